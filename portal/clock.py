@@ -1,0 +1,20 @@
+"""Time as it is stored: ISO 8601, UTC, microseconds, a fixed width that sorts as text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(at: datetime | None = None, *, offset: int = 0) -> str:
+    """`at` (default: now) plus `offset` microseconds, as 2026-01-31T12:00:00.000000Z."""
+    moment = (at or now()).astimezone(UTC) + timedelta(microseconds=offset)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse(value: str) -> datetime:
+    """The moment in a stored stamp. Raises ValueError for anything else."""
+    return datetime.strptime(value, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)

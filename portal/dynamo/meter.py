@@ -1,0 +1,207 @@
+"""Counts what a request costs: round trips, items, bytes and capacity units.
+
+Read capacity is computed from the sizes of what came back, by AWS's published rules, because local engines
+report made-up numbers for reads. Write capacity is what the engine reports (measured right on ministack and
+DynamoDB Local), since only the engine knows an updated item's size before and after and its index moves.
+
+Rules: Amazon DynamoDB Developer Guide, "DynamoDB item sizes and formats" and "Read and write operations".
+An eventually consistent read costs 0.5 units per 4 KB begun, a consistent one 1, a transactional one 2.
+GetItem, and each item of a batch, is rounded up on its own; a Query is rounded up once over all that it read.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+_current: ContextVar[Meter | None] = ContextVar("meter", default=None)
+_group: ContextVar[object | None] = ContextVar("meter_group", default=None)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request to the engine. Capacity in units, `size` in bytes of the items that came back."""
+
+    operation: str
+    table: str
+    index: str | None
+    items: int
+    size: int
+    read_units: float
+    write_units: float
+    seconds: float
+
+
+@dataclass
+class Meter:
+    """The bill of one request or command."""
+
+    calls: list[Call] = field(default_factory=list)
+    trips: int = 0  # sequential: calls sent together by `client.fan_out` count once
+    _groups: set[object] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, call: Call) -> None:
+        group = _group.get()
+        with self._lock:
+            self.calls.append(call)
+            if group is None or group not in self._groups:
+                self.trips += 1
+            if group is not None:
+                self._groups.add(group)
+
+    @property
+    def read_units(self) -> float:
+        return sum(c.read_units for c in self.calls)
+
+    @property
+    def write_units(self) -> float:
+        return sum(c.write_units for c in self.calls)
+
+    @property
+    def items(self) -> int:
+        return sum(c.items for c in self.calls)
+
+    @property
+    def size(self) -> int:
+        return sum(c.size for c in self.calls)
+
+    def server_timing(self) -> str:
+        """The bill as a Server-Timing header value: durations in milliseconds, counts in descriptions."""
+        waited = sum(c.seconds for c in self.calls) * 1000
+        bill = (
+            f"{self.trips} trips, {len(self.calls)} calls, {self.items} items, {self.size} B, "
+            f"{self.read_units:g} RCU, {self.write_units:g} WCU"
+        )
+        return f'dynamodb;dur={waited:.1f};desc="{bill}"'
+
+
+@contextmanager
+def measure() -> Iterator[Meter]:
+    """Count all calls made in this context, in fan-out threads too. A nested meter takes over from the outer one."""
+    meter = Meter()
+    token = _current.set(meter)
+    try:
+        yield meter
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Calls made inside are sent at the same time: one sequential round trip. A nested group joins the outer one."""
+    if _group.get() is not None:
+        yield
+        return
+    token = _group.set(object())
+    try:
+        yield
+    finally:
+        _group.reset(token)
+
+
+# --- sizes and units ---
+
+
+def attribute_size(value: dict[str, Any]) -> int:
+    """Bytes that AWS counts for one typed attribute value such as {"S": "x"}."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "S":
+            return len(content.encode())
+        case "N":
+            digits = content.lstrip("-").replace(".", "").strip("0")
+            return math.ceil(len(digits) / 2) + 1 + content.startswith("-")
+        case "B":
+            return len(content)
+        case "BOOL" | "NULL":
+            return 1
+        case "SS":
+            return sum(len(s.encode()) for s in content)
+        case "NS":
+            return sum(attribute_size({"N": n}) for n in content)
+        case "BS":
+            return sum(len(b) for b in content)
+        case "L":
+            return 3 + sum(1 + attribute_size(v) for v in content)
+        case "M":
+            return 3 + sum(1 + len(k.encode()) + attribute_size(v) for k, v in content.items())
+    raise ValueError(f"unknown attribute type {kind}")
+
+
+def item_size(item: dict[str, dict[str, Any]]) -> int:
+    """Bytes that AWS counts for an item: names and values."""
+    return sum(len(name.encode()) + attribute_size(value) for name, value in item.items())
+
+
+def read_units(size: int, *, per_4k: float = 0.5) -> float:
+    """Units for reading `size` bytes in one go; reading nothing costs as much as reading one byte."""
+    return max(1, math.ceil(size / 4096)) * per_4k
+
+
+def attach(client: Any) -> None:
+    """Meter every call of this botocore client."""
+    # The bare name: botocore adds a transaction's token under the service-specific one.
+    client.meta.events.register_last("before-parameter-build", _before)
+    client.meta.events.register_last("after-call.dynamodb", _after)
+    client.meta.events.register_last("after-call-error.dynamodb", _failed)
+
+
+def _before(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    if _current.get() is not None:
+        context["meter_request"] = params
+        context["meter_started"] = time.perf_counter()
+
+
+def _failed(context: dict[str, Any], **_: Any) -> None:
+    meter = _current.get()
+    if meter is not None:
+        started = context.get("meter_started", time.perf_counter())
+        meter.add(Call("(no answer)", "", None, 0, 0, 0, 0, time.perf_counter() - started))
+
+
+def _after(model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    meter = _current.get()
+    if meter is None:
+        return
+    request = context.get("meter_request") or {}
+    seconds = time.perf_counter() - context.get("meter_started", time.perf_counter())
+    meter.add(_bill(model.name, request, parsed, seconds))
+
+
+def _bill(operation: str, request: dict[str, Any], parsed: dict[str, Any], seconds: float) -> Call:
+    table, index = request.get("TableName", ""), request.get("IndexName")
+    per_4k = 1.0 if request.get("ConsistentRead") else 0.5
+    sizes: list[int] = []
+    reads = writes = 0.0
+    if operation == "GetItem":
+        sizes = [item_size(parsed["Item"])] if parsed.get("Item") else []
+        reads = read_units(sum(sizes), per_4k=per_4k)
+    elif operation == "Query":
+        sizes = [item_size(i) for i in parsed.get("Items", ())]
+        reads = read_units(sum(sizes), per_4k=per_4k)
+    elif operation == "BatchGetItem":
+        wanted = request.get("RequestItems", {})
+        table = ",".join(sorted(wanted))
+        for name, asked in wanted.items():
+            rate = 1.0 if asked.get("ConsistentRead") else 0.5
+            found = [item_size(i) for i in parsed.get("Responses", {}).get(name, ())]
+            later = len(parsed.get("UnprocessedKeys", {}).get(name, {}).get("Keys", ()))
+            missing = len(asked["Keys"]) - len(found) - later
+            reads += sum(read_units(s, per_4k=rate) for s in found) + missing * rate
+            sizes += found
+    elif operation == "TransactGetItems":
+        sizes = [item_size(r["Item"]) for r in parsed.get("Responses", ()) if r.get("Item")]
+        reads = sum(read_units(s, per_4k=2) for s in sizes)
+    else:
+        consumed = parsed.get("ConsumedCapacity") or []
+        entries = consumed if isinstance(consumed, list) else [consumed]
+        writes = sum(float(e.get("CapacityUnits") or 0) for e in entries)
+        table = table or ",".join(sorted({e.get("TableName", "") for e in entries}))
+    return Call(operation, table, index, len(sizes), sum(sizes), reads, writes, seconds)

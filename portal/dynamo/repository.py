@@ -1,0 +1,254 @@
+"""Reads and writes for one tenant. There is no scan, and no method takes a key that another tenant could own.
+
+A caller names a key builder of `keys.py` and its arguments; the repository puts the tenant in front. A view
+or rule therefore cannot ask for another tenant's item, whatever its input says.
+
+Errors: those of `portal.errors` (Unavailable, Throttled, ConditionFailed, TransactionRefused), nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+
+from portal.dynamo import client, keys, tables
+from portal.dynamo.client import Item
+from portal.errors import Unavailable
+
+__all__ = ["Action", "Condition", "Page", "TenantRepository", "Transaction", "batch_get", "batch_put", "write"]
+
+_I = TypeVar("_I", bound=Item)
+
+TRANSACTION_LIMIT = 100  # members of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
+BATCH_GET_LIMIT = 100  # keys of one BatchGetItem
+BATCH_WRITE_LIMIT = 25  # members of one BatchWriteItem
+ITEM_LIMIT = 400 * 1024  # bytes of one item, names included
+
+TenantKey = Callable[..., str]  # a builder of keys.py whose first argument is the tenant id
+
+
+@dataclass(frozen=True)
+class Page:
+    """Raw items of one Query in key order, and where the next one starts (None at the end)."""
+
+    items: list[dict[str, Any]]
+    last_key: dict[str, Any] | None
+
+
+@dataclass
+class Transaction:
+    """Members of one all-or-nothing write, sent in the order given, so that reasons line up with members.
+
+    PynamoDB's own TransactWrite reorders members by kind; its serialisation is used, its ordering is not.
+    """
+
+    members: list[dict[str, Any]] = field(default_factory=list)
+
+    def put(self, item: Item, *, condition: Condition | None = None) -> None:
+        self._add("Put", item.get_save_kwargs_from_instance(condition=condition), condition)
+
+    def update(self, item: Item, actions: list[Action], *, condition: Condition | None = None) -> None:
+        """Update attributes of the stored item that has this item's key. A refusal carries the stored item."""
+        self._add("Update", item.get_update_kwargs_from_instance(actions=actions, condition=condition), condition)
+
+    def delete(self, item: Item, *, condition: Condition | None = None) -> None:
+        self._add("Delete", item.get_delete_kwargs_from_instance(condition=condition), condition)
+
+    def _add(self, kind: str, member: dict[str, Any], condition: Condition | None) -> None:
+        if condition is not None:
+            member["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        self.members.append({kind: member})
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+
+def write(connection: client.SharedConnection, transaction: Transaction, *, token: str | None = None) -> None:
+    """Send a transaction. `token` (up to 36 characters) makes a repeated send within 10 minutes do nothing.
+
+    Raises TransactionRefused with one reason per member, and ValueError above TRANSACTION_LIMIT.
+    """
+    if len(transaction) > TRANSACTION_LIMIT:
+        raise ValueError(f"a transaction has at most {TRANSACTION_LIMIT} members, not {len(transaction)}")
+    connection.dispatch(
+        "TransactWriteItems",
+        {"TransactItems": transaction.members, "ClientRequestToken": token or str(uuid.uuid4())},
+    )
+
+
+def batch_get(
+    connection: client.SharedConnection,
+    wanted: Sequence[tuple[type[Item], str, str | None]],
+    *,
+    consistent: bool = False,
+) -> list[Item | None]:
+    """Up to 100 items of any tables in one round trip: `(model, partition key, sort key)` to items, None where absent.
+
+    Keys that the engine left unprocessed are asked for again, at most four times, then Unavailable.
+    """
+    order: list[tuple[type[Item], dict[str, Any]]] = []
+    request: dict[str, dict[str, Any]] = {}
+    for model, hash_key, range_key in wanted:
+        key = {model.table.hash: {"S": hash_key}}
+        if model.table.range:
+            key[model.table.range] = {"S": range_key}
+        order.append((model, key))
+        asked = request.setdefault(model.Meta.table_name, {"Keys": [], "ConsistentRead": consistent})["Keys"]
+        if key not in asked:
+            asked.append(key)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for attempt in range(4):
+        answer = connection.dispatch("BatchGetItem", {"RequestItems": request})
+        for name, items in answer["Responses"].items():
+            found.setdefault(name, []).extend(items)
+        request = answer.get("UnprocessedKeys") or {}
+        if not request:
+            break
+        time.sleep(0.02 * 2**attempt)
+    else:
+        raise Unavailable("The database did not return every item.")
+    results: list[Item | None] = []
+    for model, key in order:
+        rows = found.get(model.Meta.table_name, ())
+        raw = next((row for row in rows if all(row.get(k) == v for k, v in key.items())), None)
+        results.append(model.from_raw_data(raw) if raw else None)
+    return results
+
+
+def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> None:
+    """Write items in groups of 25 without a transaction: for seeds and imports, whose items are written again on a rerun."""
+    pending = [(i.Meta.table_name, {"PutRequest": {"Item": i.serialize()}}) for i in items]
+    attempt = 0
+    while pending:
+        group, pending = pending[:BATCH_WRITE_LIMIT], pending[BATCH_WRITE_LIMIT:]
+        request: dict[str, list[dict[str, Any]]] = {}
+        for name, member in group:
+            request.setdefault(name, []).append(member)
+        answer = connection.dispatch("BatchWriteItem", {"RequestItems": request})
+        left = [(name, m) for name, ms in (answer.get("UnprocessedItems") or {}).items() for m in ms]
+        if left:
+            attempt += 1
+            if attempt > 8:
+                raise Unavailable("The database did not take every item.")
+            time.sleep(0.02 * 2**attempt)
+            pending = left + pending
+
+
+class TenantRepository:
+    """All that one tenant's code may do with the database."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self.tenant_id = keys.tenant(tenant_id)
+
+    def __repr__(self) -> str:
+        return f"TenantRepository({self.tenant_id})"
+
+    @property
+    def _connection(self) -> client.SharedConnection:
+        return client.connection("tenant")
+
+    def key(self, build: TenantKey, *args: Any) -> str:
+        """A key of this tenant: `repository.key(keys.ticket, 7)`."""
+        return build(self.tenant_id, *args)
+
+    def get(
+        self, model: type[_I], build: TenantKey, *args: Any, sort: str | None = None, consistent: bool = False
+    ) -> _I | None:
+        """One item or None: one GetItem."""
+        key = {model.table.hash: {"S": self.key(build, *args)}}
+        if model.table.range:
+            key[model.table.range] = {"S": sort}
+        answer = self._connection.dispatch(
+            "GetItem", {"TableName": model.Meta.table_name, "Key": key, "ConsistentRead": consistent}
+        )
+        raw = answer.get("Item")
+        return model.from_raw_data(raw) if raw else None
+
+    def query(
+        self,
+        table: tables.Table,
+        build: TenantKey,
+        *args: Any,
+        index: tables.Index | None = None,
+        begins_with: str | None = None,
+        between: tuple[str, str] | None = None,
+        descending: bool = False,
+        limit: int | None = None,
+        start: dict[str, Any] | None = None,
+        consistent: bool = False,
+    ) -> Page:
+        """One Query of one partition, at most 1 MB. `begins_with` or `between` (inclusive) narrow the sort key.
+
+        `start` is an exclusive start key: a former page's `last_key`.
+        """
+        hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range)
+        names = {"#h": hash_name}
+        values = {":h": {"S": self.key(build, *args)}}
+        condition = "#h = :h"
+        if begins_with is not None:
+            condition += " AND begins_with (#r, :r)"
+            names["#r"], values[":r"] = range_name or "", {"S": begins_with}
+        elif between is not None:
+            condition += " AND #r BETWEEN :lo AND :hi"
+            names["#r"] = range_name or ""
+            values[":lo"], values[":hi"] = {"S": between[0]}, {"S": between[1]}
+        request: dict[str, Any] = {
+            "TableName": table.full_name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+            "ScanIndexForward": not descending,
+        }
+        if index:
+            request["IndexName"] = index.name
+        if limit is not None:
+            request["Limit"] = limit
+        if start is not None:
+            request["ExclusiveStartKey"] = start
+        if consistent:
+            request["ConsistentRead"] = True
+        answer = self._connection.dispatch("Query", request)
+        return Page(answer["Items"], answer.get("LastEvaluatedKey"))
+
+    def increment(self, build: TenantKey, *args: Any, sort: str, by: int = 1) -> int:
+        """Add to a counter and return its new value: one UpdateItem. A lost answer may skip numbers, never repeat one."""
+        answer = self._connection.dispatch(
+            "UpdateItem",
+            {
+                "TableName": tables.TICKETS.full_name,
+                "Key": {"pk": {"S": self.key(build, *args)}, "sk": {"S": sort}},
+                "UpdateExpression": "ADD #n :by",
+                "ExpressionAttributeNames": {"#n": "last"},
+                "ExpressionAttributeValues": {":by": {"N": str(by)}},
+                "ReturnValues": "UPDATED_NEW",
+            },
+        )
+        return int(answer["Attributes"]["last"]["N"])
+
+    def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
+        """All of the transaction's writes or none. Raises TransactionRefused."""
+        self._refuse_foreign(transaction.members)
+        write(self._connection, transaction, token=token)
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        """Write many items without a transaction; see `batch_put`."""
+        for item in items:
+            self._refuse_foreign_key(str(getattr(item, item.table.hash)))
+        batch_put(self._connection, items)
+
+    def _refuse_foreign(self, members: list[dict[str, Any]]) -> None:
+        hashes = {t.full_name: t.hash for t in tables.ALL}
+        for member in members:
+            ((kind, body),) = member.items()
+            key = (body["Item"] if kind == "Put" else body["Key"])[hashes[body["TableName"]]]["S"]
+            self._refuse_foreign_key(key)
+
+    def _refuse_foreign_key(self, key: str) -> None:
+        if not keys.belongs_to(self.tenant_id, key):
+            raise ValueError("a tenant's repository was handed an item of another tenant")

@@ -1,0 +1,112 @@
+"""The one declaration of the tables: `create_tables`, the models and, on AWS, the template and the policies follow it.
+
+Names are `{prefix}.{Feature}.{SubTable}`. Where the scope is "tenant", every leading key of the table and of
+its indexes belongs to exactly one tenant. "platform" tables are the stated exceptions: they are read before a
+tenant is known, through a client of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.conf import settings
+
+Scope = Literal["tenant", "platform"]
+
+
+@dataclass(frozen=True)
+class Index:
+    """A global secondary index. `include` lists the projected attributes beside the keys."""
+
+    name: str
+    hash: str
+    range: str
+    include: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: key names (all strings), indexes, TTL attribute and whether a stream carries its changes."""
+
+    name: str
+    scope: Scope
+    hash: str
+    range: str | None = None
+    indexes: tuple[Index, ...] = ()
+    ttl: str | None = None
+    stream: bool = False
+
+    @property
+    def full_name(self) -> str:
+        return f"{settings.DYNAMODB_TABLE_PREFIX}.{self.name}"
+
+    def definition(self) -> dict[str, Any]:
+        """The arguments of CreateTable: on-demand billing, encryption at rest is AWS's default."""
+        names = {self.hash, *([self.range] if self.range else [])}
+        names |= {n for i in self.indexes for n in (i.hash, i.range)}
+        definition: dict[str, Any] = {
+            "TableName": self.full_name,
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": n, "AttributeType": "S"} for n in sorted(names)],
+            "KeySchema": _key_schema(self.hash, self.range),
+        }
+        if self.indexes:
+            definition["GlobalSecondaryIndexes"] = [
+                {
+                    "IndexName": i.name,
+                    "KeySchema": _key_schema(i.hash, i.range),
+                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)},
+                }
+                for i in self.indexes
+            ]
+        if self.stream:
+            definition["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        return definition
+
+
+def _key_schema(hash_name: str, range_name: str | None) -> list[dict[str, str]]:
+    schema = [{"AttributeName": hash_name, "KeyType": "HASH"}]
+    if range_name:
+        schema.append({"AttributeName": range_name, "KeyType": "RANGE"})
+    return schema
+
+
+USERS = Table("Platform.Users", "platform", "pk")
+SESSIONS = Table("Platform.Sessions", "platform", "session_key", ttl="expires_at")
+THROTTLES = Table("Platform.Throttles", "platform", "bucket", ttl="expires_at")
+MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
+TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
+MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
+
+# What a list row shows, and nothing else: each projected attribute is written to both indexes on every change.
+# An index always carries the base table's keys and its own; the other index's key is listed because a row's
+# select box states its resolver.
+_LIST_ROW = (
+    "number",
+    "title",
+    "status",
+    "priority",
+    "tags",
+    "resolver",
+    "resolver_name",
+    "requester_name",
+    "created_at",
+    "comment_count",
+    "version",
+)
+
+STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", _LIST_ROW)
+STATUS_RESOLVER = Index("gsi-status-resolver", "tenant_status", "resolver_updated", (*_LIST_ROW, "updated_at"))
+
+TICKETS = Table(
+    "Support.Tickets",
+    "tenant",
+    "pk",
+    "sk",
+    indexes=(STATUS_UPDATED, STATUS_RESOLVER),
+    ttl="expires_at",
+    stream=True,
+)
+
+ALL: tuple[Table, ...] = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, TENANTS, MEMBERS, TICKETS)

@@ -1,0 +1,110 @@
+"""The errors that Pooldesk raises on purpose: one small family with a code and an HTTP status.
+
+Rules and repositories raise these; the edge turns them into pages (`portal/middleware.py`). Errors of
+boto3 and PynamoDB never travel further than `portal/dynamo/client.py`, which translates them once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class PortalError(Exception):
+    """Base of the family. `message` is a sentence for a person; it never holds a key or a secret."""
+
+    code = "error"
+    status = 500
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Invalid(PortalError):
+    """The input cannot mean anything: a bad cursor, an unknown status. `field` names the form field, if one."""
+
+    code = "invalid"
+    status = 400
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotFound(PortalError):
+    """No such object for this tenant. Another tenant's object is the same answer."""
+
+    code = "not_found"
+    status = 404
+
+
+class Forbidden(PortalError):
+    """The object is in reach, the role is too low."""
+
+    code = "forbidden"
+    status = 403
+
+
+class TenantSuspended(PortalError):
+    """The tenant is pinned and the membership stands, but the tenant may not be used now."""
+
+    code = "tenant_suspended"
+    status = 403
+
+
+class Conflict(PortalError):
+    """Somebody else was first. The edge shows both versions and keeps what was typed."""
+
+    code = "conflict"
+    status = 409
+
+
+class Unavailable(PortalError):
+    """The engine cannot be reached or did not answer in time. Trying again later is right."""
+
+    code = "unavailable"
+    status = 503
+    retry_after = 5  # seconds
+
+
+class Throttled(Unavailable):
+    """The engine refused for load, after the client's own retries."""
+
+    code = "throttled"
+    retry_after = 2
+
+
+# --- data-layer outcomes that a rule handles itself; they reach the edge only by mistake ---
+
+
+class ConditionFailed(PortalError):
+    """A single write's condition did not hold. `item` is the raw stored item when the call asked for it."""
+
+    code = "condition_failed"
+    status = 409
+
+    def __init__(self, message: str = "", *, item: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.item = item
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why one member of a transaction was refused. `code` is DynamoDB's, e.g. ConditionalCheckFailed."""
+
+    code: str
+    message: str
+    item: dict[str, Any] | None
+
+
+class TransactionRefused(PortalError):
+    """A transaction was cancelled as a whole. `reasons` holds one entry per member, in the order sent,
+    None where the member itself was fine."""
+
+    code = "transaction_refused"
+    status = 409
+
+    def __init__(self, reasons: list[Reason | None], message: str = "") -> None:
+        super().__init__(message or "The transaction was refused; nothing was written.")
+        self.reasons = reasons

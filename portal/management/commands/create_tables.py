@@ -1,0 +1,29 @@
+"""Creates what is declared in portal/dynamo/tables.py. Run again, it does nothing."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.dynamo import schema
+from portal.errors import PortalError
+
+
+class Command(BaseCommand):
+    help = "Create the tables, their indexes, streams and TTL. Existing tables are compared and left as they are."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--wait", action="store_true", help="return when every table can be used")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            outcome = schema.create_all(wait=options["wait"])
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        for name, created in outcome.items():
+            if created or options["verbosity"] > 1:
+                self.stdout.write(f"{name}: {'created' if created else 'exists'}")
+        made = sum(outcome.values())
+        self.stdout.write(f"{made} tables created, {len(outcome) - made} were there.")

@@ -1,0 +1,188 @@
+"""`manage.py demo`: the whole portal on one machine; what `make run` calls."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import REMAINDER
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from portal.engine import ENGINES, Engine, EngineError, point_at, running_engine, start_engine
+from portal.processes import LOOPBACK, Child, port_obstacle
+
+POLL_SECONDS = 0.1
+WEB_START_SECONDS = 60
+CHILD_STOP_SECONDS = 15
+SHOW_CURSOR = "\x1b[?25h"
+
+BANNER = """
+  Pooldesk   {portal}
+  Engine     {engine}
+
+  alice@example.com     owner of Acme, agent in Globex
+  bob@example.com       agent in Acme
+  charlie@example.com   only in Globex
+  root@example.com      platform operator
+  Password   {password}
+
+  Ctrl-C stops it.
+"""
+
+
+class StopAskedFor(Exception):
+    """Somebody pressed Ctrl-C or sent SIGTERM."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Start the engine, tables, sample data, workers and web server on this machine, until Ctrl-C. With a "
+        "management command behind the options (demo seed --tenants 3), run that one instead, on the same data, "
+        "whether a demo runs or not."
+    )
+    # The processes started from here make them, in the environment that they need.
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=8000, help="of the portal (8000)")
+        parser.add_argument("--engine", choices=[*ENGINES], default="ministack", help="ministack, if not given")
+        parser.add_argument("--engine-port", type=int, default=0, help="of the engine (a free one)")
+        parser.add_argument("--workers", type=int, default=2, help="gunicorn processes (2)")
+        parser.add_argument("--threads", type=int, default=8, help="threads of each (8)")
+        parser.add_argument("command", nargs=REMAINDER, help="management command and its arguments")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        command = options["command"]
+        if not command and (obstacle := port_obstacle(options["port"])):
+            raise CommandError(f"The portal's port {obstacle}; choose another with PORT=<number>.")
+        self.environ = {"DEBUG": "1", **os.environ, "WEB_THREADS": str(options["threads"])}
+        self.signal: int | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note_signal)
+        status = 0
+        try:
+            with contextlib.ExitStack() as stack:
+                engine = self._engine(stack, options["engine"], options["engine_port"], join=bool(command))
+                if command:
+                    status = self._run_in_terminal(command)
+                else:
+                    self._manage("seed", "--if-empty")
+                    self._serve(stack, engine, options)
+        except StopAskedFor:
+            self._say("Stopped.")
+        except EngineError as error:
+            raise CommandError(str(error)) from None
+        if status:
+            sys.exit(status)
+
+    def _engine(self, stack: contextlib.ExitStack, kind: str, port: int, *, join: bool) -> Engine | None:
+        """Point ``self.environ`` at an engine that has the tables; the engine, if it was started here."""
+        engine = None
+        var = Path(settings.BASE_DIR) / "var"
+        if given := settings.DYNAMODB_ENDPOINT_URL:
+            if urlsplit(given).hostname in {LOOPBACK, "localhost", "::1"}:
+                defaults: dict[str, str] = {}
+                point_at(given, defaults)
+                self.environ = defaults | self.environ
+        elif join and (running := running_engine(var / kind)):
+            point_at(running, self.environ)
+        else:
+            log_path = var / "log" / f"{kind}.log"
+            engine = start_engine(kind, port=port, state_dir=var / kind, log_path=log_path, report=self._say)
+            stack.enter_context(engine)
+            point_at(engine.endpoint_url, self.environ)
+        self._manage("create_tables", "--wait")
+        return engine
+
+    def _serve(self, stack: contextlib.ExitStack, engine: Engine | None, options: dict[str, Any]) -> None:
+        """Start all children, say where they are, and watch them; ends by StopAskedFor or CommandError."""
+        gunicorn = [sys.executable, "-m", "gunicorn", "portal.wsgi", "--chdir", str(settings.BASE_DIR)]
+        gunicorn += ["--bind", f"{LOOPBACK}:{options['port']}", "--worker-class", "gthread"]
+        gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
+        gunicorn += ["--log-level", "warning", "--no-control-socket"]
+        # The last is the first to be stopped, so that workers still see what the last requests wrote.
+        commands = {
+            "web server": gunicorn,
+        }
+        children: list[Engine | Child] = [engine] if engine else []
+        for name, command in commands.items():
+            child = Child(name, command, env=self.environ)
+            stack.callback(child.stop, seconds=CHILD_STOP_SECONDS)
+            children.append(child)
+        stack.callback(self._say, "\nStopping ...")
+        self._wait_for_web(options["port"], children)
+        where = f" ({engine.kind}, data in {engine.state_dir})" if engine else ""
+        self._say(
+            BANNER.format(
+                portal=f"http://{LOOPBACK}:{options['port']}",
+                engine=self.environ["DYNAMODB_ENDPOINT_URL"] + where,
+                password=self.environ.get("DEMO_PASSWORD", "demo-pass-123"),
+            )
+        )
+        while True:
+            self._watch(children)
+
+    def _watch(self, children: list[Engine | Child]) -> None:
+        """Sleep a moment; raises StopAskedFor after a signal, CommandError if a child ended."""
+        time.sleep(POLL_SECONDS)
+        if self.signal is not None:
+            raise StopAskedFor
+        for child in children:
+            if (status := child.poll()) is not None:
+                raise CommandError(f"The {child.name} ended unexpectedly, with exit status {status}.")
+
+    def _wait_for_web(self, port: int, children: list[Engine | Child]) -> None:
+        """Until the web server answers anything at all: an error page is for the browser to show."""
+        deadline = time.monotonic() + WEB_START_SECONDS
+        while time.monotonic() < deadline:
+            self._watch(children)
+            connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection.request("GET", "/healthz")
+                connection.getresponse()
+                return
+            connection.close()
+        raise CommandError(f"The web server did not answer within {WEB_START_SECONDS} s.")
+
+    def _manage(self, *arguments: str) -> None:
+        """Run a management command to its end, out of reach of Ctrl-C. Raises StopAskedFor, CommandError."""
+        child = Child(f"command {arguments[0]}", self._argv(*arguments), env=self.environ)
+        while (status := child.poll()) is None:
+            if self.signal is not None:
+                child.stop(seconds=CHILD_STOP_SECONDS)
+                if self.stdout.isatty():  # a progress bar that is cut off leaves it hidden
+                    self._say(SHOW_CURSOR)
+                raise StopAskedFor
+            time.sleep(POLL_SECONDS)
+        if status:
+            raise CommandError(f"The {child.name} ended with exit status {status}.")
+
+    def _run_in_terminal(self, command: list[str]) -> int:
+        """Run it with our stdin, in reach of Ctrl-C; its exit status."""
+        process = subprocess.Popen(self._argv(*command), env=self.environ)
+        while (status := process.poll()) is None:
+            if self.signal == signal.SIGTERM:
+                process.terminate()
+            time.sleep(POLL_SECONDS)
+        return status if status >= 0 else 128 - status
+
+    def _argv(self, *arguments: str) -> list[str]:
+        return [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), *arguments]
+
+    def _note_signal(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+
+    def _say(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # the terminal is gone: that must not keep the engine from saving
+            self.stdout.write(text)
+            self.stdout.flush()

@@ -1,0 +1,46 @@
+"""What surrounds every request: its bill, and pages instead of tracebacks for errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from portal import pages
+from portal.dynamo import meter
+from portal.errors import PortalError
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+class MeterMiddleware:
+    """Counts the request's calls to DynamoDB; says so in a Server-Timing header where DEBUG is on."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        with meter.measure() as bill:
+            response = self.get_response(request)
+        if settings.DEBUG and bill.calls:
+            response["Server-Timing"] = bill.server_timing()
+        return response
+
+
+class ErrorPageMiddleware:
+    """Turns a PortalError that a view lets through into its page. Middlewares call `pages.error_page` themselves."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if "HX-Request" in request.headers and response.status_code >= 400:
+            # The caller asked for a part of another page; a refusal takes the place of the whole main area.
+            response["HX-Retarget"] = response["HX-Reselect"] = "#main"
+            response["HX-Reswap"] = "outerHTML show:window:top"
+        return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return pages.error_page(request, exception) if isinstance(exception, PortalError) else None

@@ -1,0 +1,1 @@
+"""A Django database backend without a database."""

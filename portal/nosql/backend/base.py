@@ -1,0 +1,73 @@
+"""Lets Django believe in a default database, and refuses every statement sent to it.
+
+`transaction.atomic()` is used inside Django's own views and runs its block; `on_commit` hooks run when the
+outermost block ends well. Any SQL raises: a query here is a bug, because DynamoDB is the only database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db.backends.dummy import base as dummy
+
+
+def refuse_sql(*args: Any, **kwargs: Any) -> NoReturn:
+    raise ImproperlyConfigured("Pooldesk has no relational database; something tried to run SQL.")
+
+
+class DatabaseOperations(dummy.DatabaseOperations):
+    quote_name = refuse_sql
+
+    def sql_flush(self, *args: Any, **kwargs: Any) -> list[str]:
+        return []
+
+    def execute_sql_flush(self, sql_list: Sequence[str]) -> None:
+        """Nothing to flush."""
+
+
+class DatabaseIntrospection(dummy.DatabaseIntrospection):
+    def table_names(self, cursor: Any = None, include_views: bool = False) -> list[str]:
+        return []
+
+    def django_table_names(self, only_existing: bool = False, include_views: bool = True) -> list[str]:
+        return []
+
+
+class DatabaseWrapper(dummy.DatabaseWrapper):
+    vendor = "none"
+    display_name = "no database"
+    ops_class = DatabaseOperations
+    introspection_class = DatabaseIntrospection
+
+    def ensure_connection(self) -> None:
+        """There is nothing to connect to."""
+
+    def get_autocommit(self) -> bool:
+        return not self.in_atomic_block
+
+    def set_autocommit(
+        self, autocommit: bool, force_begin_transaction_with_broken_autocommit: bool = False
+    ) -> None:
+        """Leaving the outermost block: Django calls this first and then runs the hooks itself."""
+
+    def commit(self) -> None:
+        hooks, self.run_on_commit = self.run_on_commit, []
+        for _savepoints, hook, robust in hooks:
+            try:
+                hook()
+            except Exception:
+                # `robust` is Django's word for "log and go on"; see transaction.on_commit.
+                if not robust:
+                    raise
+
+    def rollback(self) -> None:
+        self.run_on_commit = []
+
+    def savepoint(self) -> str | None:
+        return None
+
+    _cursor = refuse_sql
+    cursor = refuse_sql
+    chunked_cursor = refuse_sql

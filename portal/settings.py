@@ -1,0 +1,183 @@
+"""Settings. All that differs between machines comes from the environment; README lists every variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import environ
+from csp.constants import NONE, SELF
+from django.contrib.messages import constants as message_levels
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+# --- what this is and where it runs ---
+
+DEBUG: bool = env.bool("DEBUG", default=False)
+_DEVELOPMENT_KEY = "development-only-key-that-signs-nothing-of-value-0123456789"
+SECRET_KEY: str = env.str("SECRET_KEY", default=_DEVELOPMENT_KEY if DEBUG else "")
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"] if DEBUG else [])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+# How many proxies in front add to X-Forwarded-For; 0 trusts the socket's address alone.
+TRUSTED_PROXIES: int = env.int("TRUSTED_PROXIES", default=0)
+ROOT_URLCONF = "portal.urls"
+WSGI_APPLICATION = "portal.wsgi.application"
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+# --- DynamoDB ---
+
+AWS_REGION: str = env.str("AWS_REGION", default="eu-central-1")
+# Empty means Amazon DynamoDB itself.
+DYNAMODB_ENDPOINT_URL: str = env.str("DYNAMODB_ENDPOINT_URL", default="")
+DYNAMODB_TABLE_PREFIX: str = env.str("DYNAMODB_TABLE_PREFIX", default="Pooldesk")
+DYNAMODB_CONNECT_TIMEOUT: float = env.float("DYNAMODB_CONNECT_TIMEOUT", default=1.0)  # seconds
+DYNAMODB_READ_TIMEOUT: float = env.float("DYNAMODB_READ_TIMEOUT", default=5.0)  # seconds
+DYNAMODB_MAX_ATTEMPTS: int = env.int("DYNAMODB_MAX_ATTEMPTS", default=3)
+# Status-index shards of a newly created tenant.
+TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
+# Threads of one gunicorn worker; sizes the pool of connections to the engine.
+WEB_THREADS: int = env.int("WEB_THREADS", default=8)
+
+# No relational database: the backend refuses SQL, and nothing is migrated.
+DATABASES = {"default": {"ENGINE": "portal.nosql.backend"}}
+DATABASE_ROUTERS = ["portal.nosql.routers.NothingMigrates"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Django ---
+
+INSTALLED_APPS = [
+    "portal.apps.PortalConfig",
+    "tenants.apps.TenantsConfig",
+    "tickets.apps.TicketsConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.forms",
+    "django_htmx",
+    "csp",
+]
+
+MIDDLEWARE = [
+    "portal.middleware.MeterMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "portal.middleware.ErrorPageMiddleware",
+    "tenants.middleware.IdentityMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "tenants.middleware.AccessMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+                "tenants.pages.page",
+            ],
+        },
+    },
+]
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+
+# --- accounts, sessions, mail ---
+
+AUTH_USER_MODEL = "tenants.User"
+AUTHENTICATION_BACKENDS = ["tenants.auth.EmailBackend"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "tenants:login"
+LOGIN_REDIRECT_URL = "tickets:queue"
+PASSWORD_RESET_TIMEOUT = 3600  # seconds
+# Wrong passwords allowed per window; see tenants/throttle.py.
+SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=8)
+SIGN_IN_ATTEMPTS_PER_ADDRESS: int = env.int("SIGN_IN_ATTEMPTS_PER_ADDRESS", default=40)
+SIGN_IN_WINDOW = 900  # seconds
+
+SESSION_ENGINE = "portal.nosql.sessions"
+SESSION_COOKIE_NAME = "pooldesk_session"
+SESSION_COOKIE_AGE: int = env.int("SESSION_COOKIE_AGE", default=14 * 24 * 3600)  # seconds
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = not DEBUG
+CSRF_COOKIE_NAME = "pooldesk_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SECURE = not DEBUG
+CSRF_FAILURE_VIEW = "portal.views.csrf_failure"
+
+# Messages ride in a signed cookie: showing one never writes to the database.
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+MESSAGE_TAGS = {message_levels.ERROR: "error"}
+
+EMAIL_CONFIG = env.email_url(
+    "EMAIL_URL", default=f"filemail:///{BASE_DIR / 'var' / 'mail'}" if DEBUG else "smtp://localhost:25"
+)
+vars().update(EMAIL_CONFIG)
+DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <pooldesk@localhost>")
+
+# --- what a browser is told ---
+
+SECURE_SSL_REDIRECT: bool = env.bool("SECURE_SSL_REDIRECT", default=not DEBUG)
+SECURE_HSTS_SECONDS: int = 0 if DEBUG else env.int("SECURE_HSTS_SECONDS", default=365 * 24 * 3600)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = not DEBUG
+SECURE_HSTS_PRELOAD = not DEBUG
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+if env.bool("BEHIND_TLS_PROXY", default=False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    },
+}
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "var" / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = DEBUG
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000  # bytes; the longest form is a description of 50,000 characters
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {"botocore": {"level": "WARNING"}, "pynamodb": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+}

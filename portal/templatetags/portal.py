@@ -1,0 +1,70 @@
+"""Template tags of every page: form guard, times, Markdown, avatars."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.middleware.csrf import get_token
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal import clock
+from portal.markdown import render
+from portal.stash import PAGE_MARK
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def form_guard(context: template.Context) -> SafeString:
+    """The two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant."""
+    request = context["request"]
+    token = format_html('<input type="hidden" name="csrfmiddlewaretoken" value="{}">', get_token(request))
+    tenant = getattr(request, "tenant", None)
+    if tenant is None:
+        return token
+    return token + format_html('<input type="hidden" name="{}" value="{}">', PAGE_MARK, tenant.page_mark)
+
+
+@register.filter
+def when(moment: datetime | None) -> SafeString | str:
+    """A moment as a person says it, with the exact time for who asks."""
+    if moment is None:
+        return ""
+    exact = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _ago(moment))
+
+
+def _ago(moment: datetime) -> str:
+    now = clock.now()
+    seconds = (now - moment).total_seconds()
+    if seconds < 45:
+        return "just now"
+    if seconds < 3600:
+        return f"{max(1, round(seconds / 60))} min ago"
+    if seconds < 86400:
+        return f"{round(seconds / 3600)} h ago"
+    if seconds < 7 * 86400:
+        days = round(seconds / 86400)
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return f"{moment.day} {moment:%b}" if moment.year == now.year else f"{moment.day} {moment:%b %Y}"
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    return render(text)
+
+
+@register.filter
+def initials(name: str) -> str:
+    words = [w for w in str(name).split() if w[0].isalnum()] or ["?"]
+    return (words[0][0] + (words[-1][0] if len(words) > 1 else "")).upper()
+
+
+@register.filter
+def hue(name: Any) -> int:
+    """One of eight colours, always the same for the same name."""
+    return hashlib.blake2b(str(name).encode(), digest_size=1).digest()[0] % 8

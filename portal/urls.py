@@ -1,0 +1,19 @@
+"""All routes. The tenant is in none of them: it is pinned to the session."""
+
+from django.urls import include, path
+from django.views.generic import RedirectView
+
+from portal import views
+from portal.access import public
+
+urlpatterns = [
+    path("", public(RedirectView.as_view(pattern_name="tickets:queue")), name="home"),
+    path("healthz", views.healthz, name="healthz"),
+    path("", include("tenants.urls")),
+    path("tickets/", include("tickets.urls")),
+]
+
+handler400 = "portal.pages.bad_request"
+handler403 = "portal.pages.forbidden"
+handler404 = "portal.pages.not_found"
+handler500 = "portal.pages.server_error"

@@ -1,0 +1,97 @@
+// What somebody is typing survives a reload, a stray click on a link and a lost connection: it is kept in this tab's
+// session storage, under the person, the desk and the page, until the server has taken it.
+
+const PREFIX = "pooldesk.draft:";
+
+function keyOf(form) {
+  const scope = document.getElementById("page")?.dataset.scope;
+  return scope ? `${PREFIX}${scope}:${location.pathname}:${form.dataset.draft}` : null;
+}
+
+function read(key) {
+  try { return JSON.parse(sessionStorage.getItem(key)) || null; } catch { return null; }
+}
+
+function write(key, value) {
+  try {
+    if (value) sessionStorage.setItem(key, JSON.stringify(value));
+    else sessionStorage.removeItem(key);
+  } catch { /* no storage: nothing is kept, nothing breaks */ }
+}
+
+const fieldsOf = (form) => [...form.querySelectorAll("textarea[name], input[type=text][name]")];
+
+function keep(form, sent = false) {
+  const key = keyOf(form);
+  if (!key) return;
+  const values = {};
+  for (const field of fieldsOf(form)) if (field.value.trim()) values[field.name] = field.value;
+  write(key, Object.keys(values).length ? { values, sent } : null);
+}
+
+/** Forgets the drafts that were sent and answered with success; any other answer leaves them as they were. */
+function settle() {
+  const scope = document.getElementById("page")?.dataset.scope;
+  if (!scope || document.querySelector("[data-resends]")) return;
+  const done = document.querySelector("#messages .notice-success");
+  let keys = [];
+  try { keys = Object.keys(sessionStorage); } catch { return; }
+  for (const key of keys) {
+    if (!key.startsWith(`${PREFIX}${scope}:`)) continue;
+    const draft = read(key);
+    if (draft?.sent) write(key, done ? null : { values: draft.values, sent: false });
+  }
+}
+
+/** Fills empty fields from the draft. */
+function restore(form) {
+  if (form.dataset.draftReady) return;
+  form.dataset.draftReady = "true";
+  const key = keyOf(form);
+  const draft = key && read(key);
+  if (!draft) return;
+  let restored = false;
+  for (const field of fieldsOf(form)) {
+    const text = draft.values[field.name];
+    if (!text || field.value.trim()) continue;
+    field.value = text;
+    restored = true;
+  }
+  const note = form.querySelector("[data-draft-note]");
+  if (note) note.hidden = !restored;
+}
+
+const restoreAll = () => document.querySelectorAll("form[data-draft]").forEach(restore);
+
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (form?.matches("[data-draft]")) keep(form);
+});
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.matches("[data-draft]")) keep(form, true);
+  if (form.matches("[data-ends-session]")) {
+    try {
+      for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
+    } catch { /* nothing kept */ }
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const discard = event.target.closest?.("[data-draft-discard]");
+  if (!discard) return;
+  const form = discard.closest("form");
+  for (const field of fieldsOf(form)) field.value = "";
+  write(keyOf(form), null);
+  form.querySelector("[data-draft-note]").hidden = true;
+  form.querySelector("textarea")?.focus();
+});
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.elt.closest?.(".menu")) return;
+  settle();
+  restoreAll();
+});
+settle();
+restoreAll();

@@ -1,0 +1,112 @@
+// The glue between htmx and whole pages. Views answer with complete documents; a request names the part it wants
+// (hx-select). When the answer does not have that part (a conflict, a sign-in page, an outage), the whole page is shown.
+
+const ANNOUNCE = "#announce";
+
+/** The element whose hx-select rules a request: its own or an inherited one. */
+function wantedPart(element) {
+  const owner = element.closest("[hx-select]");
+  const part = owner && owner.getAttribute("hx-select");
+  return part && part !== "unset" ? part : null;
+}
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, elt } = event.detail;
+  const type = xhr.getResponseHeader("Content-Type") || "";
+  if (!type.includes("text/html")) {
+    if (xhr.status >= 400) showProblem("The server could not do that. Nothing on this page was changed.");
+    event.detail.shouldSwap = false;
+    return;
+  }
+  event.detail.shouldSwap = true;
+  event.detail.isError = false;
+  const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
+  const part = wantedPart(elt);
+  const whole = answer.getElementById("page");
+  if (!whole) return;
+  if (part && answer.querySelector(part) && event.detail.target.isConnected) return;
+  event.detail.target = document.getElementById("page");
+  event.detail.selectOverride = "#page";
+  event.detail.swapOverride = "outerHTML show:window:top";
+  event.detail.serverResponse = xhr.responseText;
+  event.detail.wholePage = true;
+  if (xhr.status < 400 && xhr.responseURL && xhr.responseURL !== location.href) {
+    history.pushState({ htmx: true }, "", xhr.responseURL);
+  }
+});
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  event.detail.target?.setAttribute("aria-busy", "true");
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  event.detail.target?.removeAttribute("aria-busy");
+});
+
+// htmx keeps focus on an element whose id is still there. When it is gone, focus goes to the heading of the place where
+// the person was, not back to the top of the document.
+let home = null;
+document.addEventListener("htmx:beforeRequest", (event) => {
+  home = event.detail.elt.closest("[data-focus-home]")?.dataset.focusHome || null;
+});
+document.addEventListener("htmx:afterSettle", (event) => {
+  const swapped = event.detail.elt;
+  const summary = swapped.querySelector?.("[data-error-summary]");
+  if (summary) {
+    summary.focus();
+  } else if (document.activeElement === document.body || !document.activeElement) {
+    const landing = (home && document.getElementById(home)) || document.querySelector("#main [data-focus-after]");
+    (landing || document.getElementById("main"))?.focus({ preventScroll: true });
+  }
+  const news = swapped.matches?.("[data-announce]") ? swapped : swapped.querySelector?.("[data-announce]");
+  if (news) announce(news.dataset.announce);
+  makeScrollersReachable(document);
+});
+
+document.addEventListener("htmx:sendError", () => {
+  showProblem("The server cannot be reached. What you typed is still here: check the connection and try again.");
+});
+document.addEventListener("htmx:timeout", () => {
+  showProblem("The server did not answer in time. What you typed is still here: try again.");
+});
+
+function announce(text) {
+  const region = document.querySelector(ANNOUNCE);
+  if (!region) return;
+  region.textContent = "";
+  setTimeout(() => { region.textContent = text; }, 50);
+}
+
+/** Shows a notice made from the page's own template element. */
+function showProblem(text) {
+  const template = document.getElementById("problem-template");
+  const messages = document.getElementById("messages");
+  if (!template || !messages) return;
+  const notice = template.content.cloneNode(true);
+  notice.querySelector("[data-text]").textContent = text;
+  messages.replaceChildren(notice);
+  messages.scrollIntoView({ block: "nearest" });
+}
+
+/** Boxes that scroll sideways or down can be scrolled by the keyboard: they get a tab stop, others do not. */
+function makeScrollersReachable(root) {
+  for (const box of root.querySelectorAll(".prose pre, .prose table, [data-scroller]")) {
+    const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    if (scrolls && !box.hasAttribute("tabindex")) {
+      box.tabIndex = 0;
+      if (!box.matches("table, dd")) {
+        box.setAttribute("role", "region");
+        box.setAttribute("aria-label", box.dataset.scroller || "Code, scrolls");
+      }
+    }
+  }
+}
+
+makeScrollersReachable(document);
+document.querySelector("[data-error-summary]")?.focus();
+
+document.addEventListener("click", (event) => {
+  const close = event.target.closest("[data-dismiss]");
+  if (!close) return;
+  close.closest(".notice")?.remove();
+  document.getElementById("main")?.focus({ preventScroll: true });
+});

@@ -1,0 +1,80 @@
+"""Forms about accounts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import password_validation
+from django.core.exceptions import ValidationError
+
+from tenants.models import User
+
+_EMAIL = forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
+
+
+class SignInForm(forms.Form):
+    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL)
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    next = forms.CharField(required=False, max_length=2000, widget=forms.HiddenInput)
+
+
+class PasswordResetForm(forms.Form):
+    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL)
+
+
+class NewPasswordForm(forms.Form):
+    """A new password, twice. The user is needed to refuse passwords like the own name."""
+
+    new_password1 = forms.CharField(
+        label="New password",
+        strip=False,
+        max_length=1000,
+        help_text="At least 10 characters, and not one of the common ones.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    new_password2 = forms.CharField(
+        label="The same again",
+        strip=False,
+        max_length=1000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        self.user = user
+        super().__init__(*args, **kwargs)
+
+    def clean_new_password1(self) -> str:
+        password: str = self.cleaned_data["new_password1"]
+        password_validation.validate_password(password, self.user)
+        return password
+
+    def clean_new_password2(self) -> str:
+        second: str = self.cleaned_data["new_password2"]
+        first = self.cleaned_data.get("new_password1")
+        if first is not None and first != second:
+            raise ValidationError("The two passwords are not the same.")
+        return second
+
+
+class PasswordChangeForm(NewPasswordForm):
+    """The same for somebody signed in, who must know the old one."""
+
+    old_password = forms.CharField(
+        label="Old password",
+        strip=False,
+        max_length=1000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    field_order = ("old_password", "new_password1", "new_password2")
+
+    def clean_old_password(self) -> str:
+        password: str = self.cleaned_data["old_password"]
+        if not self.user.check_password(password):
+            raise ValidationError("That is not your current password.")
+        return password

@@ -1,0 +1,25 @@
+"""What every template knows: who is signed in, for which tenant, and in which section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+_SECTIONS = {
+    "tickets:queue": "queue",
+    "tickets:new": "new",
+    "tenants:account": "account",
+    "tenants:password_change": "account",
+    "tenants:pick": "pick",
+}
+
+
+def page(request: HttpRequest) -> dict[str, Any]:
+    user = getattr(request, "user", None)
+    match = request.resolver_match
+    return {
+        "user": user if user is not None and user.is_authenticated else None,
+        "tenant": getattr(request, "tenant", None),
+        "nav": _SECTIONS.get(match.view_name, "") if match else "",
+    }

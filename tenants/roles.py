@@ -1,0 +1,21 @@
+"""The four roles, each including the ones below: owner > admin > agent > viewer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+_ORDER = ("viewer", "agent", "admin", "owner")
+
+
+class Role(StrEnum):
+    VIEWER = "viewer"  # reads tickets, not internal notes
+    AGENT = "agent"  # works tickets
+    ADMIN = "admin"  # runs the tenant
+    OWNER = "owner"  # the last one cannot leave
+
+    def at_least(self, other: Role) -> bool:
+        return _ORDER.index(self) >= _ORDER.index(other)
+
+    @property
+    def label(self) -> str:
+        return self.value.capitalize()

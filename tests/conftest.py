@@ -1,0 +1,39 @@
+"""Fixtures: a clean engine for each test that wants one, and the world of Alice, Bob, Vera and Charlie."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+
+from portal.dynamo import meter, schema
+from tests.world import World
+
+
+@pytest.fixture
+def engine() -> None:
+    """Empty tables on the embedded engine."""
+    reset = urllib.request.Request(f"{settings.DYNAMODB_ENDPOINT_URL}/_ministack/reset", method="POST")
+    urllib.request.urlopen(reset, timeout=30).close()
+    schema.create_all()
+    cache.clear()
+
+
+@pytest.fixture
+def world(engine: None) -> World:
+    return World.create()
+
+
+@pytest.fixture
+def sharded_world(engine: None) -> World:
+    return World.create(shards=4)
+
+
+@pytest.fixture
+def bill() -> Iterator[meter.Meter]:
+    """Counts what the test's own calls cost, outside of requests."""
+    with meter.measure() as counted:
+        yield counted

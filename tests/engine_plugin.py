@@ -1,0 +1,37 @@
+"""Starts one in-memory engine per test process, before django.setup().
+
+pytest-django sets Django up before any conftest.py is read, so this is a plugin of its own, loaded
+by `-p tests.engine_plugin`. Under pytest-xdist each worker starts its own engine and the controller,
+which runs no test, gets an address where nothing answers.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from portal.engine import Engine, EngineError, point_at, start_engine
+
+NOWHERE = "http://127.0.0.1:9"
+
+_engine = pytest.StashKey[Engine]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    options = early_config.known_args_namespace
+    distributed = getattr(options, "numprocesses", None) or getattr(options, "tx", None)
+    if distributed and "PYTEST_XDIST_WORKER" not in os.environ:
+        point_at(NOWHERE, os.environ)
+        return
+    try:
+        engine = early_config.stash[_engine] = start_engine()
+    except EngineError as error:
+        raise pytest.UsageError(str(error)) from None
+    point_at(engine.endpoint_url, os.environ)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if engine := config.stash.get(_engine, None):
+        engine.stop()

@@ -1,0 +1,21 @@
+"""Settings of the tests: the portal's own, quick to hash and without mail."""
+
+import os
+
+os.environ.setdefault("DEBUG", "false")
+os.environ.setdefault("SECRET_KEY", "tests-only-0123456789-abcdefghijklmnopqrstuvwxyz-0123456789")
+
+from portal.settings import *  # noqa: E402, F403
+from portal.settings import CONTENT_SECURITY_POLICY, STORAGES  # noqa: E402, F401
+
+ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
+PASSWORD_HASHERS = ["tests.hashers.QuickArgon2"]
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+SECURE_SSL_REDIRECT = False
+SESSION_COOKIE_SECURE = False
+CSRF_COOKIE_SECURE = False
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+# A dead engine must fail a test quickly.
+DYNAMODB_MAX_ATTEMPTS = 2

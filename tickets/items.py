@@ -1,0 +1,99 @@
+"""What is stored about tickets: PynamoDB models of Support.Tickets and nothing else.
+
+One ticket is one item collection. Read backwards it is SUMMARY, DETAIL, then the newest activity first, so one
+bounded Query always brings what a page shows first.
+"""
+
+from __future__ import annotations
+
+from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute
+
+from portal.dynamo import tables
+from portal.dynamo.client import Item
+
+
+class SummaryItem(Item):
+    """What lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
+
+    `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments.
+    `request_id` is the idempotency key of the last write.
+    """
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    tenant_status = UnicodeAttribute()
+    resolver_updated = UnicodeAttribute()
+    number = NumberAttribute()
+    title = UnicodeAttribute()
+    status = UnicodeAttribute()
+    priority = UnicodeAttribute()
+    tags: ListAttribute[UnicodeAttribute] = ListAttribute(of=UnicodeAttribute, default=list)  # type: ignore[type-var]  # PynamoDB's stub wants maps
+    resolver = UnicodeAttribute(default="")
+    resolver_name = UnicodeAttribute(default="")
+    requester = UnicodeAttribute(default="")
+    requester_name = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    updated_at = UnicodeAttribute()
+    comment_count = NumberAttribute(default=0)
+    version = NumberAttribute(default=1)
+    request_id = UnicodeAttribute(default="")
+
+
+class DetailItem(Item):
+    """The long part of a ticket, which no list reads."""
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    description = UnicodeAttribute(default="")
+
+
+class ChangeMap(MapAttribute):  # type: ignore[type-arg]
+    """One field's change. Values are text as shown to a person."""
+
+    field = UnicodeAttribute()
+    before = UnicodeAttribute(default="")
+    after = UnicodeAttribute(default="")
+
+
+class ActivityItem(Item):
+    """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields)."""
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    kind = UnicodeAttribute()
+    at = UnicodeAttribute()
+    author = UnicodeAttribute(default="")
+    author_name = UnicodeAttribute()
+    body = UnicodeAttribute(default="")
+    verb = UnicodeAttribute(default="")
+    changes: ListAttribute[ChangeMap] = ListAttribute(of=ChangeMap, default=list)
+
+
+class RequestItem(Item):
+    """An idempotency record: this request id has created that ticket. Removed by TTL after a day."""
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    number = NumberAttribute()
+    expires_at = NumberAttribute()
+
+
+class ImportItem(Item):
+    """A row of an archive that has become a ticket, or is becoming one while `done` is 0."""
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    number = NumberAttribute()
+    digest = UnicodeAttribute()
+    comments = NumberAttribute(default=0)
+    done = NumberAttribute(default=0)

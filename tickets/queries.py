@@ -1,0 +1,239 @@
+"""Lists and single tickets, each at the price of its floor: one round trip, whatever the tenant's size.
+
+A list is the merge of S index partitions (one per status shard), each read once and at the same time:
+ceil(page / S) rows and some slack. Where one shard has more of the newest rows than was fetched from it, the
+page ends early with a link to go on: a page may be short, but it never costs a second round trip.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from portal.dynamo import cursor, keys, tables
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import Page
+from portal.errors import Invalid, NotFound
+from tenants.context import TenantContext
+from tickets.fields import Status
+from tickets.items import ActivityItem, DetailItem, SummaryItem
+
+log = logging.getLogger("pooldesk.isolation")
+
+# As many rows as one bulk change can take; see bulk.LIMIT.
+PAGE_SIZE = 50
+ACTIVITY_PAGE = 50
+
+
+@dataclass(frozen=True)
+class TicketPage:
+    """A page of a list, newest change first. The cursors are None at the ends."""
+
+    rows: list[SummaryItem]
+    next: str | None
+    previous: str | None
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it."""
+
+    summary: SummaryItem
+    description: str
+    activity: list[ActivityItem]
+    earlier: str | None
+
+
+@dataclass(frozen=True)
+class _Row:
+    sort: str  # value of the index's sort key
+    shard: int
+    raw: dict[str, Any]
+
+
+def page(
+    tenant: TenantContext,
+    *,
+    status: Status,
+    resolver: str | None = None,
+    after: str | None = None,
+    size: int = PAGE_SIZE,
+) -> TicketPage:
+    """Tickets of one status, of one resolver where `resolver` is a user id or "" for nobody.
+
+    `after` is a cursor of a former page. Raises Invalid for a bad cursor. One round trip, S Queries.
+    """
+    listing = _Listing(tenant, status, resolver)
+    position = listing.load(after) if after else None
+    backwards = position is not None and position.backwards
+    rows, complete = listing.fetch(position, size)
+    if backwards:
+        rows.reverse()
+    has_next = bool(rows) if backwards else not complete
+    has_previous = not complete if backwards else position is not None and bool(rows)
+    return TicketPage(
+        rows=[SummaryItem.from_raw_data(row.raw) for row in rows],
+        next=listing.dump(rows[-1], backwards=False) if has_next else None,
+        previous=listing.dump(rows[0], backwards=True) if has_previous else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Position:
+    """The row next to which a page begins. Rows are in the total order (sort key, shard, the engine's own order)."""
+
+    backwards: bool
+    sort: str
+    shard: int
+    number: int
+
+
+class _Listing:
+    """One list: which partitions, which sort key, and how its cursors are bound."""
+
+    def __init__(self, tenant: TenantContext, status: Status, resolver: str | None) -> None:
+        if resolver and not keys.USER_ID.match(resolver):
+            raise Invalid("There is no such person.")
+        self.tenant, self.status = tenant, status
+        self.index = tables.STATUS_UPDATED if resolver is None else tables.STATUS_RESOLVER
+        self.prefix = "" if resolver is None else keys.resolver_prefix(resolver)
+        self.bound = (self.index.name, status.value, resolver, tenant.shards, tenant.shard_epoch)
+
+    def dump(self, row: _Row, *, backwards: bool) -> str:
+        position = [int(backwards), row.sort.removeprefix(self.prefix), row.shard, int(row.raw["number"]["N"])]
+        return cursor.dump(position, tenant_id=self.tenant.tenant_id, query=self.bound)
+
+    def load(self, text: str) -> _Position:
+        backwards, sort, shard, number = cursor.load(text, tenant_id=self.tenant.tenant_id, query=self.bound)
+        return _Position(bool(backwards), self.prefix + sort, shard, number)
+
+    def fetch(self, position: _Position | None, size: int) -> tuple[list[_Row], bool]:
+        """Up to `size` rows from the position on, in reading direction, and whether these were the last ones."""
+        shards = self.tenant.shards
+        each = size + 1 if shards == 1 else _rows_per_shard(size + 1, shards)
+        pages = fan_out([lambda s=s: self._query(s, position, each) for s in range(shards)])  # type: ignore[misc]
+        forwards = position is not None and position.backwards
+        merged = heapq.merge(
+            *([_Row(i[self.index.range]["S"], shard, i) for i in items] for shard, (items, _) in enumerate(pages)),
+            key=lambda row: (row.sort, -row.shard),
+            reverse=not forwards,
+        )
+        left = {shard: len(items) for shard, (items, _) in enumerate(pages)}
+        rows: list[_Row] = []
+        for row in merged:
+            if len(rows) == size:
+                return rows, False
+            if self._is_ours(row):
+                rows.append(row)
+            left[row.shard] -= 1
+            if left[row.shard] == 0 and pages[row.shard][1]:
+                # This shard has more rows that were not fetched; any other shard's next row may come after those.
+                return rows, False
+        return rows, all(not more for _, more in pages)
+
+    def _query(self, shard: int, position: _Position | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
+        between, start = None, None
+        descending = position is None or not position.backwards
+        low, high = self.prefix, self.prefix + "~"
+        if position is not None and shard == position.shard:
+            start = self._start_key(position)
+        elif position is not None and descending:
+            high = position.sort
+        elif position is not None:
+            low = position.sort
+        if self.prefix or low or high != "~":
+            between = (low, high)
+        found = self.tenant.repository.query(
+            tables.TICKETS,
+            keys.tenant_status,
+            self.status.value.upper(),
+            shard,
+            index=self.index,
+            between=between,
+            descending=descending,
+            limit=limit,
+            start=start,
+        )
+        items = found.items
+        if position is not None and shard != position.shard:
+            # Equal sort keys are ordered by shard: on one side of the position's shard they were shown already.
+            seen = shard < position.shard if descending else shard > position.shard
+            if seen:
+                items = [i for i in items if i[self.index.range]["S"] != position.sort]
+        return items, found.last_key is not None
+
+    def _start_key(self, position: _Position) -> dict[str, Any]:
+        repository = self.tenant.repository
+        partition = repository.key(keys.tenant_status, self.status.value.upper(), position.shard)
+        return {
+            "tenant_status": {"S": partition},
+            self.index.range: {"S": position.sort},
+            "pk": {"S": repository.key(keys.ticket, position.number)},
+            "sk": {"S": keys.SUMMARY},
+        }
+
+    def _is_ours(self, row: _Row) -> bool:
+        """Whether the row's base key is this tenant's: a row that another tenant planted in the index is dropped."""
+        if keys.ticket_number(self.tenant.tenant_id, row.raw["pk"]["S"]) is not None:
+            return True
+        log.error("An index row of tenant %s belongs to another tenant; it was dropped.", self.tenant.tenant_id)
+        return False
+
+
+def _rows_per_shard(size: int, shards: int) -> int:
+    """Each shard's share of a page and two standard deviations of slack, never the whole page."""
+    share = size / shards
+    slack = 2 * math.sqrt(share * (1 - 1 / shards))
+    return min(size, math.ceil(share + slack))
+
+
+def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> Ticket:
+    """A ticket with its latest activity: one Query. Raises NotFound, Invalid.
+
+    With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
+    the same time. Internal notes are left out for viewers.
+    """
+    limit = ACTIVITY_PAGE + 2  # the summary and the detail come first
+    if before is None:
+        found = _collection(tenant, number, limit)
+        heads = [i for i in found.items if not _is_activity(i)]
+        rows = [i for i in found.items if _is_activity(i)]
+    else:
+        (sort,) = cursor.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
+        head, found = fan_out(
+            [lambda: _collection(tenant, number, 2), lambda: _collection(tenant, number, ACTIVITY_PAGE, before=sort)]
+        )
+        heads, rows = head.items, found.items
+    by_sort_key = {i["sk"]["S"]: i for i in heads}
+    if keys.SUMMARY not in by_sort_key:
+        raise NotFound(f"There is no ticket {number}.")
+    detail = by_sort_key.get(keys.DETAIL)
+    activity = [ActivityItem.from_raw_data(i) for i in reversed(rows)]
+    more = found.last_key is not None and bool(rows)
+    earlier = [rows[-1]["sk"]["S"]] if more else None
+    return Ticket(
+        summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
+        description=DetailItem.from_raw_data(detail).description if detail else "",
+        activity=[a for a in activity if a.kind != "note" or tenant.is_agent],
+        earlier=cursor.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
+    )
+
+
+def last_change(tenant: TenantContext, number: int) -> ActivityItem | None:
+    """The newest entry of a ticket's timeline that changed a field: one Query, for the conflict page."""
+    rows = [ActivityItem.from_raw_data(i) for i in _collection(tenant, number, 12).items if _is_activity(i)]
+    return next((a for a in rows if a.kind == "event"), None)
+
+
+def _collection(tenant: TenantContext, number: int, limit: int, *, before: str | None = None) -> Page:
+    """A ticket's item collection, newest first. Consistent reading would double the price for what nobody misses."""
+    pk = tenant.repository.key(keys.ticket, number)
+    start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
+    return tenant.repository.query(tables.TICKETS, keys.ticket, number, descending=True, limit=limit, start=start)
+
+
+def _is_activity(raw: dict[str, Any]) -> bool:
+    return str(raw["sk"]["S"]).startswith(keys.ACTIVITY_PREFIX)

@@ -1,0 +1,112 @@
+"""Tickets as templates show them: items turned into labels, links and times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from portal import clock
+from tenants.context import TenantContext
+from tickets import lifecycle
+from tickets.bulk import Seen
+from tickets.fields import MOVES, Priority, Status
+from tickets.items import ActivityItem, SummaryItem
+
+
+@dataclass(frozen=True)
+class Row:
+    """A ticket in a list, and the head of its page."""
+
+    number: int
+    title: str
+    status: str
+    status_label: str
+    priority: str
+    priority_label: str
+    tags: list[str]
+    resolver: str
+    resolver_name: str
+    is_mine: bool
+    requester_name: str
+    created_at: datetime
+    updated_at: datetime
+    comment_count: int
+    version: int
+    url: str
+    select_value: str
+
+
+def row(tenant: TenantContext, item: SummaryItem) -> Row:
+    status, priority = Status(item.status), Priority(item.priority)
+    return Row(
+        number=int(item.number),
+        title=item.title,
+        status=status.value,
+        status_label=status.label,
+        priority=priority.value,
+        priority_label=priority.label,
+        tags=list(item.tags),
+        resolver=item.resolver,
+        resolver_name=item.resolver_name,
+        is_mine=bool(item.resolver) and item.resolver == tenant.user_id,
+        requester_name=item.requester_name,
+        created_at=clock.parse(item.created_at),
+        updated_at=clock.parse(item.updated_at),
+        comment_count=int(item.comment_count),
+        version=int(item.version),
+        url=reverse("tickets:ticket", args=[int(item.number)]),
+        select_value=str(Seen.of(item)),
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a ticket's history."""
+
+    id: str
+    kind: str
+    author_name: str
+    at: datetime
+    body: str
+    verb: str
+    changes: list[dict[str, str]]
+
+
+def entry(item: ActivityItem) -> Entry:
+    changes = [
+        {"label": lifecycle.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
+    ]
+    at = clock.parse(item.at)
+    return Entry(item.sk.rsplit("#", 1)[-1], item.kind, item.author_name, at, item.body, item.verb, changes)
+
+
+def status_moves(item: SummaryItem) -> list[dict[str, str]]:
+    return [{"value": s.value, "label": s.label} for s in MOVES[Status(item.status)]]
+
+
+def queue_url(**params: str | None) -> str:
+    """The queue with these filters in its address; None and "" leave one out."""
+    query = urlencode({k: v for k, v in params.items() if v})
+    return reverse("tickets:queue") + (f"?{query}" if query else "")
+
+
+def queue_tabs(status: Status, who: str, person: str) -> dict[str, Any]:
+    """The filters of the queue, each with its address and whether it is on. `who` is "", me, none or a user id."""
+    people = [("Everyone", ""), ("Mine", "me"), ("Unassigned", "none")]
+    if who not in ("", "me", "none"):
+        people.append((person or "One person", who))
+    return {
+        "status_tabs": [
+            {"value": s.value, "label": s.label, "url": queue_url(status=s.value, resolver=who), "current": s is status}
+            for s in Status
+        ],
+        "who_tabs": [
+            {"label": label, "url": queue_url(status=status.value, resolver=value), "current": value == who}
+            for label, value in people
+        ],
+        "people_url": reverse("tickets:people") + "?" + urlencode({"status": status.value}),
+    }

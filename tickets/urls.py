@@ -1,0 +1,27 @@
+from django.urls import path, register_converter
+from django.urls.converters import IntConverter
+
+from tickets import views
+
+
+class TicketNumber(IntConverter):
+    """From 1 to 15 digits without leading zeros: what keys.py takes and a bookmark holds."""
+
+    regex = "[1-9][0-9]{0,14}"
+
+
+register_converter(TicketNumber, "ticket_number")
+
+app_name = "tickets"
+
+urlpatterns = [
+    path("", views.queue, name="queue"),
+    path("new/", views.new, name="new"),
+    path("bulk/", views.bulk_change, name="bulk"),
+    path("people/", views.people, name="people"),
+    path("<ticket_number:number>/", views.ticket, name="ticket"),
+    path("<ticket_number:number>/edit/", views.edit, name="edit"),
+    path("<ticket_number:number>/comment/", views.comment, name="comment"),
+    path("<ticket_number:number>/change/", views.change, name="change"),
+    path("<ticket_number:number>/assign/", views.assign, name="assign"),
+]
