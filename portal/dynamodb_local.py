@@ -87,10 +87,8 @@ def install(report: Callable[[str], object] = print) -> Path:
         built = scratch / VERSION
         (scratch / "pom.xml").write_text(POM)
         (scratch / "LoopbackServer.java").write_text(SERVER)
-        _run(
-            ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "--file", f"{scratch}/pom.xml"]
-            + [COPY_DEPENDENCIES, f"-DoutputDirectory={built}", "-DincludeScope=runtime"]
-        )
+        maven = ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "--file", f"{scratch}/pom.xml"]
+        _run([*maven, COPY_DEPENDENCIES, f"-DoutputDirectory={built}", "-DincludeScope=runtime"])
         _run(["javac", "-cp", f"{built}/*", "-d", str(built), f"{scratch}/LoopbackServer.java"])
         try:
             built.rename(home)

@@ -141,11 +141,9 @@ class Engine:
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self._lock = acquire_lock(self.state_dir / LOCK_NAME)
         if self._lock is None:
-            address = running_engine(self.state_dir) or "an address not known yet"
-            raise EngineError(
-                f"The data in {self.state_dir} is in use by the engine at {address}. "
-                "Stop that one first, or share it with DYNAMODB_ENDPOINT_URL=<its address>."
-            )
+            address = running_engine(self.state_dir)
+            share = f", or share it with DYNAMODB_ENDPOINT_URL={address}" if address else ""
+            raise EngineError(f"Another engine is using the data in {self.state_dir}; stop that one first{share}.")
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -227,7 +225,7 @@ def start_engine(
     log_path: Path | None = None,
     report: Callable[[str], object] = print,
 ) -> Engine:
-    """A running engine. ``port`` None or 0 takes a free one. Raises EngineError."""
+    """A running engine, which ends with the object. ``port`` None or 0 takes a free one. Raises EngineError."""
     if kind not in ENGINES:
         raise EngineError(f"There is no engine {kind!r}; choose one of {', '.join(ENGINES)}.")
     return ENGINES[kind](port=port, state_dir=state_dir, log_path=log_path, report=report).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -18,9 +19,9 @@ _TEMPLATES = {400: "portal/400.html", 403: "portal/403.html", 404: "portal/404.h
 def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
     """The page for an error of ours: its status, its sentence, and what was typed where sending again makes sense."""
     status = error.status if error.status in _TEMPLATES else 400
-    context = {"reason": error.message, "stash": None}
+    context: dict[str, Any] = {"reason": error.message, "stash": None}
     if isinstance(error, Unavailable):
-        log.warning("%s %s: %s", request.method, request.path, error.message, exc_info=error.__cause__)
+        log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
         context |= {"stash": Stash.of(request), "retry_after": error.retry_after}
     response = render(request, _TEMPLATES[status], context, status=status)
     if isinstance(error, Unavailable):

@@ -68,6 +68,9 @@ class Child:
         """Send SIGTERM and wait; tell ``on_slow`` after 2 s. False if it had to be killed after ``seconds``."""
         if self.poll() is None:
             self._process.terminate()
+        else:  # it ended by itself and may have left processes of its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGTERM)
         self._let_go()
         try:
             self._process.wait(min(SLOW_SECONDS, seconds))

@@ -117,7 +117,6 @@ SESSION_ENGINE = "portal.nosql.sessions"
 SESSION_COOKIE_NAME = "pooldesk_session"
 SESSION_COOKIE_AGE: int = env.int("SESSION_COOKIE_AGE", default=14 * 24 * 3600)  # seconds
 SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = not DEBUG
 CSRF_COOKIE_NAME = "pooldesk_csrf"
 CSRF_COOKIE_HTTPONLY = True
@@ -179,5 +178,9 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {"botocore": {"level": "WARNING"}, "pynamodb": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+    "loggers": {
+        "botocore": {"level": "WARNING"},
+        "pynamodb": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+    },
 }

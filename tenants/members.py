@@ -63,9 +63,9 @@ def member(repository: TenantRepository, user_id: str) -> Member | None:
     return Member(item.user_id, item.name, item.email, Role(item.role)) if item else None
 
 
-def pair(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role: Role) -> tuple[
-    MembershipItem, MemberItem
-]:
+def pair(
+    *, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role: Role
+) -> tuple[MembershipItem, MemberItem]:
     """Both sides of a membership. They are always written together."""
     at = clock.stamp()
     return (

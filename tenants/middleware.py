@@ -62,14 +62,14 @@ class IdentityMiddleware:
             response.headers.setdefault("Cache-Control", "private, no-store")
         if session.is_empty():
             if cookie:
-                response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite=settings.SESSION_COOKIE_SAMESITE)
+                response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
             return response
         if session.modified and response.status_code < 500:
             try:
                 session.save()
             except UpdateError:
                 # Signed out in another tab while this request ran: signed out it stays.
-                response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite=settings.SESSION_COOKIE_SAMESITE)
+                response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
                 return response
         value = context.write_cookie(
             context.Ids(session.session_key or "", str(request.user.pk), session.get(context.TENANT_KEY, ""))
@@ -81,7 +81,7 @@ class IdentityMiddleware:
                 max_age=session.get_expiry_age(),
                 secure=settings.SESSION_COOKIE_SECURE,
                 httponly=True,
-                samesite=settings.SESSION_COOKIE_SAMESITE,  # type: ignore[arg-type]  # "Lax"
+                samesite="Lax",
             )
         return response
 
@@ -118,7 +118,9 @@ class AccessMiddleware:
             if not constant_time_compare(mark, tenant.page_mark):
                 return wrong_tenant(request, Stash.of(request))
         if not tenant.role.at_least(Role(access.role)):
-            reason = f"This needs the role {Role(access.role).label} or above; in {tenant.name} you are {tenant.role_label}."
+            reason = (
+                f"This needs the role {Role(access.role).label} or above; in {tenant.name} you are {tenant.role_label}."
+            )
             return render(request, "portal/403.html", {"reason": reason}, status=403)
         return None
 

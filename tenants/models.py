@@ -12,7 +12,7 @@ from portal.nosql.facade import Facade, FacadeManager
 from tenants.items import AccountItem
 
 
-class User(AbstractBaseUser, Facade):  # type: ignore[misc]  # both are models; the facade's save and delete must win
+class User(AbstractBaseUser, Facade):
     id = models.CharField(primary_key=True, max_length=32)
     email = models.EmailField(unique=True)
     name = models.CharField(max_length=100)

@@ -11,7 +11,7 @@ from tenants.models import User
 class SignedInRequest(HttpRequest):
     """Somebody is signed in; a tenant may be pinned."""
 
-    user: User  # type: ignore[assignment]  # the stub also allows AnonymousUser
+    user: User
     tenant: TenantContext | None
 
 

@@ -43,8 +43,11 @@ def login(request: HttpRequest) -> HttpResponse:
         form.add_error(None, "E-mail and password do not match an account.")
         return render(request, "tenants/login.html", page, status=422)
     throttle.succeeded(attempt)
+    if not request.session.is_empty():
+        # Django keeps the key where the same person signs in again; a key never survives a sign-in here.
+        request.session.flush()
     start_session(request, user)
-    return _enter(request, user, stash, form.cleaned_data["next"])  # type: ignore[arg-type]  # our backend gives our User
+    return _enter(request, user, stash, form.cleaned_data["next"])
 
 
 def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:
@@ -105,7 +108,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Your password is changed. Other devices are signed out.")
         return redirect("tenants:account")
     status = 422 if form.is_bound else 200
-    return render(request, "tenants/password_change.html", {"form": form}, status=status)
+    return render(request, "tenants/password_change.html", {"password_form": form}, status=status)
 
 
 @public
@@ -200,7 +203,9 @@ def _stash(request: HttpRequest) -> Stash | None:
 
 
 def _safe_next(request: HttpRequest, url: str) -> str:
-    if url and url_has_allowed_host_and_scheme(url, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+    if url and url_has_allowed_host_and_scheme(
+        url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
         return url
     return resolve_url(settings.LOGIN_REDIRECT_URL)
 

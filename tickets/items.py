@@ -6,6 +6,8 @@ bounded Query always brings what a page shows first.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo import tables
@@ -29,7 +31,7 @@ class SummaryItem(Item):
     title = UnicodeAttribute()
     status = UnicodeAttribute()
     priority = UnicodeAttribute()
-    tags: ListAttribute[UnicodeAttribute] = ListAttribute(of=UnicodeAttribute, default=list)  # type: ignore[type-var]  # PynamoDB's stub wants maps
+    tags: ListAttribute[Any] = ListAttribute(default=list)
     resolver = UnicodeAttribute(default="")
     resolver_name = UnicodeAttribute(default="")
     requester = UnicodeAttribute(default="")
@@ -51,7 +53,7 @@ class DetailItem(Item):
     description = UnicodeAttribute(default="")
 
 
-class ChangeMap(MapAttribute):  # type: ignore[type-arg]
+class ChangeMap(MapAttribute[str, str]):
     """One field's change. Values are text as shown to a person."""
 
     field = UnicodeAttribute()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import keys
@@ -103,8 +104,8 @@ def create(
     return number
 
 
-def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str) -> dict[str, str]:
-    """The summary attributes that follow from these four values, index keys included. The only place that makes them."""
+def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str) -> dict[str, Any]:
+    """The summary attributes that follow from these values, index keys included. The only place that makes them."""
     shard = keys.status_shard(number, tenant.shards)
     return {
         "status": status,
@@ -127,7 +128,10 @@ def event(
         author=tenant.user_id,
         author_name=tenant.user_name,
         verb=verb,
-        changes=[ChangeMap(field=f, before=b, after=a) for f, b, a in changes or ()],
+        changes=[
+            ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
+            for f, b, a in changes or ()
+        ],
     )
 
 
@@ -196,7 +200,7 @@ def change_priority(tenant: TenantContext, number: int, *, to: Priority, version
 
 
 def assign(tenant: TenantContext, number: int, *, to: str, version: int) -> None:
-    """Give a ticket to a member, or to nobody with "". Raises NotFound, EditConflict, Invalid for a stranger or a viewer."""
+    """Give a ticket to a member, or to nobody with "". Raises NotFound, EditConflict, and Invalid for non-agents."""
     name = _resolver_name(tenant, to)
     summary = _fresh(tenant, number, version)
     if summary.resolver == to:
@@ -264,7 +268,7 @@ def _write(
     tenant: TenantContext,
     summary: SummaryItem,
     changes: list[tuple[str, str, str]],
-    actions: list[Action],
+    actions: Sequence[Action],
     *,
     status: str | None = None,
     resolver: str | None = None,
@@ -297,7 +301,9 @@ def _write(
     if entry is not None:
         transaction.put(entry)
     if changes:
-        transaction.put(event(tenant, summary.pk, at, verb="changed", changes=changes))
+        # A comment comes before what it led to.
+        after = clock.stamp(clock.parse(at), offset=1) if entry is not None else at
+        transaction.put(event(tenant, summary.pk, after, verb="changed", changes=changes))
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:

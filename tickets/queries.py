@@ -26,6 +26,8 @@ log = logging.getLogger("pooldesk.isolation")
 # As many rows as one bulk change can take; see bulk.LIMIT.
 PAGE_SIZE = 50
 ACTIVITY_PAGE = 50
+# Bounds around every stamp, for BETWEEN, which takes no empty string.
+_BEFORE_ALL, _BEHIND_ALL = " ", "~"
 
 
 @dataclass(frozen=True)
@@ -115,55 +117,50 @@ class _Listing:
         shards = self.tenant.shards
         each = size + 1 if shards == 1 else _rows_per_shard(size + 1, shards)
         pages = fan_out([lambda s=s: self._query(s, position, each) for s in range(shards)])  # type: ignore[misc]
-        forwards = position is not None and position.backwards
+        backwards = position is not None and position.backwards
         merged = heapq.merge(
-            *([_Row(i[self.index.range]["S"], shard, i) for i in items] for shard, (items, _) in enumerate(pages)),
-            key=lambda row: (row.sort, -row.shard),
-            reverse=not forwards,
+            *(rows for rows, _ in pages), key=lambda row: (row.sort, -row.shard), reverse=not backwards
         )
-        left = {shard: len(items) for shard, (items, _) in enumerate(pages)}
+        # Behind the last row of a shard that has more, its unfetched rows may come before any other shard's next.
+        # That row itself is left for the next page, which is then never empty.
+        ends = [rows[-1] for rows, more in pages if more]
         rows: list[_Row] = []
         for row in merged:
-            if len(rows) == size:
+            if len(rows) == size or any(row is end for end in ends):
                 return rows, False
-            if self._is_ours(row):
-                rows.append(row)
-            left[row.shard] -= 1
-            if left[row.shard] == 0 and pages[row.shard][1]:
-                # This shard has more rows that were not fetched; any other shard's next row may come after those.
-                return rows, False
-        return rows, all(not more for _, more in pages)
+            rows.append(row)
+        return rows, True
 
-    def _query(self, shard: int, position: _Position | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
-        between, start = None, None
+    def _query(self, shard: int, position: _Position | None, limit: int) -> tuple[list[_Row], bool]:
+        """A shard's rows from the position on, at least two of them if it has more, and whether it has more."""
+        start = None
         descending = position is None or not position.backwards
-        low, high = self.prefix, self.prefix + "~"
-        if position is not None and shard == position.shard:
-            start = self._start_key(position)
-        elif position is not None and descending:
-            high = position.sort
-        elif position is not None:
-            low = position.sort
-        if self.prefix or low or high != "~":
-            between = (low, high)
-        found = self.tenant.repository.query(
-            tables.TICKETS,
-            keys.tenant_status,
-            self.status.value.upper(),
-            shard,
-            index=self.index,
-            between=between,
-            descending=descending,
-            limit=limit,
-            start=start,
-        )
-        items = found.items
-        if position is not None and shard != position.shard:
+        low, high = self.prefix + _BEFORE_ALL, self.prefix + _BEHIND_ALL
+        if position is not None:
             # Equal sort keys are ordered by shard: on one side of the position's shard they were shown already.
-            seen = shard < position.shard if descending else shard > position.shard
-            if seen:
-                items = [i for i in items if i[self.index.range]["S"] != position.sort]
-        return items, found.last_key is not None
+            if shard == position.shard:
+                start = self._start_key(position)
+            elif descending:
+                high = position.sort if shard > position.shard else _just_before(position.sort)
+            else:
+                low = position.sort if shard < position.shard else position.sort + _BEHIND_ALL
+        rows: list[_Row] = []
+        while True:
+            found = self.tenant.repository.query(
+                tables.TICKETS,
+                keys.tenant_status,
+                self.status.value.upper(),
+                shard,
+                index=self.index,
+                between=(low, high),
+                descending=descending,
+                limit=limit,
+                start=start,
+            )
+            rows += [_Row(i[self.index.range]["S"], shard, i) for i in found.items if self._is_ours(i)]
+            start = found.last_key
+            if start is None or len(rows) > 1:  # else nearly all were planted: read on behind them
+                return rows, start is not None
 
     def _start_key(self, position: _Position) -> dict[str, Any]:
         repository = self.tenant.repository
@@ -175,9 +172,9 @@ class _Listing:
             "sk": {"S": keys.SUMMARY},
         }
 
-    def _is_ours(self, row: _Row) -> bool:
+    def _is_ours(self, raw: dict[str, Any]) -> bool:
         """Whether the row's base key is this tenant's: a row that another tenant planted in the index is dropped."""
-        if keys.ticket_number(self.tenant.tenant_id, row.raw["pk"]["S"]) is not None:
+        if keys.ticket_number(self.tenant.tenant_id, raw["pk"]["S"]) is not None:
             return True
         log.error("An index row of tenant %s belongs to another tenant; it was dropped.", self.tenant.tenant_id)
         return False
@@ -187,7 +184,12 @@ def _rows_per_shard(size: int, shards: int) -> int:
     """Each shard's share of a page and two standard deviations of slack, never the whole page."""
     share = size / shards
     slack = 2 * math.sqrt(share * (1 - 1 / shards))
-    return min(size, math.ceil(share + slack))
+    return max(2, min(size, math.ceil(share + slack)))
+
+
+def _just_before(sort: str) -> str:
+    """The bound that leaves out `sort` and nothing below it: stamps have one width and all end in Z."""
+    return sort[:-1]
 
 
 def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> Ticket:

@@ -38,9 +38,10 @@ class Row:
     version: int
     url: str
     select_value: str
+    description: str = ""
 
 
-def row(tenant: TenantContext, item: SummaryItem) -> Row:
+def row(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> Row:
     status, priority = Status(item.status), Priority(item.priority)
     return Row(
         number=int(item.number),
@@ -60,6 +61,7 @@ def row(tenant: TenantContext, item: SummaryItem) -> Row:
         version=int(item.version),
         url=reverse("tickets:ticket", args=[int(item.number)]),
         select_value=str(Seen.of(item)),
+        description=description,
     )
 
 

@@ -116,8 +116,7 @@ def _ticket_page(request: TenantRequest, number: int, form: CommentForm, status:
     found = queries.ticket(tenant, number, before=before)
     here = reverse("tickets:ticket", args=[number])
     context = {
-        "ticket": shown.row(tenant, found.summary),
-        "description": found.description,
+        "ticket": shown.row(tenant, found.summary, description=found.description),
         "activity": [shown.entry(a) for a in found.activity],
         "earlier_url": f"{here}?before={found.earlier}" if found.earlier else None,
         "latest_url": here if before else None,
@@ -297,7 +296,12 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
             "to": to.value,
             "to_label": to.label,
             "refused": [
-                {"number": r.number, "title": r.title, "url": reverse("tickets:ticket", args=[r.number]), "reason": r.reason}
+                {
+                    "number": r.number,
+                    "title": r.title,
+                    "url": reverse("tickets:ticket", args=[r.number]),
+                    "reason": r.reason,
+                }
                 for r in refused.refusals
             ],
             "kept": [{"number": s.number, "select_value": str(s)} for s in refused.kept],

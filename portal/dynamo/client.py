@@ -32,6 +32,8 @@ from portal.errors import ConditionFailed, PortalError, Reason, Throttled, Trans
 
 _T = TypeVar("_T")
 
+LIBRARY_ERRORS = (BotoCoreError, ClientError)
+
 # Threads for fan-out (one per status shard beyond the caller's own). The pool of HTTP connections covers them
 # and gunicorn's threads, so that no request waits for a socket while another holds one.
 FAN_OUT_THREADS = 16
@@ -56,7 +58,7 @@ _UNAVAILABLE = {
 def translate(error: Exception, operation: str) -> PortalError | None:
     """The error of ours that stands for a library's, or None where it is a bug and should stay what it is."""
     if isinstance(error, ClientError):
-        response: dict[str, Any] = error.response  # type: ignore[assignment]  # the stub leaves out Item and reasons
+        response: dict[str, Any] = error.response
         code = response.get("Error", {}).get("Code", "")
         if code == "ConditionalCheckFailedException":
             return ConditionFailed("The condition of the write did not hold.", item=response.get("Item"))
@@ -112,7 +114,7 @@ class SharedConnection(Connection):
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
         try:
             result: dict[str, Any] = self.client._make_api_call(operation_name, operation_kwargs)
-        except (ClientError, BotoCoreError) as error:
+        except LIBRARY_ERRORS as error:
             ours = translate(error, operation_name)
             if ours is None:
                 raise
@@ -180,7 +182,7 @@ class Item(Model):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.Meta = type("Meta", (), {"table_name": cls.table.full_name})  # type: ignore[assignment, misc]  # PynamoDB wants a class
+        cls.Meta = type("Meta", (), {"table_name": cls.table.full_name})  # type: ignore[assignment]  # PynamoDB wants a class
 
     @classmethod
     def _get_connection(cls) -> TableConnection:

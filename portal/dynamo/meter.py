@@ -114,12 +114,13 @@ def attribute_size(value: dict[str, Any]) -> int:
     ((kind, content),) = value.items()
     match kind:
         case "S":
-            return len(content.encode())
+            return len(str(content).encode())
         case "N":
-            digits = content.lstrip("-").replace(".", "").strip("0")
-            return math.ceil(len(digits) / 2) + 1 + content.startswith("-")
+            number = str(content)
+            digits = number.lstrip("-").replace(".", "").strip("0")
+            return math.ceil(len(digits) / 2) + 1 + number.startswith("-")
         case "B":
-            return len(content)
+            return len(bytes(content))
         case "BOOL" | "NULL":
             return 1
         case "SS":

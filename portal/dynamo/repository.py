@@ -95,7 +95,7 @@ def batch_get(
     order: list[tuple[type[Item], dict[str, Any]]] = []
     request: dict[str, dict[str, Any]] = {}
     for model, hash_key, range_key in wanted:
-        key = {model.table.hash: {"S": hash_key}}
+        key: dict[str, Any] = {model.table.hash: {"S": hash_key}}
         if model.table.range:
             key[model.table.range] = {"S": range_key}
         order.append((model, key))
@@ -122,7 +122,7 @@ def batch_get(
 
 
 def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> None:
-    """Write items in groups of 25 without a transaction: for seeds and imports, whose items are written again on a rerun."""
+    """Write items in groups of 25 without a transaction: for seeds and imports, which write them again on a rerun."""
     pending = [(i.Meta.table_name, {"PutRequest": {"Item": i.serialize()}}) for i in items]
     attempt = 0
     while pending:
@@ -161,7 +161,7 @@ class TenantRepository:
         self, model: type[_I], build: TenantKey, *args: Any, sort: str | None = None, consistent: bool = False
     ) -> _I | None:
         """One item or None: one GetItem."""
-        key = {model.table.hash: {"S": self.key(build, *args)}}
+        key: dict[str, Any] = {model.table.hash: {"S": self.key(build, *args)}}
         if model.table.range:
             key[model.table.range] = {"S": sort}
         answer = self._connection.dispatch(
@@ -217,7 +217,7 @@ class TenantRepository:
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
     def increment(self, build: TenantKey, *args: Any, sort: str, by: int = 1) -> int:
-        """Add to a counter and return its new value: one UpdateItem. A lost answer may skip numbers, never repeat one."""
+        """Add to a counter and return its new value: one UpdateItem. A lost answer skips numbers, never repeats one."""
         answer = self._connection.dispatch(
             "UpdateItem",
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from portal.dynamo import client, tables
 from portal.errors import Conflict, Unavailable
@@ -44,7 +44,7 @@ def describe(table: tables.Table) -> dict[str, Any] | None:
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return None
         raise client.translate(error, "DescribeTable") or error from error
-    except client.BotoCoreError as error:
+    except BotoCoreError as error:
         raise client.translate(error, "DescribeTable") or error from error
     description: dict[str, Any] = answer["Table"]
     return description

@@ -19,14 +19,19 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def form_guard(context: template.Context) -> SafeString:
-    """The two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant."""
+def form_guard(context: template.Context, kept: str = "") -> SafeString:
+    """The two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant.
+
+    `kept` is the mark of a form that is sent again. It stands where nobody can say who is calling, because the
+    engine is down; where the tenant is known, the page belongs to that one.
+    """
     request = context["request"]
     token = format_html('<input type="hidden" name="csrfmiddlewaretoken" value="{}">', get_token(request))
     tenant = getattr(request, "tenant", None)
-    if tenant is None:
+    mark = tenant.page_mark if tenant else kept
+    if not mark:
         return token
-    return token + format_html('<input type="hidden" name="{}" value="{}">', PAGE_MARK, tenant.page_mark)
+    return token + format_html('<input type="hidden" name="{}" value="{}">', PAGE_MARK, mark)
 
 
 @register.filter

@@ -31,7 +31,7 @@ document.addEventListener("submit", (event) => {
 }, true);
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  const form = event.detail.elt.closest("form");
+  const form = event.detail.requestConfig.elt.closest("form");
   if (form) release(form);
 });
 

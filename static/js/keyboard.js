@@ -80,11 +80,11 @@ document.addEventListener("change", (event) => {
   try { localStorage.setItem(OFF, event.target.checked ? "0" : "1"); } catch { /* private mode: stays on */ }
 });
 
-document.addEventListener("click", () => {
+function showSwitch() {
   const box = document.querySelector("[data-shortcuts-switch]");
   if (box) box.checked = enabled();
-}, true);
-document.addEventListener("keydown", (event) => {
-  const box = document.querySelector("[data-shortcuts-switch]");
-  if (box && event.key === "?") box.checked = enabled();
-}, true);
+}
+
+showSwitch();
+document.addEventListener("htmx:afterSettle", showSwitch);
+window.addEventListener("storage", showSwitch);

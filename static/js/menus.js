@@ -41,8 +41,20 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (menu && document.activeElement === menu.querySelector("summary")) menu.querySelector("[data-filter]")?.focus();
 });
 
+// A panel must fit into the window: it opens upwards when there is more room above, and scrolls inside what is there.
+function fit(menu) {
+  const panel = menu.querySelector(".menu-panel");
+  const { top, bottom } = menu.querySelector("summary").getBoundingClientRect();
+  const below = window.innerHeight - bottom - 16;
+  const upwards = below < 220 && top > below;
+  menu.classList.toggle("menu-up", upwards);
+  panel.style.setProperty("--room", `${Math.round(Math.max(upwards ? top - 16 : below, 160))}px`);
+}
+
 document.addEventListener("toggle", (event) => {
-  if (event.target.matches?.("details.menu[open]")) event.target.querySelector("[data-filter]")?.focus();
+  if (!event.target.matches?.("details.menu[open]")) return;
+  fit(event.target);
+  event.target.querySelector("[data-filter]")?.focus();
 }, true);
 
 document.addEventListener("input", (event) => {

@@ -11,25 +11,23 @@ function wantedPart(element) {
 }
 
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { xhr, elt } = event.detail;
+  const { xhr, requestConfig } = event.detail;
   const type = xhr.getResponseHeader("Content-Type") || "";
   if (!type.includes("text/html")) {
-    if (xhr.status >= 400) showProblem("The server could not do that. Nothing on this page was changed.");
+    if (xhr.status >= 400) showProblem("The server could not do that. What you typed is still here.", requestConfig.elt);
     event.detail.shouldSwap = false;
     return;
   }
   event.detail.shouldSwap = true;
   event.detail.isError = false;
   const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
-  const part = wantedPart(elt);
+  const part = wantedPart(requestConfig.elt);
   const whole = answer.getElementById("page");
   if (!whole) return;
   if (part && answer.querySelector(part) && event.detail.target.isConnected) return;
   event.detail.target = document.getElementById("page");
   event.detail.selectOverride = "#page";
   event.detail.swapOverride = "outerHTML show:window:top";
-  event.detail.serverResponse = xhr.responseText;
-  event.detail.wholePage = true;
   if (xhr.status < 400 && xhr.responseURL && xhr.responseURL !== location.href) {
     history.pushState({ htmx: true }, "", xhr.responseURL);
   }
@@ -62,11 +60,11 @@ document.addEventListener("htmx:afterSettle", (event) => {
   makeScrollersReachable(document);
 });
 
-document.addEventListener("htmx:sendError", () => {
-  showProblem("The server cannot be reached. What you typed is still here: check the connection and try again.");
+document.addEventListener("htmx:sendError", (event) => {
+  showProblem("The server cannot be reached. What you typed is still here: check the connection and try again.", event.detail.requestConfig.elt);
 });
-document.addEventListener("htmx:timeout", () => {
-  showProblem("The server did not answer in time. What you typed is still here: try again.");
+document.addEventListener("htmx:timeout", (event) => {
+  showProblem("The server did not answer in time. It may still have worked: reload before you send it again.", event.detail.requestConfig.elt);
 });
 
 function announce(text) {
@@ -76,15 +74,15 @@ function announce(text) {
   setTimeout(() => { region.textContent = text; }, 50);
 }
 
-/** Shows a notice made from the page's own template element. */
-function showProblem(text) {
+/** Shows a notice made from the page's own template element, beside the form that failed where there is room for it. */
+function showProblem(text, element) {
   const template = document.getElementById("problem-template");
-  const messages = document.getElementById("messages");
-  if (!template || !messages) return;
+  const place = element?.querySelector?.("[data-problems]") || document.getElementById("messages");
+  if (!template || !place) return;
   const notice = template.content.cloneNode(true);
   notice.querySelector("[data-text]").textContent = text;
-  messages.replaceChildren(notice);
-  messages.scrollIntoView({ block: "nearest" });
+  place.replaceChildren(notice);
+  place.scrollIntoView({ block: "nearest" });
 }
 
 /** Boxes that scroll sideways or down can be scrolled by the keyboard: they get a tab stop, others do not. */
@@ -94,7 +92,7 @@ function makeScrollersReachable(root) {
     if (scrolls && !box.hasAttribute("tabindex")) {
       box.tabIndex = 0;
       if (!box.matches("table, dd")) {
-        box.setAttribute("role", "region");
+        box.setAttribute("role", "group");
         box.setAttribute("aria-label", box.dataset.scroller || "Code, scrolls");
       }
     }

@@ -51,7 +51,7 @@ class Command(BaseCommand):
         "whether a demo runs or not."
     )
     # The processes started from here make them, in the environment that they need.
-    requires_system_checks: list[str] = []
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="of the portal (8000)")

@@ -6,7 +6,7 @@ outermost block ends well. Any SQL raises: a query here is a bug, because Dynamo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
@@ -23,7 +23,7 @@ class DatabaseOperations(dummy.DatabaseOperations):
     def sql_flush(self, *args: Any, **kwargs: Any) -> list[str]:
         return []
 
-    def execute_sql_flush(self, sql_list: Sequence[str]) -> None:
+    def execute_sql_flush(self, sql_list: Iterable[str]) -> None:
         """Nothing to flush."""
 
 
@@ -47,14 +47,12 @@ class DatabaseWrapper(dummy.DatabaseWrapper):
     def get_autocommit(self) -> bool:
         return not self.in_atomic_block
 
-    def set_autocommit(
-        self, autocommit: bool, force_begin_transaction_with_broken_autocommit: bool = False
-    ) -> None:
+    def set_autocommit(self, autocommit: bool, force_begin_transaction_with_broken_autocommit: bool = False) -> None:
         """Leaving the outermost block: Django calls this first and then runs the hooks itself."""
 
     def commit(self) -> None:
         hooks, self.run_on_commit = self.run_on_commit, []
-        for _savepoints, hook, robust in hooks:
+        for _savepoints, hook, robust in hooks:  # type: ignore[misc]  # the stub has forgotten `robust`
             try:
                 hook()
             except Exception:

@@ -1,0 +1,74 @@
+# `make run` and `make test` do all of the set-up they need; everything else is listed by `make help`.
+
+PORT ?= 8000
+ENGINE ?= ministack
+ENGINE_PORT ?= 0
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
+option = $(if $($(1)),--$(2) $($(1)))
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format seed shell bench clean distclean chromium
+
+help: ## This list
+	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministack|dynamodb-local ENGINE_PORT= DYNAMODB_ENDPOINT_URL=
+	@exec $(DEMO) --port $(PORT)
+
+test: $(VENV)/dev.stamp chromium ## All tests, in a browser too. PYTEST_ARGS="-k queue -n 2"
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/dev.stamp ## Style, format and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(VENV)/dev.stamp ## Put the code in the format that lint wants
+	$(PY) -m ruff check --fix --exit-zero --quiet .
+	$(PY) -m ruff format .
+
+seed: $(VENV)/run.stamp ## Add sample data, while `make run` runs or not. TENANTS= USERS= TICKETS= SEED=
+	@exec $(DEMO) seed $(call option,TENANTS,tenants) $(call option,USERS,users) \
+		$(call option,TICKETS,tickets) $(call option,SEED,seed)
+
+shell: $(VENV)/run.stamp ## A Python shell on the data of `make run`
+	@exec $(DEMO) shell
+
+bench: $(VENV)/dev.stamp ## Measurements, on DynamoDB Local. BENCH_ARGS=
+	$(PY) -m benchmarks $(BENCH_ARGS)
+
+clean: ## Remove var/ (all data of `make run`) and caches
+	@test ! -d var || echo "Removing var/: $$(du -sh var | cut -f1) of data, logs and mail of \`make run\`."
+	@rm -rf var .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the virtual environment as well
+	rm -rf $(VENV)
+
+$(VENV)/run.stamp: requirements.txt | $(VENV)/bin/pip
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/dev.stamp: requirements.txt requirements-dev.txt | $(VENV)/bin/pip
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+# pip arrives last, so a venv that was interrupted half-way is made again.
+$(VENV)/bin/pip:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is missing: apt-get install -y python3 python3-venv"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "The venv module of $(PYTHON) is missing: apt-get install -y python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Without it the browser tests are skipped, each with its reason.
+chromium:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null && exit 0; \
+	fi; \
+	echo "The browser tests need Chromium: sudo apt-get install -y chromium"

@@ -1,0 +1,98 @@
+"""What the commands share: an error is one sentence, Ctrl-C is a normal end, long work has a bar on a terminal.
+
+Exit status of every command: 0 done; 1 refused or failed; 2 wrong usage, from argparse; 130 stopped by Ctrl-C.
+A command that has more says so in its help.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.dynamo import client
+from portal.errors import PortalError, Unavailable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
+
+
+class Stopped(CommandError):
+    """Ctrl-C. Django prints the name of the class before the sentence."""
+
+
+class PortalCommand(BaseCommand):
+    """A command whose `work` may raise PortalError, and may be interrupted anywhere."""
+
+    # They are about serving pages. A command that repairs must also run where the portal would not.
+    requires_system_checks: list[str] = []
+    # What to do after Ctrl-C or a database that went away.
+    again = "Run it again: what is done already is left as it is."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.work(options)
+        except KeyboardInterrupt:
+            if self._called_from_command_line:
+                # A second Ctrl-C would only interrupt the sentence.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            raise Stopped(self.again, returncode=INTERRUPTED) from None
+        except Unavailable as error:
+            raise CommandError(
+                f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run. {self.again}"
+            ) from error
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        except (client.BotoCoreError, client.ClientError) as error:
+            raise CommandError(f"The database refused: {error}") from error
+
+    def work(self, options: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class Progress:
+    """A bar on stderr while `with` lasts, nothing at all where stderr is no terminal.
+
+    `say` writes a line, above the bar where there is one.
+    """
+
+    def __init__(self, command: BaseCommand, label: str, total: int | None) -> None:
+        self._command, self._label, self._total = command, label, total
+        self._bar: RichProgress | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            # Loaded here because it takes 60 ms, and most runs have no terminal.
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self._label, total=self._total)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def advance(self, steps: int = 1) -> None:
+        if self._bar:
+            self._bar.advance(self._task, steps)
+
+    def label(self, text: str) -> None:
+        if self._bar:
+            self._bar.update(self._task, description=text)
+
+    def say(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._command.stderr.write(line)

@@ -1,0 +1,130 @@
+"""Whole tickets that have a past, built at once: for imports and for the demonstration.
+
+What comes out has the attributes, index keys, version and counts that the rules of lifecycle.py would have
+left behind, had they written each entry at its time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from portal import clock
+from portal.dynamo import keys
+from tenants.context import TenantContext
+from tickets.fields import Priority, Status
+from tickets.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.lifecycle import derived
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a timeline. `kind` is comment, note or event; an event has a verb and perhaps changes.
+
+    `author` is a user id, "" for somebody without an account. A change is field, text before, text after.
+    """
+
+    kind: str
+    at: datetime
+    author: str
+    author_name: str
+    body: str = ""
+    verb: str = ""
+    changes: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class History:
+    """A ticket as it is now and how it came to be so. `entries` are oldest first; the first opens the ticket.
+
+    `identity` is any text that no other ticket of the tenant has: the ids of the entries are made from it, so
+    that writing the same history again writes the same items.
+    """
+
+    identity: str
+    title: str
+    description: str
+    status: Status
+    created_at: datetime
+    updated_at: datetime
+    requester: str
+    requester_name: str
+    priority: Priority = Priority.NORMAL
+    tags: tuple[str, ...] = ()
+    resolver: str = ""
+    resolver_name: str = ""
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
+    @property
+    def comment_count(self) -> int:
+        return sum(1 for e in self.entries if e.kind != "event")
+
+    @property
+    def version(self) -> int:
+        """1 when opened, and one more with each change of fields."""
+        return 1 + sum(1 for e in self.entries if e.changes)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The items of one ticket. A list shows the ticket once `summary` is written, so that one goes last."""
+
+    summary: SummaryItem
+    detail: DetailItem
+    activity: list[ActivityItem]
+
+
+def opened(at: datetime, author: str, author_name: str) -> Entry:
+    """The first entry of every ticket."""
+    return Entry("event", at, author, author_name, verb="opened the ticket")
+
+
+def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, str, str]) -> Entry:
+    return Entry("event", at, author, author_name, verb="changed", changes=changes)
+
+
+def collection(tenant: TenantContext, number: int, history: History) -> Collection:
+    """The items of this history under this number."""
+    pk = tenant.repository.key(keys.ticket, number)
+    digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
+    summary = SummaryItem(
+        pk,
+        keys.SUMMARY,
+        number=number,
+        title=history.title,
+        priority=history.priority.value,
+        tags=list(history.tags),
+        resolver_name=history.resolver_name,
+        requester=history.requester,
+        requester_name=history.requester_name,
+        created_at=clock.stamp(history.created_at),
+        comment_count=history.comment_count,
+        version=history.version,
+        request_id=digest,
+        **derived(
+            tenant,
+            number,
+            status=history.status.value,
+            resolver=history.resolver,
+            updated_at=clock.stamp(history.updated_at),
+        ),
+    )
+    activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
+    return Collection(summary, DetailItem(pk, keys.DETAIL, description=history.description), activity)
+
+
+def _activity(pk: str, digest: str, position: int, entry: Entry) -> ActivityItem:
+    at = clock.stamp(entry.at)
+    return ActivityItem(
+        pk,
+        # The position comes first: entries of the same moment keep their order.
+        keys.activity(at, f"{position:05x}{digest[:7]}"),
+        kind=entry.kind,
+        at=at,
+        author=entry.author,
+        author_name=entry.author_name,
+        body=entry.body,
+        verb=entry.verb,
+        changes=[ChangeMap(field=f, before=b, after=a) for f, b, a in entry.changes],
+    )

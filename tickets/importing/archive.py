@@ -1,0 +1,244 @@
+"""Reads the JSON of a public issue archive row by row, in memory bounded by one row and one chunk.
+
+The format is that of i-d-template's archive tool: an object with `repo`, `issues` and `pulls`, of which the
+last two are lists of rows. Everything else in it is skipped without being built.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import ijson
+from ijson.utils import sendable_list
+
+from portal.errors import Invalid
+
+LISTS: Final = {"issues": "issue", "pulls": "pull"}
+NESTING: Final = 40  # levels within a row; the format itself has six
+
+_CHUNK = 16 * 1024  # bytes; a chunk of nothing but brackets becomes some 2 MB of events
+_BOM = b"\xef\xbb\xbf"
+_OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
+# What ijson's parser raises beside its own errors: bad UTF-8, and numbers of absurd size (SystemError for a
+# whole number of more than 4,300 digits).
+_FAULTS = (ijson.JSONError, ValueError, ArithmeticError, SystemError)
+
+
+class ArchiveFault(Invalid):
+    """The file is no archive, or no longer one from some place on. The message names the place."""
+
+    code = "archive_fault"
+
+
+@dataclass(frozen=True)
+class RawRow:
+    """One row as it stands in the file. `position` counts from 1 in its list; `value` is any JSON value."""
+
+    kind: str
+    position: int
+    value: Any
+    too_deep: bool = False
+
+
+class Archive:
+    """One reading of an archive. `consumed` is in bytes; `name` is the archive's `repo`, "" until it was read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.consumed = 0
+        self._grammar = _Grammar()
+
+    @property
+    def name(self) -> str:
+        return self._grammar.repo
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file. Raises ArchiveFault where there is none."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        if stat.S_ISDIR(found.st_mode):
+            raise ArchiveFault(f"{self.path} is a directory, not an archive.")
+        return found.st_size
+
+    def rows(self) -> Iterator[RawRow]:
+        """All rows in the file's order. Raises ArchiveFault at the first fault, after the rows before it."""
+        for event, value in self._events():
+            row = self._grammar.feed(event, value)
+            if row is not None:
+                yield row
+        if "issues" not in self._grammar.lists:
+            raise ArchiveFault(f"{self.path} is JSON, but no archive of issues: it has no list “issues”.")
+
+    def _events(self) -> Iterator[tuple[str, Any]]:
+        events = sendable_list()
+        parser = ijson.basic_parse_coro(events)
+        with _opened(self.path) as file:
+            for chunk in _chunks(file, self.path):
+                fault = _send(parser, chunk)
+                if isinstance(fault, SystemError):
+                    # The last event holds no value at all; touching it ends the process.
+                    events.pop()
+                yield from events
+                events.clear()
+                if fault is not None:
+                    raise ArchiveFault(self._describe(fault, chunk)) from fault
+                self.consumed += len(chunk)
+
+    def _describe(self, fault: Exception, chunk: bytes) -> str:
+        if self.consumed == 0 and not chunk.strip():
+            return f"{self.path} is empty."
+        place = _locate(self.path, self.consumed, len(chunk))
+        return f"{self.path} is damaged at {place}{self._grammar.place}: {_reason(fault)}."
+
+
+class _Grammar:
+    """Where in the archive the parser is: before it, among its keys, in a list of rows, in a row, in what is skipped."""
+
+    def __init__(self) -> None:
+        self.repo = ""
+        self.lists: set[str] = set()
+        self._started = False
+        self._key = ""
+        self._list = ""
+        self._position = 0
+        self._depth = 0  # within a row or a skipped value
+        self._builder: ijson.ObjectBuilder | None = None
+        self._too_deep = False
+
+    @property
+    def place(self) -> str:
+        """For the message of a fault."""
+        if not self._list:
+            return ""
+        where = f"in row {self._position}" if self._depth else f"after row {self._position}"
+        return f", {where} of {self._list}"
+
+    def feed(self, event: str, value: Any) -> RawRow | None:
+        """One event of the parser; the row that it completes, if one."""
+        if self._depth:
+            return self._inside(event, value)
+        if self._list:
+            return self._between_rows(event, value)
+        if not self._started:
+            if event != "start_map":
+                raise ArchiveFault("The file is JSON, but no archive: it does not begin with an object.")
+            self._started = True
+        elif event == "map_key":
+            self._key = value
+        elif self._key in LISTS and event != "end_map":
+            if event != "start_array":
+                raise ArchiveFault(f"The file is JSON, but no archive: its “{self._key}” is not a list.")
+            self._list, self._position = self._key, 0
+            self.lists.add(self._key)
+        elif event in _OPENING:
+            self._depth = 1
+        elif self._key == "repo" and event == "string":
+            self.repo = value
+        return None
+
+    def _between_rows(self, event: str, value: Any) -> RawRow | None:
+        if event == "end_array":
+            self._list = self._key = ""
+            return None
+        self._position += 1
+        if event not in _OPENING:
+            return RawRow(LISTS[self._list], self._position, value)
+        self._depth, self._too_deep = 1, False
+        self._builder = ijson.ObjectBuilder()
+        self._builder.event(event, value)
+        return None
+
+    def _inside(self, event: str, value: Any) -> RawRow | None:
+        self._depth += (event in _OPENING) - (event in _CLOSING)
+        if not self._list:
+            return None
+        if self._depth > NESTING:
+            self._builder, self._too_deep = None, True
+        if self._builder is not None:
+            self._builder.event(event, value)
+        if self._depth:
+            return None
+        built, self._builder = self._builder, None
+        return RawRow(LISTS[self._list], self._position, built.value if built else None, self._too_deep)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _chunks(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """The file in pieces, and b"" at its end, which tells the parser that it must be complete."""
+    while True:
+        try:
+            chunk = file.read(_CHUNK)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        yield chunk
+        if not chunk:
+            return
+
+
+def _send(parser: Any, chunk: bytes, *, first: bool = False) -> Exception | None:
+    try:
+        parser.send(chunk)
+    except StopIteration:
+        return None
+    except _FAULTS as fault:
+        return fault
+    return None
+
+
+def _locate(path: Path, start: int, length: int) -> str:
+    """The byte, line and column of a fault that a chunk of `length` bytes from byte `start` on holds.
+
+    The parser tells no place. So it is fed again up to the chunk, and then byte by byte until it complains.
+    """
+    if not path.is_file():
+        return f"one of the bytes {start:,} to {start + length:,}"
+    parser = ijson.basic_parse_coro(events := sendable_list())
+    offset, line, line_start = 0, 1, 0
+    with path.open("rb") as file:
+        while offset < start + length:
+            piece = file.read(min(_CHUNK, start - offset) if offset < start else 1)
+            if not piece or _send(parser, piece) is not None:
+                break
+            events.clear()
+            if b"\n" in piece:
+                line += piece.count(b"\n")
+                line_start = offset + piece.rindex(b"\n") + 1
+            offset += len(piece)
+    return f"byte {offset:,} (line {line:,}, column {offset - line_start + 1:,})"
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, UnicodeDecodeError):
+        return "text that is not UTF-8"
+    if not isinstance(fault, ijson.JSONError):
+        return "a number that is too large"
+    # "parse error: premature EOF\n   (the text)\n  (right here) ---^"; as the repr of bytes where it is not UTF-8.
+    text = str(fault).removeprefix("b'").replace("\\n", "\n").split("\n")[0]
+    text = text.split(" error: ", 1)[-1]
+    known = {
+        "premature EOF": "it ends in the middle",
+        "invalid bytes in UTF8 string.": "text that is not UTF-8",
+        "trailing garbage": "more text after the end of the archive",
+    }
+    return known.get(text, text.rstrip("."))
+
+
+def _unreadable(path: Path, error: OSError) -> ArchiveFault:
+    if isinstance(error, FileNotFoundError):
+        return ArchiveFault(f"There is no file {path}.")
+    if isinstance(error, IsADirectoryError):
+        return ArchiveFault(f"{path} is a directory, not an archive.")
+    return ArchiveFault(f"{path} cannot be read: {error.strerror}.")
