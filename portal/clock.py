@@ -17,4 +17,7 @@ def stamp(at: datetime | None = None, *, offset: int = 0) -> str:
 
 def parse(value: str) -> datetime:
     """The moment in a stored stamp. Raises ValueError for anything else."""
-    return datetime.strptime(value, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError("a stored moment names its zone")
+    return moment

@@ -98,10 +98,10 @@ def install(report: Callable[[str], object] = print) -> Path:
     return home
 
 
-def command(home: Path, *, host: str, port: int, state_dir: Path | None) -> list[str | Path]:
-    """The command line of one server; ``home`` as ``install`` returned it."""
-    java: list[str | Path] = ["java", f"-Djava.library.path={home}", "-cp", f"{home}:{home}/*", "LoopbackServer"]
-    return [*java, host, str(port), *([state_dir] if state_dir else [])]
+def command(home: Path, *, host: str, port: int, state_dir: Path | None, scratch: str) -> list[str | Path]:
+    """The command line of one server; ``home`` as ``install`` returned it, ``scratch`` for its temporary files."""
+    java = ["java", f"-Djava.library.path={home}", f"-Djava.io.tmpdir={scratch}", "-cp", f"{home}:{home}/*"]
+    return [*java, "LoopbackServer", host, str(port), *([state_dir] if state_dir else [])]
 
 
 def _run(argv: Sequence[str]) -> None:

@@ -211,7 +211,9 @@ class DynamoDBLocal(Engine):
             home = dynamodb_local.install(self.report)
         except dynamodb_local.InstallError as error:
             raise EngineError(str(error)) from error
-        return dynamodb_local.command(home, host=LOOPBACK, port=self.port, state_dir=self.state_dir)
+        return dynamodb_local.command(
+            home, host=LOOPBACK, port=self.port, state_dir=self.state_dir, scratch=self._scratch.name
+        )
 
 
 ENGINES: dict[str, type[Engine]] = {engine.kind: engine for engine in (Ministack, DynamoDBLocal)}

@@ -33,6 +33,8 @@ USE_I18N = False
 # --- DynamoDB ---
 
 AWS_REGION: str = env.str("AWS_REGION", default="eu-central-1")
+# Only names the resources in policies; the account of the credentials is what counts.
+AWS_ACCOUNT_ID: str = env.str("AWS_ACCOUNT_ID", default="000000000000")
 # Empty means Amazon DynamoDB itself.
 DYNAMODB_ENDPOINT_URL: str = env.str("DYNAMODB_ENDPOINT_URL", default="")
 DYNAMODB_TABLE_PREFIX: str = env.str("DYNAMODB_TABLE_PREFIX", default="Pooldesk")

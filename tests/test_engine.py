@@ -129,15 +129,28 @@ def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(kind: str,
 import pathlib, time
 from portal.engine import start_engine
 engine = start_engine({kind!r}, state_dir=pathlib.Path({str(tmp_path)!r}))
-print(engine.port, flush=True)
+print(engine.port, engine.pid, flush=True)
 time.sleep(100)
 """
-    parent = subprocess.Popen([sys.executable, "-c", script], cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert parent.stdout is not None
-    fill(Ministack(port=int(parent.stdout.readline())))
+    port, pid = map(int, parent.stdout.readline().split())
+    fill(Ministack(port=port))
 
+    os.kill(pid, signal.SIGSTOP)  # as if saving took long
     parent.kill()
     parent.communicate()
+    try:
+        with pytest.raises(EngineError, match="Another engine is using"):
+            start_engine(kind, state_dir=tmp_path)
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
     wait_until(lambda: running_engine(tmp_path) is None)
     with start_engine(kind, state_dir=tmp_path) as engine:

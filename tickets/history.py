@@ -126,5 +126,8 @@ def _activity(pk: str, digest: str, position: int, entry: Entry) -> ActivityItem
         author_name=entry.author_name,
         body=entry.body,
         verb=entry.verb,
-        changes=[ChangeMap(field=f, before=b, after=a) for f, b, a in entry.changes],
+        changes=[
+            ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
+            for f, b, a in entry.changes
+        ],
     )

@@ -77,6 +77,16 @@ class ActivityItem(Item):
     changes: ListAttribute[ChangeMap] = ListAttribute(of=ChangeMap, default=list)
 
 
+class CounterItem(Item):
+    """The last ticket number that was given out in a tenant."""
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    last = NumberAttribute()
+
+
 class RequestItem(Item):
     """An idempotency record: this request id has created that ticket. Removed by TTL after a day."""
 
@@ -99,3 +109,22 @@ class ImportItem(Item):
     digest = UnicodeAttribute()
     comments = NumberAttribute(default=0)
     done = NumberAttribute(default=0)
+
+
+class SeedItem(Item):
+    """How far the demonstration of a tenant is: the first `written` of `planned` tickets, with times relative to `day`.
+
+    Numbers up to `taken` may belong to tickets that people opened before. `complete` is 1 in the first tenant when
+    the whole demonstration was finished once.
+    """
+
+    table = tables.TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    day = UnicodeAttribute()
+    users = NumberAttribute()
+    planned = NumberAttribute()
+    written = NumberAttribute(default=0)
+    taken = NumberAttribute(default=0)
+    complete = NumberAttribute(default=0)

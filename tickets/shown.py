@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from portal import clock
+from portal.dynamo import keys
 from tenants.context import TenantContext
 from tickets import lifecycle
 from tickets.bulk import Seen
@@ -83,7 +84,7 @@ def entry(item: ActivityItem) -> Entry:
         {"label": lifecycle.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
     ]
     at = clock.parse(item.at)
-    return Entry(item.sk.rsplit("#", 1)[-1], item.kind, item.author_name, at, item.body, item.verb, changes)
+    return Entry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
 
 
 def status_moves(item: SummaryItem) -> list[dict[str, str]]:

@@ -19,14 +19,15 @@ from typing import Any, TypeVar
 
 import botocore.config
 import botocore.session
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
 from django.conf import settings
 from pynamodb.connection.base import Connection, MetaTable
 from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
-from portal.dynamo import meter, tables
+from portal.dynamo import meter, tables, wire
 from portal.dynamo.tables import Scope
 from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
 
@@ -43,6 +44,9 @@ _THROTTLES = {
     "RequestLimitExceeded",
     "ThrottlingException",
     "LimitExceededException",
+    # A single write met a transaction on the same item; a transaction sent again met its own first sending.
+    "TransactionConflictException",
+    "TransactionInProgressException",
 }
 _UNAVAILABLE = {
     "InternalServerError",
@@ -78,10 +82,11 @@ def translate(error: Exception, operation: str) -> PortalError | None:
         if code in _UNAVAILABLE or status >= 500:
             return Unavailable(f"The database could not answer {operation}.")
         return None
-    if isinstance(error, BotoConnectionError):
-        return Unavailable("The database cannot be reached.")
-    if isinstance(error, BotoCoreError) and "timeout" in type(error).__name__.lower():
+    if isinstance(error, ReadTimeoutError):
         return Unavailable("The database did not answer in time.")
+    if isinstance(error, BotoConnectionError | HTTPClientError | ResponseParserError):
+        # Nobody listens, or the answer broke off or came from somebody else: a proxy, an engine that is ending.
+        return Unavailable("The database cannot be reached.")
     return None
 
 
@@ -128,6 +133,7 @@ def make_client(service: str = "dynamodb") -> Any:
     if settings.DYNAMODB_ENDPOINT_URL and not os.environ.get("AWS_ACCESS_KEY_ID"):
         # A local engine asks for no real credentials, but botocore does not sign without some.
         session.set_credentials("local", "local")
+    session.register_component("response_parser_factory", wire.ItemParserFactory())
     client = session.create_client(
         service,
         settings.AWS_REGION,

@@ -17,6 +17,7 @@ from typing import Final
 
 TENANT_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 USER_ID: Final = TENANT_ID
+_COMPOSITE: Final = re.compile(r"TENANT#[^|]*\|")
 _PART: Final = re.compile(r"[^#|\x00-\x1f\x7f]{1,512}\Z")
 
 SUMMARY: Final = "SUMMARY"
@@ -24,6 +25,13 @@ DETAIL: Final = "DETAIL"
 ACTIVITY_PREFIX: Final = "ACTIVITY#"
 COUNTER_TICKET: Final = "TICKET"
 UNASSIGNED: Final = "UNASSIGNED"
+
+
+# What a policy binds leading keys to: `{tenant}` stands for the tenant's id, `*` for anything. The delimiter after
+# the id is what keeps one tenant's pattern from matching another's.
+OWN_COLLECTIONS: Final = "TENANT#{tenant}|*"
+OWN_ID: Final = "{tenant}"
+ALL_AGGREGATES: Final = "TENANT#*|AGGREGATE"
 
 
 def _tenant(tenant_id: str) -> str:
@@ -77,6 +85,11 @@ def activity(at: str, entry_id: str) -> str:
     return f"{ACTIVITY_PREFIX}{_part(at, 'a timestamp')}#{_part(entry_id, 'an entry id')}"
 
 
+def entry_id(activity_key: str) -> str:
+    """The entry id in what `activity` made."""
+    return activity_key.rpartition("#")[2]
+
+
 def tenant_status(tenant_id: str, status: str, shard: int) -> str:
     """Partition key of both ticket indexes: one tenant, one status, one shard."""
     if shard < 0:
@@ -120,7 +133,12 @@ def ticket_number(tenant_id: str, pk: str) -> int | None:
 
 def belongs_to(tenant_id: str, partition_key: str) -> bool:
     """Whether a partition key of a tenant-scoped table is this tenant's."""
-    return partition_key == tenant_id or partition_key.startswith(f"TENANT#{_tenant(tenant_id)}|")
+    return partition_key == _tenant(tenant_id) or partition_key.startswith(f"TENANT#{tenant_id}|")
+
+
+def names_another_tenant(tenant_id: str, text: str) -> bool:
+    """Whether a text has the form of a composite key, and not of this tenant's."""
+    return _COMPOSITE.match(text) is not None and not belongs_to(tenant_id, text)
 
 
 # --- platform tables: the stated exceptions, read before a tenant is known ---

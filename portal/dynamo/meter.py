@@ -178,6 +178,8 @@ def _after(model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any
 
 def _bill(operation: str, request: dict[str, Any], parsed: dict[str, Any], seconds: float) -> Call:
     table, index = request.get("TableName", ""), request.get("IndexName")
+    if "Error" in parsed:  # refused; what a failed condition costs is not in the answer
+        return Call(operation, table, index, 0, 0, 0, 0, seconds)
     per_4k = 1.0 if request.get("ConsistentRead") else 0.5
     sizes: list[int] = []
     reads = writes = 0.0

@@ -85,8 +85,17 @@ def _wait(table: tables.Table) -> None:
 
 
 def _enable_ttl(connection: client.SharedConnection, table: tables.Table) -> None:
-    described = connection.call("DescribeTimeToLive", TableName=table.full_name)
-    if described.get("TimeToLiveDescription", {}).get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
+    if _has_ttl(connection, table):
         return
     specification = {"Enabled": True, "AttributeName": table.ttl}
-    connection.call("UpdateTimeToLive", TableName=table.full_name, TimeToLiveSpecification=specification)
+    try:
+        connection.call("UpdateTimeToLive", TableName=table.full_name, TimeToLiveSpecification=specification)
+    except ClientError:
+        # Another process was faster; both wanted the same.
+        if not _has_ttl(connection, table):
+            raise
+
+
+def _has_ttl(connection: client.SharedConnection, table: tables.Table) -> bool:
+    described = connection.call("DescribeTimeToLive", TableName=table.full_name)
+    return described.get("TimeToLiveDescription", {}).get("TimeToLiveStatus") in ("ENABLED", "ENABLING")

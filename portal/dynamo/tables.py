@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from django.conf import settings
 
+from portal.dynamo import keys
+
 Scope = Literal["tenant", "platform"]
 
 
@@ -36,6 +38,8 @@ class Table:
     indexes: tuple[Index, ...] = ()
     ttl: str | None = None
     stream: bool = False
+    # For tenant tables: the pattern of every partition key, of the table and of its indexes.
+    leading_keys: str = keys.OWN_ID
 
     @property
     def full_name(self) -> str:
@@ -107,6 +111,7 @@ TICKETS = Table(
     indexes=(STATUS_UPDATED, STATUS_RESOLVER),
     ttl="expires_at",
     stream=True,
+    leading_keys=keys.OWN_COLLECTIONS,
 )
 
 ALL: tuple[Table, ...] = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, TENANTS, MEMBERS, TICKETS)

@@ -30,7 +30,7 @@ class PortalCommand(BaseCommand):
     """A command whose `work` may raise PortalError, and may be interrupted anywhere."""
 
     # They are about serving pages. A command that repairs must also run where the portal would not.
-    requires_system_checks: list[str] = []
+    requires_system_checks: tuple[str, ...] = ()
     # What to do after Ctrl-C or a database that went away.
     again = "Run it again: what is done already is left as it is."
 
@@ -38,7 +38,7 @@ class PortalCommand(BaseCommand):
         try:
             self.work(options)
         except KeyboardInterrupt:
-            if self._called_from_command_line:
+            if getattr(self, "_called_from_command_line", False):
                 # A second Ctrl-C would only interrupt the sentence.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             raise Stopped(self.again, returncode=INTERRUPTED) from None
@@ -48,7 +48,7 @@ class PortalCommand(BaseCommand):
             ) from error
         except PortalError as error:
             raise CommandError(error.message) from error
-        except (client.BotoCoreError, client.ClientError) as error:
+        except client.LIBRARY_ERRORS as error:
             raise CommandError(f"The database refused: {error}") from error
 
     def work(self, options: dict[str, Any]) -> None:

@@ -35,10 +35,11 @@ document.addEventListener("keydown", (event) => {
   stops[(next + stops.length) % stops.length].focus();
 });
 
-// A list that arrives in an open menu: its search box, when it has one, is what the person wants next.
+// The search box of an open menu is what the person wants next, unless focus would raise a keyboard over the list.
+const typesByHand = matchMedia("(hover: hover)");
 document.addEventListener("htmx:afterSettle", (event) => {
   const menu = event.detail.elt.closest?.("details.menu[open]");
-  if (menu && document.activeElement === menu.querySelector("summary")) menu.querySelector("[data-filter]")?.focus();
+  if (menu && typesByHand.matches && document.activeElement === menu.querySelector("summary")) menu.querySelector("[data-filter]")?.focus();
 });
 
 // A panel must fit into the window: it opens upwards when there is more room above, and scrolls inside what is there.
@@ -54,7 +55,7 @@ function fit(menu) {
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.("details.menu[open]")) return;
   fit(event.target);
-  event.target.querySelector("[data-filter]")?.focus();
+  if (typesByHand.matches) event.target.querySelector("[data-filter]")?.focus();
 }, true);
 
 document.addEventListener("input", (event) => {

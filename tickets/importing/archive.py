@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-import ijson
-from ijson.utils import sendable_list
+import ijson  # type: ignore[import-untyped]  # comes without types
+from ijson.utils import sendable_list  # type: ignore[import-untyped]
 
 from portal.errors import Invalid
 
@@ -81,7 +81,7 @@ class Archive:
         parser = ijson.basic_parse_coro(events)
         with _opened(self.path) as file:
             for chunk in _chunks(file, self.path):
-                fault = _send(parser, chunk)
+                fault = _send(parser, chunk if self.consumed else chunk.removeprefix(_BOM))
                 if isinstance(fault, SystemError):
                     # The last event holds no value at all; touching it ends the process.
                     events.pop()
@@ -99,7 +99,7 @@ class Archive:
 
 
 class _Grammar:
-    """Where in the archive the parser is: before it, among its keys, in a list of rows, in a row, in what is skipped."""
+    """Where in the archive the parser is: among its keys, in a list of rows, in a row, in what is skipped."""
 
     def __init__(self) -> None:
         self.repo = ""
@@ -188,7 +188,8 @@ def _chunks(file: IO[bytes], path: Path) -> Iterator[bytes]:
             return
 
 
-def _send(parser: Any, chunk: bytes, *, first: bool = False) -> Exception | None:
+def _send(parser: Any, chunk: bytes) -> Exception | None:
+    """The fault that the parser finds in this chunk, if one."""
     try:
         parser.send(chunk)
     except StopIteration:
@@ -206,8 +207,10 @@ def _locate(path: Path, start: int, length: int) -> str:
     if not path.is_file():
         return f"one of the bytes {start:,} to {start + length:,}"
     parser = ijson.basic_parse_coro(events := sendable_list())
-    offset, line, line_start = 0, 1, 0
     with path.open("rb") as file:
+        offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+        file.seek(offset)
+        line, line_start = 1, offset
         while offset < start + length:
             piece = file.read(min(_CHUNK, start - offset) if offset < start else 1)
             if not piece or _send(parser, piece) is not None:

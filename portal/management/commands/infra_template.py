@@ -1,0 +1,38 @@
+"""Prints the CloudFormation template, or tells whether the committed one is still what the code declares."""
+
+from __future__ import annotations
+
+import difflib
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.dynamo import cfn_yaml, infra
+
+PATH = "infra/template.yaml"
+
+
+class Command(BaseCommand):
+    help = f"Print the CloudFormation template of the declared tables and roles: infra_template > {PATH}"
+    # It reads declarations only, so it works on a machine where the portal itself could not run.
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django's own declaration
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--check", action="store_true", help=f"print nothing, fail if {PATH} differs")
+
+    def handle(self, *args: Any, check: bool, **options: Any) -> None:
+        wanted = infra.HEADER + "\n" + cfn_yaml.dump(infra.template())
+        if not check:
+            self.stdout.write(wanted, ending="")
+            return
+        path = settings.BASE_DIR / PATH
+        committed = path.read_text(encoding="utf-8") if path.exists() else ""
+        if committed == wanted:
+            return
+        difference = difflib.unified_diff(
+            committed.splitlines(), wanted.splitlines(), PATH, "what the code declares", lineterm="", n=1
+        )
+        self.stderr.write("\n".join(difference))
+        raise CommandError(f"{PATH} is not what the code declares. Run: python manage.py infra_template > {PATH}")

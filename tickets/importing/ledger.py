@@ -1,0 +1,106 @@
+"""What an import remembers: which rows it has taken before, which in this run, and which numbers it may give."""
+
+from __future__ import annotations
+
+import bisect
+from array import array
+from types import TracebackType
+from typing import Final, Self
+
+from portal.dynamo import keys, tables
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import TransactionRefused, Unavailable
+from tickets.importing.rows import Row
+from tickets.items import CounterItem, ImportItem
+
+BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
+WINDOW: Final = 500  # markers read by one Query, some 80 KB
+_END = "~"  # sorts after every row id
+
+
+class Markers:
+    """The rows of one archive that are tickets already, read in windows of their sort order.
+
+    An archive in order, up or down, reads each marker once: rows / WINDOW Queries. Any other order costs up to
+    one Query per row and is right all the same. Rows taken in this run are not in here: see Seen.
+    """
+
+    def __init__(self, repository: TenantRepository, source: str) -> None:
+        self._repository, self._source = repository, source
+        self._known: dict[str, ImportItem] = {}
+        self._low = self._high = ""
+
+    def find(self, row_id: str) -> ImportItem | None:
+        if not self._low <= row_id <= self._high:
+            self._load(row_id, downwards=row_id < self._low)
+        return self._known.get(row_id)
+
+    def _load(self, row_id: str, *, downwards: bool) -> None:
+        page = self._repository.query(
+            tables.TICKETS,
+            keys.import_source,
+            self._source,
+            between=("!", row_id) if downwards else (row_id, _END),
+            descending=downwards,
+            limit=WINDOW,
+            consistent=True,
+        )
+        markers = [ImportItem.from_raw_data(raw) for raw in page.items]
+        self._known = {m.sk: m for m in markers}
+        edge = markers[-1].sk if page.last_key else ("" if downwards else _END)
+        self._low, self._high = (edge, row_id) if downwards else (row_id, edge)
+
+
+class Seen:
+    """The rows that this run has met, in 8 bytes each, to refuse one that comes twice."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, array[int]] = {}
+
+    def again(self, row: Row) -> bool:
+        """Whether the row was met before; from now on it was."""
+        numbers = self._numbers.setdefault(row.kind, array("q"))
+        place = bisect.bisect_left(numbers, row.number)
+        if place < len(numbers) and numbers[place] == row.number:
+            return True
+        numbers.insert(place, row.number)
+        return False
+
+
+class Numbers:
+    """Ticket numbers, reserved in blocks. At the end, what is left of the last block is given back if nobody
+    took a number since; otherwise, and after a kill, those numbers stay unused."""
+
+    def __init__(self, repository: TenantRepository) -> None:
+        self._repository = repository
+        # The last number handed out and the last one reserved: one value, so that Ctrl-C finds them in step.
+        self._block = (0, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Unavailable):
+            self._give_back()
+
+    def next(self) -> int:
+        last, end = self._block
+        if last == end:
+            end = self._repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=BLOCK)
+            last = end - BLOCK
+        self._block = (last + 1, end)
+        return last + 1
+
+    def _give_back(self) -> None:
+        last, end = self._block
+        if last == end:
+            return
+        counter = CounterItem(self._repository.key(keys.counter), keys.COUNTER_TICKET)
+        transaction = Transaction()
+        transaction.update(counter, [CounterItem.last.set(last)], condition=CounterItem.last == end)
+        try:
+            self._repository.transact(transaction)
+        except TransactionRefused:
+            return

@@ -1,0 +1,76 @@
+"""`manage.py import_archive`: the tickets of a public issue archive."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.errors import Invalid
+from portal.management.base import PortalCommand, Progress
+from tenants import context, lifecycle
+from tickets.importer import Import, Outcome
+from tickets.importing.archive import Archive
+
+INCOMPLETE = 3
+
+
+class Command(PortalCommand):
+    help = (
+        "Import an issue archive as i-d-template's archive tool writes it: issues and pull requests become tickets, "
+        "their conversation becomes comments, labels become tags; reviews of code are left out. Run again, it "
+        "continues where it was interrupted and changes nothing that is imported already. "
+        "Exit status: 0 all rows are tickets; 1 stopped by an error, which is named with its place; "
+        "3 some rows were refused, or differ from what was imported before; 130 stopped by Ctrl-C."
+    )
+    again = "What was imported stays; run it again to continue."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="the archive, a JSON file")
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant that gets the tickets")
+        parser.add_argument(
+            "--source",
+            default="",
+            metavar="NAME",
+            help="what to know this archive by when it comes again (what it calls its repository, or the file's name)",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="read and check everything, write nothing")
+
+    def work(self, options: dict[str, Any]) -> None:
+        size = Archive(options["file"]).size
+        tenant = context.for_system(lifecycle.find(options["tenant"]))
+        run = Import(tenant, options["file"], source=options["source"], dry_run=options["dry_run"])
+        started = time.monotonic()
+        try:
+            with Progress(self, "Importing", size or None) as progress:
+                run.say, run.advance = progress.say, progress.advance
+                run.run()
+        except Invalid as error:
+            if run.outcome.rows:
+                error.message += " What was read before that is done; mend the file and run this again."
+            raise
+        finally:
+            if run.outcome.rows:
+                self.stdout.write(_summary(run.outcome, seconds=time.monotonic() - started, dry_run=run.dry_run))
+        if not run.outcome.complete:
+            left = run.outcome.refused + run.outcome.changed
+            message = (
+                f"{left:,} of {run.outcome.rows:,} rows are not in {tenant.name} as the archive has them; see above."
+            )
+            raise CommandError(message, returncode=INCOMPLETE)
+
+
+def _summary(outcome: Outcome, *, seconds: float, dry_run: bool) -> str:
+    new = "would be new" if dry_run else "new"
+    lines = [
+        f"{outcome.rows:,} rows read in {seconds:.1f} s: {outcome.new:,} tickets {new} with {outcome.comments:,} "
+        f"comments, {outcome.unchanged:,} unchanged, {outcome.changed:,} changed since their import, "
+        f"{outcome.refused:,} refused."
+    ]
+    if outcome.reviews:
+        lines.append(f"{outcome.reviews:,} reviews of code were left out: their remarks need a diff that is not here.")
+    if dry_run:
+        lines.append("Dry run: nothing was written.")
+    return "\n".join(lines)

@@ -1,0 +1,95 @@
+"""`manage.py seed`: a demonstration to look at, or as much of one as a load test needs."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from portal import clock
+from portal.management.base import PortalCommand, Progress
+from tickets.seeding import cast, writer
+
+DEFAULT_PASSWORD = "demo-pass-123"  # noqa: S105  # everybody may know it; see refuse_in_production
+
+
+class Command(PortalCommand):
+    help = (
+        "Fill the database with invented tenants, people and tickets: Acme, Globex and others, with alice@example.com "
+        "and her colleagues to sign in as. The password comes from DEMO_PASSWORD, or is " + DEFAULT_PASSWORD + ". The "
+        "same arguments give the same content. Run again after an interruption, it goes on; run again when done, it "
+        "does nothing. It needs DEBUG=1."
+    )
+    again = "Run it again with the same arguments to continue."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        number = _number
+        parser.add_argument(
+            "--tenants", type=number(1), default=cast.DEFAULT_TENANTS, metavar="N", help="how many (%(default)s)"
+        )
+        parser.add_argument(
+            "--tickets", type=number(0), metavar="M", help="in each tenant (240 in Acme, fewer in the others)"
+        )
+        parser.add_argument(
+            "--users",
+            type=number(0),
+            default=cast.DEFAULT_USERS,
+            metavar="U",
+            help="invented members of each tenant, beside the named ones (%(default)s)",
+        )
+        parser.add_argument("--seed", type=int, default=1, metavar="S", help="what to invent from (%(default)s)")
+        parser.add_argument(
+            "--today", type=_day, metavar="DATE", help="the day before which everything happened (today, UTC)"
+        )
+        parser.add_argument(
+            "--if-empty", action="store_true", help="do nothing where a demonstration of any size is complete"
+        )
+
+    def work(self, options: dict[str, Any]) -> None:
+        writer.refuse_in_production()
+        seed, users = options["seed"], options["users"]
+        wanted = {"seed": seed, "tenants": options["tenants"], "tickets": options["tickets"], "users": users}
+        if options["if_empty"] and writer.is_complete(next(cast.desks(**wanted))):
+            self.stdout.write("The demonstration is there already.")
+            return
+        started = time.monotonic()
+        with Progress(self, "Seeding", sum(desk.tickets for desk in cast.desks(**wanted))) as progress:
+            outcome = writer.run(
+                cast.desks(**wanted),
+                seed=seed,
+                users=users,
+                day=options["today"] or clock.now().date(),
+                password=os.environ.get("DEMO_PASSWORD") or DEFAULT_PASSWORD,
+                advance=progress.advance,
+            )
+        seconds = time.monotonic() - started
+        if not outcome.tenants:
+            self.stdout.write("All of it is there already; nothing was written.")
+            return
+        self.stdout.write(
+            f"{outcome.tenants:,} tenants, {outcome.accounts:,} new accounts and {outcome.tickets:,} new tickets "
+            f"in {seconds:.1f} s ({outcome.tickets / max(seconds, 0.001):,.0f} tickets/s)."
+        )
+
+
+def _number(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ArgumentTypeError(f"must be {least} or more")
+        return value
+
+    parse.__name__ = "number"  # what argparse calls it when the text is none
+    return parse
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError("must be a date such as 2026-01-31") from None

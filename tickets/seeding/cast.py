@@ -1,0 +1,140 @@
+"""Who is in the demonstration: desks (tenants) and people, with ids that follow from the seed. Nothing is read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tenants.lifecycle import slug_of
+from tenants.roles import Role
+from tickets.seeding.words import made_id, words
+
+DEFAULT_TENANTS: Final = 5
+DEFAULT_USERS: Final = 6  # invented colleagues per tenant
+# The named desks and their tickets where nobody asks for another number. The largest stays below the 1,000 rows
+# per status that the embedded engine lists quickly.
+_DESKS: Final = (
+    ("Acme", 240),
+    ("Globex", 120),
+    ("Initech", 60),
+    ("Umbrella Care", 40),
+    ("Hooli", 25),
+    ("Vandelay", 15),
+)
+_FURTHER_DESK: Final = 20
+_CONTACTS: Final = 24  # customers who write to one desk
+
+_NAMED: Final = {
+    "alice@example.com": "Alice Hartmann",
+    "bob@example.com": "Bob Okafor",
+    "charlie@example.com": "Charlie Nguyen",
+    "vera@example.com": "Vera Lindgren",
+    "root@example.com": "Root Operator",
+}
+OPERATOR: Final = "root@example.com"
+# Alice is in several desks and may do something else in each; Charlie is in one only.
+_ROLES: Final[dict[str, dict[str, Role]]] = {
+    "acme": {"alice@example.com": Role.OWNER, "bob@example.com": Role.AGENT, "vera@example.com": Role.VIEWER},
+    "globex": {"charlie@example.com": Role.OWNER, "alice@example.com": Role.AGENT},
+    "initech": {"alice@example.com": Role.ADMIN},
+    "umbrella-care": {"alice@example.com": Role.AGENT},
+    "hooli": {"alice@example.com": Role.VIEWER},
+}
+
+
+@dataclass(frozen=True)
+class Person:
+    id: str
+    email: str
+    name: str
+    is_operator: bool = False
+
+
+@dataclass(frozen=True)
+class Member:
+    person: Person
+    role: Role
+
+
+@dataclass(frozen=True)
+class Desk:
+    """One tenant of the demonstration. `members` begins with the owner; `contacts` are customers, without accounts."""
+
+    tenant_id: str
+    name: str
+    slug: str
+    tickets: int
+    members: tuple[Member, ...]
+    contacts: tuple[tuple[str, str], ...]  # name, company
+
+    @property
+    def owner(self) -> Person:
+        return self.members[0].person
+
+    @property
+    def agents(self) -> list[Person]:
+        return [m.person for m in self.members if m.role.at_least(Role.AGENT)]
+
+    @property
+    def product(self) -> str:
+        return words().products.get(self.slug, "the platform")
+
+
+def operator(seed: int) -> Person:
+    """The one who is a member nowhere and runs the platform."""
+    return _named(seed, OPERATOR)
+
+
+def desks(*, seed: int, tenants: int, tickets: int | None, users: int) -> Iterator[Desk]:
+    """The desks in the order in which they are written. `tickets` is for each of them; None is a modest choice."""
+    for index in range(tenants):
+        name, usual = _DESKS[index] if index < len(_DESKS) else (_further_name(index - len(_DESKS)), _FURTHER_DESK)
+        yield desk(name, seed=seed, tickets=usual if tickets is None else tickets, users=users)
+
+
+def desk(name: str, *, seed: int, tickets: int, users: int) -> Desk:
+    slug = slug_of(name)
+    named = [Member(_named(seed, email), role) for email, role in _ROLES.get(slug, {}).items()]
+    needs_owner = not any(m.role is Role.OWNER for m in named)
+    # A desk without a single colleague still has somebody to own it.
+    invented = list(_colleagues(seed, slug, max(users, 1 if needs_owner else 0), needs_owner))
+    members = sorted([*named, *invented], key=lambda m: m.role is not Role.OWNER)
+    return Desk(made_id(seed, "tenant", slug), name, slug, tickets, tuple(members), tuple(_contacts(seed, slug)))
+
+
+def _named(seed: int, email: str) -> Person:
+    return Person(made_id(seed, "user", email), email, _NAMED[email], email == OPERATOR)
+
+
+def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[Member]:
+    """Invented members: one who runs the desk, agents, and from the fourth on every sixth who only looks on."""
+    rng = _random(seed, slug, "colleagues")
+    known: set[str] = set()
+    for index in range(count):
+        first, last = rng.choice(words().first_names), rng.choice(words().last_names)
+        local = f"{slug_of(first)}.{slug_of(last)}"
+        email = f"{local}@{slug}.example" if local not in known else f"{local}.{index}@{slug}.example"
+        known.add(local)
+        role = (Role.OWNER if owner else Role.ADMIN) if index == 0 else Role.VIEWER if index % 6 == 3 else Role.AGENT
+        yield Member(Person(made_id(seed, "user", email), email, f"{first} {last}"), role)
+
+
+def _contacts(seed: int, slug: str) -> Iterator[tuple[str, str]]:
+    rng = _random(seed, slug, "contacts")
+    for _ in range(_CONTACTS):
+        name = f"{rng.choice(words().first_names)} {rng.choice(words().last_names)}"
+        yield name, rng.choice(words().customers)
+
+
+def _random(*parts: object) -> random.Random:
+    return random.Random("/".join(map(str, parts)))  # noqa: S311  # invented people need no secrecy
+
+
+def _further_name(index: int) -> str:
+    """A name for any number of further desks: each combination once, then with a number behind it."""
+    last, kinds = words().last_names, words().companies
+    turn, place = divmod(index, len(last) * len(kinds))
+    name = f"{last[place % len(last)]} {kinds[place // len(last)]}"
+    return f"{name} {turn + 1}" if turn else name

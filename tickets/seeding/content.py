@@ -1,0 +1,172 @@
+"""Invents a ticket: the same seed, desk, number and day give the same one, to the letter and the microsecond.
+
+A ticket is played through as the rules would have it: opened, taken, discussed, moved from status to status by
+moves that fields.MOVES has, each with its entry. How far it has come depends on its age, as on a real desk: the
+old ones are done, the young ones wait.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from tickets.fields import Priority, Status
+from tickets.history import Entry, History, changed, opened
+from tickets.seeding.cast import Desk, Person
+from tickets.seeding.times import SPAN, opening_time, spread
+from tickets.seeding.words import Turn, made_id, scenarios, words
+
+# Weights of open, pending, resolved and closed for tickets of up to so many days.
+_FATES: Final = ((1, (75, 15, 10, 0)), (7, (48, 20, 16, 16)), (14, (32, 14, 18, 36)), (SPAN, (18, 8, 13, 61)))
+# By urgency, 0 to 3.
+_PRIORITIES: Final = (
+    (Priority.LOW, Priority.LOW, Priority.NORMAL),
+    (Priority.NORMAL, Priority.NORMAL, Priority.NORMAL, Priority.LOW, Priority.HIGH),
+    (Priority.NORMAL, Priority.HIGH, Priority.HIGH),
+    (Priority.HIGH, Priority.URGENT, Priority.URGENT),
+)
+_FIRST_STEP: Final = (20.0, 6.0, 2.5, 0.5)  # mean hours
+_NEXT_STEP: Final = (40.0, 20.0, 9.0, 2.0)
+_CLOSING: Final = 60.0
+
+
+def invent(desk: Desk, number: int, *, planned: int, seed: int, day: date) -> History:
+    """Ticket `number` of `planned` on this desk. All its times lie before the beginning of `day`."""
+    return _Play(desk, number, planned, seed, day).history()
+
+
+class _Play:
+    """One ticket in the making: steps gather first, and then get their times."""
+
+    def __init__(self, desk: Desk, number: int, planned: int, seed: int, day: date) -> None:
+        self.identity = f"{seed}/{desk.slug}/{number}"
+        self.rng = rng = random.Random(self.identity)  # noqa: S311  # invented tickets need no secrecy
+        self.now = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        self.created_at = opening_time(day, (number - rng.random()) / planned)
+        self.agents = desk.agents
+        self.scenario = rng.choice(scenarios())
+        self.way = rng.randrange(2)
+        self.contact, company = rng.choice(desk.contacts)
+        self.agent = self._an_agent()
+        # Every fourth ticket is written down by an agent, after a call.
+        caller = self._an_agent() if rng.random() < 0.25 else None
+        self.requester = (caller.id, caller.name) if caller else ("", self.contact)
+        self.status, self.taken = Status.OPEN, False
+        self.priority = rng.choice(_PRIORITIES[self.scenario.urgency])
+        self.steps: list[list[Entry]] = []  # what happens at the same moment
+        self.slots = {name: rng.choice(values) for name, values in words().slots.items()} | {
+            "name": self.contact.split()[0],
+            "agent": self.agent.name.split()[0],
+            "company": company,
+            "product": desk.product,
+            "n": str(rng.randint(12, 97)),
+            "id": made_id(self.identity, "slot")[:8],
+            "earlier": str(rng.randint(max(1, number - 60), max(1, number - 1))),
+        }
+
+    def history(self) -> History:
+        titles = [t for i, t in enumerate(self.scenario.titles) if i % 2 == self.way]
+        title = self._fill(self.rng.choice(titles))
+        tags = self.rng.sample(self.scenario.tags, self.rng.randint(1, 2))
+        self._play(self._fate())
+        entries = [opened(self.created_at, *self.requester), *self._timed()]
+        return History(
+            identity=self.identity,
+            title=title,
+            description=self._fill(self.scenario.descriptions[self.way]),
+            status=self.status,
+            created_at=self.created_at,
+            updated_at=entries[-1].at,
+            requester=self.requester[0],
+            requester_name=self.requester[1],
+            priority=self.priority,
+            tags=tuple(tags),
+            resolver=self.agent.id if self.taken else "",
+            resolver_name=self.agent.name if self.taken else "",
+            entries=tuple(entries),
+        )
+
+    def _fate(self) -> Status:
+        age = (self.now - self.created_at) / timedelta(days=1)
+        weights = next((weights for days, weights in _FATES if age <= days), _FATES[-1][1])
+        return self.rng.choices(list(Status), weights)[0]
+
+    def _play(self, fate: Status) -> None:
+        """All steps up to where the ticket stands today."""
+        turns = [t for t in self.scenario.talk if t.by != "note" or self.rng.random() < 0.7]
+        solution = max(i for i, turn in enumerate(turns) if turn.by == "agent")
+        stop = self._stop(fate, turns, solution)
+        if stop or self.rng.random() < 0.45:
+            self._take()
+        for index, turn in enumerate(turns[:stop]):
+            self._speak(turn, solves=index == solution and fate in (Status.RESOLVED, Status.CLOSED))
+        if fate is Status.PENDING and self.status is not fate:
+            self.steps[-1].append(self._move(fate, self.agent.id, self.agent.name))
+        if self.status is Status.RESOLVED and self.rng.random() < 0.08:
+            relapse = self._comment("customer", self.rng.choice(words().relapses))
+            self.steps.append([relapse, self._move(Status.OPEN, "", self.contact)])
+            remedy = self._comment("agent", self.rng.choice(words().remedies))
+            self.steps.append([remedy, self._move(Status.RESOLVED, self.agent.id, self.agent.name)])
+        if fate is Status.CLOSED:
+            self.steps.append([self._move(Status.CLOSED, self.agent.id, self.agent.name)])
+
+    def _stop(self, fate: Status, turns: list[Turn], solution: int) -> int:
+        """How many turns were taken until today."""
+        if fate is Status.CLOSED:
+            return len(turns)
+        if fate is Status.RESOLVED:
+            return self.rng.choice((solution + 1, len(turns)))
+        waiting_for = "agent" if fate is Status.PENDING else "customer"
+        ends = [i + 1 for i, turn in enumerate(turns[:solution]) if turn.by == waiting_for]
+        if fate is Status.PENDING:
+            return self.rng.choice(ends or [solution + 1])
+        return 0 if not ends or self.rng.random() < 0.45 else self.rng.choice(ends)
+
+    def _take(self) -> None:
+        """Somebody gives the ticket to its agent, mostly the agent; now and then it gets another priority as well."""
+        by = self.agent if self.rng.random() < 0.7 else self._an_agent()
+        self.taken = True
+        self.steps.append([changed(self.now, by.id, by.name, ("resolver", "", self.agent.name))])
+        if self.rng.random() < 0.12:
+            before = self.priority
+            self.priority = Priority.NORMAL if before is Priority.HIGH else Priority.HIGH
+            change = ("priority", before.value, self.priority.value)
+            self.steps.append([changed(self.now, self.agent.id, self.agent.name, change)])
+
+    def _speak(self, turn: Turn, *, solves: bool) -> None:
+        step = [self._comment(turn.by, turn.says[self.way % len(turn.says)])]
+        if turn.by == "customer" and self.status is Status.PENDING:
+            step.append(self._move(Status.OPEN, "", self.contact))
+        elif solves:
+            step.append(self._move(Status.RESOLVED, self.agent.id, self.agent.name))
+        elif turn.by == "agent" and self.status is Status.OPEN and self.rng.random() < 0.8:
+            step.append(self._move(Status.PENDING, self.agent.id, self.agent.name))
+        self.steps.append(step)
+
+    def _comment(self, by: str, text: str) -> Entry:
+        if by == "customer":
+            return Entry("comment", self.now, "", self.contact, body=self._fill(text))
+        kind = "note" if by == "note" else "comment"
+        return Entry(kind, self.now, self.agent.id, self.agent.name, body=self._fill(text))
+
+    def _move(self, to: Status, author: str, author_name: str) -> Entry:
+        before, self.status = self.status, to
+        return changed(self.now, author, author_name, ("status", before.value, to.value))
+
+    def _timed(self) -> list[Entry]:
+        urgency = self.scenario.urgency
+        means = [_FIRST_STEP[urgency], *[_NEXT_STEP[urgency]] * (len(self.steps) - 1)][: len(self.steps)]
+        if self.status is Status.CLOSED:
+            means[-1] = _CLOSING
+        moments = spread(self.rng, self.created_at, self.now, means)
+        return [replace(e, at=at) for step, at in zip(self.steps, moments, strict=True) for e in step]
+
+    def _an_agent(self) -> Person:
+        # Those whom a visitor signs in as have more to do, so that "Mine" is never empty.
+        weights = [3 if agent.email.endswith("@example.com") else 1 for agent in self.agents]
+        return self.rng.choices(self.agents, weights)[0]
+
+    def _fill(self, text: str) -> str:
+        return text.format_map(self.slots)
