@@ -5,6 +5,7 @@ ENGINE ?= ministack
 ENGINE_PORT ?= 0
 VENV := .venv
 PY := $(VENV)/bin/python
+CHECKOV_VERSION := 3.3.30
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
@@ -23,10 +24,12 @@ run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministac
 test: $(VENV)/dev.stamp chromium ## All tests, in a browser too. PYTEST_ARGS="-k queue -n 2"
 	$(PY) -m pytest $(PYTEST_ARGS)
 
-lint: $(VENV)/dev.stamp ## Style, format and types
+lint: $(VENV)/dev.stamp $(VENV)/checkov-$(CHECKOV_VERSION).stamp ## Style, format, types and the CloudFormation template
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/cfn-lint infra/template.yaml
+	CKV_SKIP_PACKAGE_UPDATE_CHECK=true BC_API_KEY= $(VENV)/checkov/bin/checkov --config-file infra/checkov.yaml
 
 format: $(VENV)/dev.stamp ## Put the code in the format that lint wants
 	$(PY) -m ruff check --fix --exit-zero --quiet .
@@ -56,6 +59,13 @@ $(VENV)/run.stamp: requirements.txt | $(VENV)/bin/pip
 
 $(VENV)/dev.stamp: requirements.txt requirements-dev.txt | $(VENV)/bin/pip
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+# checkov pins a boto3 of its own, so it cannot share a venv with ministack.
+$(VENV)/checkov-$(CHECKOV_VERSION).stamp: | $(VENV)/bin/pip
+	@echo "Installing checkov, once: 300 MB, a minute or two."
+	$(PY) -m venv --clear $(VENV)/checkov
+	$(VENV)/checkov/bin/pip install --quiet --disable-pip-version-check checkov==$(CHECKOV_VERSION)
 	@touch $@
 
 # pip arrives last, so a venv that was interrupted half-way is made again.

@@ -1,4 +1,8 @@
-"""System checks: what must hold before Pooldesk serves anyone, and what `check --deploy` refuses in production."""
+"""System checks: what must hold before Pooldesk serves anyone, and what `check --deploy` refuses in production.
+
+What lets a stranger in, or one tenant reach another, is an error here even where Django only warns: a deployment
+that runs `check --deploy` stops at errors and goes on at warnings.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,13 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
+from django.core.checks.security import base as django_security
+from django.core.exceptions import ImproperlyConfigured
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+# The key that DEBUG=true falls back to stands in the source; anyone can sign with it.
+_PUBLISHED_KEYS = (django_security.SECRET_KEY_INSECURE_PREFIX, "development-only-")
 
 
 @checks.register(checks.Tags.security, deploy=True)
@@ -20,6 +29,115 @@ def engine_is_not_the_embedded_one(app_configs: Any, **kwargs: Any) -> list[chec
                 "DYNAMODB_ENDPOINT_URL points at an engine on this machine.",
                 hint="Unset it to use Amazon DynamoDB, or name the endpoint that production uses.",
                 id="pooldesk.E001",
+            )
+        ]
+    return []
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def debug_is_off(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Django's security.W018 as an error: DEBUG also brings the published key and cookies without TLS."""
+    if settings.DEBUG:
+        return [
+            checks.Error(
+                "DEBUG is on: error pages show settings and source to anyone.",
+                hint="Unset DEBUG, or set DEBUG=false.",
+                id="pooldesk.E002",
+            )
+        ]
+    return []
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def secret_key_is_secret(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Django's security.W009 as an error, by the same measure. Old keys still verify signatures, so they count too."""
+    try:
+        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    except ImproperlyConfigured:  # Django's answer to an empty key
+        keys = [""]
+    if any(_is_guessable(key) for key in keys):
+        return [
+            checks.Error(
+                "SECRET_KEY is missing, short or published: whoever knows it can sign messages and password resets.",
+                hint=f"Set it, and SECRET_KEY_FALLBACKS if used, to {django_security.SECRET_KEY_MIN_LENGTH} or more "
+                "random characters that are kept with the other secrets.",
+                id="pooldesk.E003",
+            )
+        ]
+    return []
+
+
+def _is_guessable(key: str) -> bool:
+    return (
+        len(key) < django_security.SECRET_KEY_MIN_LENGTH
+        or len(set(key)) < django_security.SECRET_KEY_MIN_UNIQUE_CHARACTERS
+        or key.startswith(_PUBLISHED_KEYS)
+    )
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def guard_is_on(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    if not settings.DYNAMODB_GUARD:
+        return [
+            checks.Error(
+                "DYNAMODB_GUARD is off: requests are sent without being held against the tenant's policy.",
+                hint="Unset it. It is there for measurements only.",
+                id="pooldesk.E004",
+            )
+        ]
+    return []
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def iam_is_the_third_wall(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """On Amazon DynamoDB an error: without the tenant role the process must hold a role that reads every tenant.
+
+    Elsewhere a warning: no other endpoint is known to evaluate session tags, so the keys and the guard are all
+    there is, and whoever runs it should know.
+    """
+    if settings.TENANT_ROLE_ARN:
+        return []
+    host = urlsplit(settings.DYNAMODB_ENDPOINT_URL).hostname
+    if host and not host.endswith(_AMAZON):
+        return [
+            checks.Warning(
+                "TENANT_ROLE_ARN is empty: IAM is not the third wall between tenants, the keys and the guard are all.",
+                hint="Silence this where the endpoint has no IAM, with SILENCED_SYSTEM_CHECKS.",
+                id="pooldesk.W003",
+            )
+        ]
+    return [
+        checks.Error(
+            "TENANT_ROLE_ARN is empty: one process role can reach the items of every tenant.",
+            hint="Set it to TenantRoleArn, an output of the stack of infra/template.yaml.",
+            id="pooldesk.E005",
+        )
+    ]
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    if "*" in settings.ALLOWED_HOSTS:
+        return [
+            checks.Error(
+                'ALLOWED_HOSTS has "*": a forged Host header gets into the links of password mails.',
+                hint="Name the hosts that people use.",
+                id="pooldesk.E006",
+            )
+        ]
+    return []
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def cookies_need_tls(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Django's security.W012 and W016 as an error: a session cookie read on the way is the person's session."""
+    insecure = [name for name in ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE") if not getattr(settings, name)]
+    if insecure:
+        return [
+            checks.Error(
+                f"{' and '.join(insecure)} off: cookies travel without TLS.",
+                hint="Both follow DEBUG; leave them to it.",
+                id="pooldesk.E007",
             )
         ]
     return []

@@ -35,12 +35,7 @@ class ErrorPageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        if "HX-Request" in request.headers and response.status_code >= 400:
-            # The caller asked for a part of another page; a refusal takes the place of the whole main area.
-            response["HX-Retarget"] = response["HX-Reselect"] = "#main"
-            response["HX-Reswap"] = "outerHTML show:window:top"
-        return response
+        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return pages.error_page(request, exception) if isinstance(exception, PortalError) else None

@@ -41,6 +41,11 @@ DYNAMODB_TABLE_PREFIX: str = env.str("DYNAMODB_TABLE_PREFIX", default="Pooldesk"
 DYNAMODB_CONNECT_TIMEOUT: float = env.float("DYNAMODB_CONNECT_TIMEOUT", default=1.0)  # seconds
 DYNAMODB_READ_TIMEOUT: float = env.float("DYNAMODB_READ_TIMEOUT", default=5.0)  # seconds
 DYNAMODB_MAX_ATTEMPTS: int = env.int("DYNAMODB_MAX_ATTEMPTS", default=3)
+# Hold each tenant's request against the policy before it is sent.
+DYNAMODB_GUARD: bool = env.bool("DYNAMODB_GUARD", default=True)
+# The role assumed for each tenant, with the session tag TenantId. Empty: the process signs for all tenants.
+TENANT_ROLE_ARN: str = env.str("TENANT_ROLE_ARN", default="")
+STS_ENDPOINT_URL: str = env.str("STS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
 # Status-index shards of a newly created tenant.
 TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.

@@ -7,8 +7,8 @@ import uuid
 from django.contrib.auth.hashers import make_password
 
 from portal import clock
-from portal.dynamo import client, keys
-from portal.dynamo.repository import Action, Transaction, write
+from portal.dynamo import keys, platform
+from portal.dynamo.repository import Action, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from tenants.items import AccountItem, UniqueItem
 from tenants.models import User
@@ -73,7 +73,7 @@ def create(
     transaction.put(UniqueItem(email_key, owner=account.user_id), condition=UniqueItem.pk.does_not_exist())
     transaction.put(account, condition=AccountItem.pk.does_not_exist())
     try:
-        write(client.connection("platform"), transaction)
+        platform.transact(transaction)
     except TransactionRefused as error:
         raise Conflict(f"{account.email} has an account already.") from error
     return User.from_item(account)

@@ -16,8 +16,8 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.core import signing
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from portal.dynamo import client, keys
-from portal.dynamo.repository import TenantRepository, batch_get
+from portal.dynamo import keys, platform
+from portal.dynamo.repository import TenantRepository
 from portal.nosql import sessions
 from portal.nosql.items import SessionItem
 from tenants import accounts, lifecycle
@@ -139,9 +139,9 @@ def _read(ids: Ids) -> tuple[SessionItem | None, AccountItem | None, TenantConte
     if ids.tenant_id:
         tenant_key = keys.tenant(ids.tenant_id)
         wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
-    session, account, *rest = batch_get(client.connection("platform"), wanted)
-    tenant = _context(User.from_item(account), *rest) if rest and account else None  # type: ignore[arg-type]
-    return session, account, tenant  # type: ignore[return-value]  # in the order asked for
+    session, account, *rest = platform.get_all(wanted)
+    tenant = _context(User.from_item(account), *rest) if rest and account else None
+    return session, account, tenant
 
 
 def _context(user: User, membership: Any, tenant: Any) -> TenantContext | None:
@@ -165,7 +165,7 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
     if not keys.TENANT_ID.match(tenant_id):
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
-    membership, tenant = batch_get(client.connection("platform"), wanted, consistent=True)
+    membership, tenant = platform.get_all(wanted, consistent=True)
     return _context(user, membership, tenant)
 
 

@@ -8,9 +8,9 @@ import unicodedata
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo import client, keys
-from portal.dynamo.repository import Transaction, write
-from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
+from portal.dynamo import keys, platform
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants import accounts, members
 from tenants.items import TenantItem, UniqueItem
 from tenants.models import User
@@ -63,7 +63,7 @@ def create(
         ):
             transaction.put(item)
     try:
-        write(client.connection("platform"), transaction)
+        platform.transact(transaction)
     except TransactionRefused as error:
         raise Conflict(f"A tenant with the slug {slug} exists already.") from error
     return tenant
@@ -72,19 +72,25 @@ def create(
 def find(slug: str) -> TenantItem:
     """The tenant with this slug, for commands: two GetItems. Raises NotFound."""
     try:
-        tenant_id = UniqueItem.get(keys.slug(slug), consistent_read=True).owner
-        return TenantItem.get(keys.tenant(tenant_id), consistent_read=True)
-    except (UniqueItem.DoesNotExist, TenantItem.DoesNotExist, ValueError) as error:
-        raise NotFound(f"There is no tenant with the slug {slug!r}.") from error
+        (named,) = platform.get_all([(UniqueItem, keys.slug(slug), None)], consistent=True)
+    except ValueError:
+        named = None
+    found = named and platform.get_all([(TenantItem, keys.tenant(named.owner), None)], consistent=True)[0]
+    if not found:
+        raise NotFound(f"There is no tenant with the slug {slug!r}.")
+    tenant: TenantItem = found
+    return tenant
 
 
 def set_status(tenant_id: str, status: str) -> None:
     """Suspend or resume a tenant; it counts at everybody's next click. Raises NotFound."""
     if status not in (ACTIVE, SUSPENDED):
         raise Invalid(f"A tenant is {ACTIVE} or {SUSPENDED}.")
+    transaction = Transaction()
+    transaction.update(
+        TenantItem(keys.tenant(tenant_id)), [TenantItem.status.set(status)], condition=TenantItem.tenant_id.exists()
+    )
     try:
-        TenantItem(keys.tenant(tenant_id)).update(
-            actions=[TenantItem.status.set(status)], condition=TenantItem.tenant_id.exists()
-        )
-    except ConditionFailed as error:
+        platform.transact(transaction)
+    except TransactionRefused as error:
         raise NotFound("There is no such tenant.") from error

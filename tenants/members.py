@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal import clock
-from portal.dynamo import client, keys, tables
-from portal.dynamo.repository import TenantRepository, Transaction, write
+from portal.dynamo import keys, platform, tables
+from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.items import MemberItem, MembershipItem
 from tenants.models import User
@@ -85,7 +85,7 @@ def add(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role:
     transaction.put(membership, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
     try:
-        write(client.connection("platform"), transaction)
+        platform.transact(transaction)
     except TransactionRefused as error:
         raise Conflict(f"{user.email} is a member of {tenant_name} already.") from error
 
@@ -112,6 +112,6 @@ def remove(*, user_id: str, tenant_id: str) -> None:
 
 def _write_existing(transaction: Transaction) -> None:
     try:
-        write(client.connection("platform"), transaction)
+        platform.transact(transaction)
     except TransactionRefused as error:
         raise Conflict("This person is not a member.") from error

@@ -56,7 +56,8 @@ class IdentityMiddleware:
 
     def _remember(self, request: HttpRequest, response: HttpResponse, cookie: str) -> HttpResponse:
         session = request.session
-        patch_vary_headers(response, ("Cookie",))
+        # Some addresses answer htmx with a part of their page: the browser must not show that for the page.
+        patch_vary_headers(response, ("Cookie", "HX-Request"))
         if request.user.is_authenticated:
             # A page of a signed-in person is never another person's, and never tomorrow's.
             response.headers.setdefault("Cache-Control", "private, no-store")

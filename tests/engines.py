@@ -19,6 +19,10 @@ from django.test import override_settings
 
 from portal.dynamo import client, schema, tables
 from portal.engine import dynamodb_local_available, start_engine
+from tenants import accounts, lifecycle
+from tenants.items import TenantItem
+from tenants.models import User
+from tenants.roles import Role
 from tests.world import World
 
 KINDS = ("ministack", "moto", "dynamodb-local")
@@ -90,6 +94,31 @@ def any_engine(chosen: AnyEngine) -> AnyEngine:
     return chosen
 
 
+@pytest.fixture(scope="module")
+def people(chosen: AnyEngine) -> dict[str, User]:
+    chosen.clear()
+    schema.create_all()
+    world = World()
+    for name in ("Alice", "Bob", "Charlie", "Vera"):
+        world.add_user(name)
+    return world.users
+
+
 @pytest.fixture
-def any_world(any_engine: AnyEngine) -> World:
-    return World.create()
+def any_world(people: dict[str, User]) -> World:
+    """The usual people on each engine in turn, in tenants of the test's own."""
+    world = World(users=people)
+    for name, owner in (("acme", "alice"), ("globex", "charlie")):
+        world.tenants[name] = new_tenant(world, name.capitalize(), owner)
+    world.join("bob", "acme", Role.AGENT)
+    world.join("vera", "acme", Role.VIEWER)
+    world.join("alice", "globex", Role.AGENT)
+    return world
+
+
+def new_tenant(world: World, name: str, owner: str, *, shards: int = 1) -> TenantItem:
+    """A tenant whose slug nobody has."""
+    tenant_id = accounts.new_id()
+    return lifecycle.create(
+        name=name, slug=f"x{tenant_id}", owner=world.users[owner], shards=shards, tenant_id=tenant_id
+    )

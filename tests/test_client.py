@@ -18,7 +18,7 @@ from portal.dynamo import client, keys, schema, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.items import SessionItem
-from tenants.items import MemberItem, TenantItem
+from tenants.items import MemberItem, MembershipItem, TenantItem
 from tests.fakes import answering, refusal
 
 ACME = "ac" * 16
@@ -173,7 +173,7 @@ def every_kind_of_call() -> list[Callable[[], object]]:
         lambda: SessionItem.get("k", consistent_read=True),
         lambda: SessionItem("k", data="", expires_at=1).save(),
         lambda: SessionItem("k").delete(),
-        lambda: list(MemberItem.query(ACME)),
+        lambda: list(MembershipItem.query(BOB)),
         schema.create_all,
     ]
 

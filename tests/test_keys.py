@@ -40,7 +40,11 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
 }
 # They read a key instead of making one.
-TENANT_READERS = {keys.ticket_number: ("x",), keys.belongs_to: ("x",)}
+TENANT_READERS = {
+    keys.ticket_number: ("x",),
+    keys.belongs_to: ("x",),
+    keys.names_another_tenant: (f"TENANT#{GLOBEX}|TICKET#1",),
+}
 
 calls = st.sampled_from([*TENANT_BUILDERS]).flatmap(lambda build: st.tuples(st.just(build), TENANT_BUILDERS[build]))
 
@@ -155,6 +159,23 @@ def test_a_key_belongs_to_its_own_tenant_only(mine: str, theirs: str, call: tupl
 def test_no_other_text_belongs_to_a_tenant(tenant_id: str, text: str) -> None:
     assume(text != tenant_id and not text.startswith(f"TENANT#{tenant_id}|"))
     assert not keys.belongs_to(tenant_id, text)
+
+
+@quick
+@given(tenant_ids, tenant_ids, calls)
+def test_only_a_composite_key_of_another_tenant_names_another_tenant(
+    mine: str, theirs: str, call: tuple[Any, Any]
+) -> None:
+    assume(mine != theirs)
+    build, args = call
+    assert not keys.names_another_tenant(mine, build(mine, *args))
+    # A bare id may be a person's: only the delimiters make a key of it.
+    assert keys.names_another_tenant(mine, build(theirs, *args)) is (build is not keys.tenant)
+
+
+@pytest.mark.parametrize("text", ["", "Ticket #7", "TENANT#", f"a TENANT#{GLOBEX}|TICKET#1", GLOBEX])
+def test_other_text_names_no_tenant(text: str) -> None:
+    assert not keys.names_another_tenant(ACME, text)
 
 
 @settings(deadline=None, max_examples=200)
@@ -369,11 +390,12 @@ _BARE = re.compile(r"[#|]")
 _UNFILLED = re.compile(r"(%s|%d|\{\w*\})[#|]|\w[#|](%s|%d|\{\w*\})")
 # In an f-string, \0 stands for a placeholder. "Ticket #\0" is a sentence and "#\0 = :\0" an update expression: there a
 # space or nothing comes before the delimiter, which no key has.
-_FILLED = re.compile(r"\0[#|]|\w[#|]\0")
+_FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 
 ALLOWED = {
     ("tenants/models.py", "\0|\0"): "what a session's MAC is made over; never stored",
     ("tenants/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
+    ("portal/dynamo/guard.py", "#"): "what the names in a DynamoDB expression begin with",
 }
 
 

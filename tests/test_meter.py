@@ -109,13 +109,13 @@ def item(size: int) -> dict[str, Any]:
 
 
 def dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = client.connection("tenant").dispatch(operation, request)
+    answer: dict[str, Any] = client.connection("platform").dispatch(operation, request)
     return answer
 
 
 def billed(operation: str, request: dict[str, Any], body: dict[str, Any]) -> meter.Call:
     """What one call costs that gets this answer."""
-    with answering("tenant", operation, (200, body)), meter.measure() as bill:
+    with answering("platform", operation, (200, body)), meter.measure() as bill:
         dispatch(operation, request)
     (call,) = bill.calls
     assert call.operation == operation
@@ -190,7 +190,7 @@ def test_writes_are_billed_as_the_engine_reports_them() -> None:
 
 
 def test_the_engine_is_asked_what_a_write_cost() -> None:
-    with answering("tenant", "PutItem", (200, {})) as seen:
+    with answering("platform", "PutItem", (200, {})) as seen:
         dispatch("PutItem", {"TableName": TICKETS, "Item": {}})
     assert b'"ReturnConsumedCapacity": "TOTAL"' in seen[0]["body"]
 
@@ -200,21 +200,21 @@ def test_the_engine_is_asked_what_a_write_cost() -> None:
 
 def test_a_refused_call_is_counted_and_reads_nothing() -> None:
     for operation, request in (("GetItem", GET), ("Query", QUERY), ("BatchGetItem", batch(keys=3))):
-        with meter.measure() as bill, answering("tenant", operation, refusal("ThrottlingException")):
+        with meter.measure() as bill, answering("platform", operation, refusal("ThrottlingException")):
             with pytest.raises(Throttled):
                 dispatch(operation, request)
         assert (len(bill.calls), bill.trips, bill.read_units, bill.items) == (1, 1, 0, 0)
 
 
 def test_a_failed_condition_is_counted() -> None:
-    with meter.measure() as bill, answering("tenant", "PutItem", refusal("ConditionalCheckFailedException")):
+    with meter.measure() as bill, answering("platform", "PutItem", refusal("ConditionalCheckFailedException")):
         with pytest.raises(ConditionFailed):
             dispatch("PutItem", {"TableName": TICKETS, "Item": {}})
     assert (len(bill.calls), bill.trips) == (1, 1)
 
 
 def test_a_call_without_an_answer_is_counted() -> None:
-    events = client.connection("tenant").client.meta.events
+    events = client.connection("platform").client.meta.events
 
     def lose(**_: Any) -> None:
         raise EndpointConnectionError(endpoint_url="http://nowhere")

@@ -142,12 +142,3 @@ def test_nobody_is_signed_out_by_an_outage(bob: tuple[Browser, str], settings: L
     with engine_down(settings):
         browser.get("/tickets/")
     assert browser.cookies["pooldesk_session"].value == before
-
-
-def test_a_partial_request_gets_the_page_in_place_of_the_main_part(
-    bob: tuple[Browser, str], settings: LazySettings
-) -> None:
-    browser, _ = bob
-    with engine_down(settings):
-        response = browser.get("/tickets/", headers={"HX-Request": "true"})
-    assert (response.status_code, response["HX-Retarget"]) == (503, "#main")

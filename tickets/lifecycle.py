@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import keys
-from portal.dynamo.repository import Action, Transaction
-from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from portal.dynamo.repository import Action, Condition, Transaction
+from portal.errors import Conflict, Invalid, NotFound, Throttled, TransactionRefused
 from tenants import members
 from tenants.context import TenantContext
 from tenants.roles import Role
@@ -30,6 +30,7 @@ LABELS: Final = {
     "resolver": "Assignee",
 }
 _RETRIES = 3  # for writes that do not depend on the version: a comment on a ticket that is being changed
+_RETRY_DELAY = 0.05  # seconds, doubled each time
 _REQUEST_TTL = 24 * 3600  # seconds
 
 
@@ -94,13 +95,20 @@ def create(
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description))
     transaction.put(event(tenant, pk, at, verb="opened the ticket"))
-    try:
-        repository.transact(transaction)
-    except TransactionRefused as refused:
-        first = refused.reasons[0]
-        if first is None or first.item is None:
-            raise
-        return int(first.item["number"]["N"])
+    for attempt in range(_RETRIES):
+        try:
+            repository.transact(transaction)
+            break
+        except TransactionRefused as refused:
+            first = refused.reasons[0]
+            if first is not None and first.item is not None:
+                return int(first.item["number"]["N"])
+            if all(reason is None or reason.code != "TransactionConflict" for reason in refused.reasons):
+                raise
+            # The same form, sent twice, is being written at this moment.
+            if attempt == _RETRIES - 1:
+                raise Throttled("The database is busy.") from refused
+            time.sleep(_RETRY_DELAY * 2**attempt)
     return number
 
 
@@ -236,7 +244,9 @@ def comment(
         try:
             _write_comment(tenant, summary, body, internal, then, request_id)
             return
-        except EditConflict:
+        except EditConflict as conflict:
+            if conflict.stored.request_id == request_id:
+                return
             if attempt == _RETRIES - 1:
                 raise
 
@@ -261,7 +271,9 @@ def _write_comment(
         if then not in MOVES[Status(status)]:
             raise Invalid(f"A {status} ticket cannot become {then.value}.", field="status")
         changes, status = [("status", status, then.value)], then.value
-    _write(tenant, summary, changes, actions, status=status, at=at, entry=entry)
+    # Of the same comment sent twice at the same time, the second is refused.
+    first = SummaryItem.request_id != request_id
+    _write(tenant, summary, changes, actions, status=status, at=at, entry=entry, condition=first)
 
 
 def _write(
@@ -275,6 +287,7 @@ def _write(
     detail: DetailItem | None = None,
     at: str | None = None,
     entry: ActivityItem | None = None,
+    condition: Condition | None = None,
 ) -> None:
     """One transaction: the summary with its index keys, the description, a comment, the timeline event."""
     at = max(at or clock.stamp(), summary.updated_at)
@@ -289,12 +302,15 @@ def _write(
     if changes:
         actions.append(SummaryItem.version.set(int(summary.version) + 1))
     transaction = Transaction()
+    unchanged = (
+        (SummaryItem.version == summary.version)
+        & (SummaryItem.status == summary.status)
+        & (SummaryItem.resolver == summary.resolver)
+    )
     transaction.update(
         SummaryItem(summary.pk, keys.SUMMARY),
         actions,
-        condition=(SummaryItem.version == summary.version)
-        & (SummaryItem.status == summary.status)
-        & (SummaryItem.resolver == summary.resolver),
+        condition=unchanged if condition is None else unchanged & condition,
     )
     if detail is not None:
         transaction.put(detail)

@@ -198,24 +198,29 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
     the same time. Internal notes are left out for viewers.
     """
-    limit = ACTIVITY_PAGE + 2  # the summary and the detail come first
+    more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
     if before is None:
-        found = _collection(tenant, number, limit)
+        found = _collection(tenant, number, more_than_a_page + 2)  # the summary and the detail come first
         heads = [i for i in found.items if not _is_activity(i)]
         rows = [i for i in found.items if _is_activity(i)]
     else:
         (sort,) = cursor.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
         head, found = fan_out(
-            [lambda: _collection(tenant, number, 2), lambda: _collection(tenant, number, ACTIVITY_PAGE, before=sort)]
+            [
+                lambda: _collection(tenant, number, 2),
+                lambda: _collection(tenant, number, more_than_a_page, before=sort),
+            ]
         )
         heads, rows = head.items, found.items
     by_sort_key = {i["sk"]["S"]: i for i in heads}
     if keys.SUMMARY not in by_sort_key:
         raise NotFound(f"There is no ticket {number}.")
     detail = by_sort_key.get(keys.DETAIL)
+    # A Query also ends after 1 MB, which long comments reach before the page is full.
+    more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
+    rows = rows[:ACTIVITY_PAGE]
     activity = [ActivityItem.from_raw_data(i) for i in reversed(rows)]
-    more = found.last_key is not None and bool(rows)
-    earlier = [rows[-1]["sk"]["S"]] if more else None
+    earlier = [rows[-1]["sk"]["S"]] if more and rows else None
     return Ticket(
         summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
         description=DetailItem.from_raw_data(detail).description if detail else "",

@@ -33,50 +33,47 @@ def _lines(value: Any, indent: str) -> list[str]:
     if isinstance(value, dict):
         for name, member in value.items():
             # A mapping under a name is easier to read, and to compare, one member a line.
-            inline = None if isinstance(member, dict) and not _tag(member) else _inline(member, indent)
-            lines += [f"{indent}{_text(name)}: {inline}"] if inline else [f"{indent}{_text(name)}:"]
-            lines += [] if inline else _lines(member, f"{indent}  ")
+            nested = isinstance(member, dict) and member and not _intrinsic(member)
+            inline = None if nested else _inline(member, indent)
+            if inline:
+                lines.append(f"{indent}{_text(name)}: {inline}")
+            else:
+                lines += [f"{indent}{_text(name)}:", *_lines(member, f"{indent}  ")]
     else:
         for member in value:
             inline = _inline(member, indent)
-            first, *rest = [f"{indent}  {inline}"] if inline else _lines(member, f"{indent}  ")
+            first, *rest = [inline] if inline else _lines(member, f"{indent}  ")
             lines += [f"{indent}- {first.lstrip()}", *rest]
     return lines
 
 
 def _inline(value: Any, indent: str) -> str | None:
     """The value on one line, or None where it nests too deep or is too long for one."""
-    if not isinstance(value, dict | list):
-        return _text(value)
-    if tag := _tag(value):
-        return _intrinsic(tag, value[tag])
-    members = list(value.values()) if isinstance(value, dict) else value
-    if any(isinstance(m, dict | list) and not _tag(m) for m in members):
-        return None
-    line = _flow(value)
-    return line if len(indent) + len(line) <= WIDTH else None
+    if isinstance(value, dict | list) and not _intrinsic(value):
+        members = value.values() if isinstance(value, dict) else value
+        if any(isinstance(m, dict | list) and not _intrinsic(m) for m in members):
+            return None
+        line = _flow(value)
+        return line if len(indent) + len(line) <= WIDTH else None
+    return _flow(value)
 
 
 def _flow(value: Any) -> str:
-    if tag := _tag(value):
-        return _intrinsic(tag, value[tag])
+    if function := _intrinsic(value):
+        return function
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_text(k)}: {_flow(v)}" for k, v in value.items()) + "}"
     return "[" + ", ".join(map(_flow, value)) + "]" if isinstance(value, list) else _text(value)
 
 
-def _tag(value: Any) -> str | None:
-    """The name of the intrinsic function that the value is, if it is one."""
+def _intrinsic(value: Any) -> str | None:
+    """`{"Fn::If": [...]}` as `!If [...]`; None for what is no intrinsic function."""
     if not isinstance(value, dict) or len(value) != 1:
         return None
-    name: str = next(iter(value))
-    return name if name == "Ref" or name.startswith("Fn::") else None
-
-
-def _intrinsic(tag: str, argument: Any) -> str:
-    if tag == "Fn::GetAtt":
-        argument = ".".join(argument)
-    return f"!{tag.removeprefix('Fn::')} {_flow(argument)}"
+    ((name, argument),) = value.items()
+    if name != "Ref" and not name.startswith("Fn::"):
+        return None
+    return f"!{name.removeprefix('Fn::')} {_flow('.'.join(argument) if name == 'Fn::GetAtt' else argument)}"
 
 
 def _text(value: Any) -> str:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 import botocore.config
@@ -27,7 +28,7 @@ from pynamodb.connection.base import Connection, MetaTable
 from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
-from portal.dynamo import meter, tables, wire
+from portal.dynamo import credentials, guard, meter, tables, wire
 from portal.dynamo.tables import Scope
 from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
 
@@ -127,17 +128,35 @@ class SharedConnection(Connection):
         return result
 
 
-def make_client(service: str = "dynamodb") -> Any:
-    """A botocore client for the configured endpoint, with our timeouts, retries and pool, and the meter on it."""
+def make_client(scope: Scope) -> Any:
+    """A DynamoDB client with the meter on it; for tenants also with the guard and, where one is set, their role."""
+    session = _session(settings.DYNAMODB_ENDPOINT_URL)
+    if scope == "tenant" and settings.TENANT_ROLE_ARN:
+        sts = _create("sts", _session(settings.STS_ENDPOINT_URL), settings.STS_ENDPOINT_URL)
+        source = credentials.TenantCredentials(credentials.assume_with(sts, settings.TENANT_ROLE_ARN))
+        session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
+    client = _create("dynamodb", session, settings.DYNAMODB_ENDPOINT_URL)
+    meter.attach(client)
+    if scope == "tenant" and settings.DYNAMODB_GUARD:
+        guard.attach(client)
+    return client
+
+
+def _session(endpoint_url: str) -> Any:
     session = botocore.session.Session()
-    if settings.DYNAMODB_ENDPOINT_URL and not os.environ.get("AWS_ACCESS_KEY_ID"):
+    if endpoint_url and not os.environ.get("AWS_ACCESS_KEY_ID"):
         # A local engine asks for no real credentials, but botocore does not sign without some.
         session.set_credentials("local", "local")
     session.register_component("response_parser_factory", wire.ItemParserFactory())
-    client = session.create_client(
+    return session
+
+
+def _create(service: str, session: Any, endpoint_url: str) -> Any:
+    """A botocore client with our timeouts, retries and pool."""
+    return session.create_client(
         service,
         settings.AWS_REGION,
-        endpoint_url=settings.DYNAMODB_ENDPOINT_URL or None,
+        endpoint_url=endpoint_url or None,
         config=botocore.config.Config(
             parameter_validation=False,  # PynamoDB builds the requests; validating them again costs 0.2 ms each
             connect_timeout=settings.DYNAMODB_CONNECT_TIMEOUT,
@@ -147,9 +166,6 @@ def make_client(service: str = "dynamodb") -> Any:
             tcp_keepalive=True,
         ),
     )
-    if service == "dynamodb":
-        meter.attach(client)
-    return client
 
 
 _connections: dict[Scope, SharedConnection] = {}
@@ -162,7 +178,7 @@ def connection(scope: Scope) -> SharedConnection:
     if scope not in _connections:
         with _connections_lock:
             if scope not in _connections:
-                _connections[scope] = SharedConnection(make_client)
+                _connections[scope] = SharedConnection(partial(make_client, scope))
     return _connections[scope]
 
 

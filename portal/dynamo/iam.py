@@ -161,19 +161,19 @@ def _wildcards(text: str) -> re.Pattern[str]:
 def _pattern(text: str, tag: str | None, wild: bool) -> re.Pattern[str] | None:
     """A pattern with its variables filled in, or None where one has no value: it then matches nothing."""
     parts = []
-    for token in _TOKENS.split(text):
-        if token in _LITERALS:
-            parts.append(re.escape(_LITERALS[token]))
-        elif token.startswith("${"):
+    for part in _TOKENS.split(text):
+        if part in _LITERALS:
+            parts.append(re.escape(_LITERALS[part]))
+        elif part.startswith("${"):
             if tag is None:
                 return None
             parts.append(re.escape(tag))
-        elif wild and token == "*":
+        elif wild and part == "*":
             parts.append(".*")
-        elif wild and token == "?":
+        elif wild and part == "?":
             parts.append(".")
         else:
-            parts.append(re.escape(token))
+            parts.append(re.escape(part))
     return re.compile("".join(parts), re.DOTALL)
 
 

@@ -189,7 +189,7 @@ def _roles() -> Json:
     return {
         WEB: _role("The portal's web process", _trusts_service("WebService")),
         TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_web_for_one_tenant()),
-        WORKER: _role("The worker that folds the tickets' stream into the aggregates", _trusts_service("WorkerService")),
+        WORKER: _role("The worker that keeps the aggregates", _trusts_service("WorkerService")),
     }
 
 

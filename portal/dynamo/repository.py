@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from portal.dynamo import client, keys, tables
+from portal.dynamo import client, guard, keys, tables
 from portal.dynamo.client import Item
 from portal.errors import Unavailable
 
@@ -149,9 +149,11 @@ class TenantRepository:
     def __repr__(self) -> str:
         return f"TenantRepository({self.tenant_id})"
 
-    @property
-    def _connection(self) -> client.SharedConnection:
-        return client.connection("tenant")
+    def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Every call of a tenant goes out here, in its tenant's name: guard and credentials ask for it."""
+        with guard.acting_for(self.tenant_id):
+            answer: dict[str, Any] = client.connection("tenant").dispatch(operation, request)
+        return answer
 
     def key(self, build: TenantKey, *args: Any) -> str:
         """A key of this tenant: `repository.key(keys.ticket, 7)`."""
@@ -164,9 +166,7 @@ class TenantRepository:
         key: dict[str, Any] = {model.table.hash: {"S": self.key(build, *args)}}
         if model.table.range:
             key[model.table.range] = {"S": sort}
-        answer = self._connection.dispatch(
-            "GetItem", {"TableName": model.Meta.table_name, "Key": key, "ConsistentRead": consistent}
-        )
+        answer = self._send("GetItem", {"TableName": model.Meta.table_name, "Key": key, "ConsistentRead": consistent})
         raw = answer.get("Item")
         return model.from_raw_data(raw) if raw else None
 
@@ -213,12 +213,12 @@ class TenantRepository:
             request["ExclusiveStartKey"] = start
         if consistent:
             request["ConsistentRead"] = True
-        answer = self._connection.dispatch("Query", request)
+        answer = self._send("Query", request)
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
     def increment(self, build: TenantKey, *args: Any, sort: str, by: int = 1) -> int:
         """Add to a counter and return its new value: one UpdateItem. A lost answer skips numbers, never repeats one."""
-        answer = self._connection.dispatch(
+        answer = self._send(
             "UpdateItem",
             {
                 "TableName": tables.TICKETS.full_name,
@@ -234,13 +234,15 @@ class TenantRepository:
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
         """All of the transaction's writes or none. Raises TransactionRefused."""
         self._refuse_foreign(transaction.members)
-        write(self._connection, transaction, token=token)
+        with guard.acting_for(self.tenant_id):
+            write(client.connection("tenant"), transaction, token=token)
 
     def put_all(self, items: Sequence[Item]) -> None:
         """Write many items without a transaction; see `batch_put`."""
         for item in items:
             self._refuse_foreign_key(str(getattr(item, item.table.hash)))
-        batch_put(self._connection, items)
+        with guard.acting_for(self.tenant_id):
+            batch_put(client.connection("tenant"), items)
 
     def _refuse_foreign(self, members: list[dict[str, Any]]) -> None:
         hashes = {t.full_name: t.hash for t in tables.ALL}

@@ -19,8 +19,10 @@ class SessionStore(SessionBase):
     @classmethod
     def from_item(cls, item: SessionItem) -> SessionStore:
         """A session whose item has been read already; it makes no call of its own."""
+        if item.expires_at <= time.time():
+            return cls()
         store = cls(item.session_key)
-        store._session_cache = store.decode(item.data) if item.expires_at > time.time() else {}  # type: ignore[attr-defined]  # SessionBase's lazy cache
+        store._session_cache = store.decode(item.data)  # type: ignore[attr-defined]  # SessionBase's lazy cache
         return store
 
     def load(self) -> dict[str, Any]:
@@ -44,11 +46,13 @@ class SessionStore(SessionBase):
             return
 
     def save(self, must_create: bool = False) -> None:
+        # First the data: loading it drops the key of a session that has expired.
+        data = self._get_session(no_load=must_create)  # type: ignore[attr-defined]  # missing in the stubs
         if self.session_key is None:
             return self.create()
         item = SessionItem(
             self.session_key,
-            data=self.encode(self._get_session(no_load=must_create)),  # type: ignore[attr-defined]  # part of SessionBase, missing in the stubs
+            data=self.encode(data),
             expires_at=int(time.time()) + self.get_expiry_age(),
         )
         key = SessionItem.session_key

@@ -26,24 +26,25 @@ function keep(form, sent = false) {
   if (!key) return;
   const values = {};
   for (const field of fieldsOf(form)) if (field.value.trim()) values[field.name] = field.value;
-  write(key, Object.keys(values).length ? { values, sent } : null);
+  const checked = [...form.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.name);
+  write(key, Object.keys(values).length ? { values, checked, sent } : null);
 }
 
 /** Forgets the drafts that were sent and answered with success; any other answer leaves them as they were. */
 function settle() {
   const scope = document.getElementById("page")?.dataset.scope;
   if (!scope || document.querySelector("[data-resends]")) return;
-  const done = document.querySelector("#messages .notice-success");
+  const done = document.querySelector("#messages .notice-success") || location.hash === "#latest";
   let keys = [];
   try { keys = Object.keys(sessionStorage); } catch { return; }
   for (const key of keys) {
     if (!key.startsWith(`${PREFIX}${scope}:`)) continue;
     const draft = read(key);
-    if (draft?.sent) write(key, done ? null : { values: draft.values, sent: false });
+    if (draft?.sent) write(key, done ? null : { ...draft, sent: false });
   }
 }
 
-/** Fills empty fields from the draft. */
+/** Fills empty fields from the draft, and its check boxes with them: a note must not come back as a comment. */
 function restore(form) {
   if (form.dataset.draftReady) return;
   form.dataset.draftReady = "true";
@@ -57,6 +58,7 @@ function restore(form) {
     field.value = text;
     restored = true;
   }
+  if (restored) for (const box of form.querySelectorAll("input[type=checkbox]")) box.checked = (draft.checked || []).includes(box.name);
   const note = form.querySelector("[data-draft-note]");
   if (note) note.hidden = !restored;
 }
@@ -83,9 +85,14 @@ document.addEventListener("click", (event) => {
   if (!discard) return;
   const form = discard.closest("form");
   for (const field of fieldsOf(form)) field.value = "";
+  for (const box of form.querySelectorAll("input[type=checkbox]")) box.checked = false;
   write(keyOf(form), null);
   form.querySelector("[data-draft-note]").hidden = true;
   form.querySelector("textarea")?.focus();
+});
+
+document.addEventListener("pooldesk:taken", (event) => {
+  if (event.target.matches("[data-draft]")) write(keyOf(event.target), null);
 });
 
 document.addEventListener("htmx:afterSettle", (event) => {

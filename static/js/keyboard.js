@@ -45,7 +45,7 @@ const actions = {
   x: toggle,
   c: () => follow("c"),
   r: () => {
-    const box = document.querySelector("[data-reply]");
+    const box = document.querySelector("[data-reply] textarea");
     if (!box) return;
     box.focus();
     box.scrollIntoView({ block: "center" });

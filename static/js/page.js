@@ -24,7 +24,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const part = wantedPart(requestConfig.elt);
   const whole = answer.getElementById("page");
   if (!whole) return;
-  if (part && answer.querySelector(part) && event.detail.target.isConnected) return;
+  if (part && answer.querySelector(part) && event.detail.target.isConnected) {
+    if (xhr.status < 400 && requestConfig.verb === "post") {
+      requestConfig.elt.dispatchEvent(new CustomEvent("pooldesk:taken", { bubbles: true }));
+      if (requestConfig.elt.dataset.done) announce(requestConfig.elt.dataset.done);
+    }
+    return;
+  }
   event.detail.target = document.getElementById("page");
   event.detail.selectOverride = "#page";
   event.detail.swapOverride = "outerHTML show:window:top";
@@ -89,7 +95,9 @@ function showProblem(text, element) {
 function makeScrollersReachable(root) {
   for (const box of root.querySelectorAll(".prose pre, .prose table, [data-scroller]")) {
     const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
-    if (scrolls && !box.hasAttribute("tabindex")) {
+    if (!scrolls) {
+      box.removeAttribute("tabindex");
+    } else if (!box.hasAttribute("role")) {
       box.tabIndex = 0;
       if (!box.matches("table, dd")) {
         box.setAttribute("role", "group");

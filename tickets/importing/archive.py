@@ -92,7 +92,7 @@ class Archive:
                 self.consumed += len(chunk)
 
     def _describe(self, fault: Exception, chunk: bytes) -> str:
-        if self.consumed == 0 and not chunk.strip():
+        if self.consumed == 0 and not chunk:
             return f"{self.path} is empty."
         place = _locate(self.path, self.consumed, len(chunk))
         return f"{self.path} is damaged at {place}{self._grammar.place}: {_reason(fault)}."

@@ -48,23 +48,22 @@ class DatabaseWrapper(dummy.DatabaseWrapper):
         return not self.in_atomic_block
 
     def set_autocommit(self, autocommit: bool, force_begin_transaction_with_broken_autocommit: bool = False) -> None:
-        """Leaving the outermost block: Django calls this first and then runs the hooks itself."""
+        """Called around the outermost block; there is nothing to switch."""
 
     def commit(self) -> None:
-        hooks, self.run_on_commit = self.run_on_commit, []
-        for _savepoints, hook, robust in hooks:  # type: ignore[misc]  # the stub has forgotten `robust`
-            try:
-                hook()
-            except Exception:
-                # `robust` is Django's word for "log and go on"; see transaction.on_commit.
-                if not robust:
-                    raise
+        self.run_and_clear_commit_hooks()
 
     def rollback(self) -> None:
         self.run_on_commit = []
 
-    def savepoint(self) -> str | None:
-        return None
+    # Savepoints are what lets an inner block fail without the outer one: only the inner one's hooks are dropped.
+    def _savepoint_allowed(self) -> bool:
+        return self.in_atomic_block
+
+    def _savepoint(self, sid: str) -> None:
+        """Nothing to mark."""
+
+    _savepoint_commit = _savepoint_rollback = _savepoint
 
     _cursor = refuse_sql
     cursor = refuse_sql
