@@ -37,15 +37,16 @@ def run(*arguments: object) -> Ended:
     return Ended(status, out.getvalue(), err.getvalue())
 
 
-def start(*arguments: object, **environ: str) -> subprocess.Popen[str]:
-    """The command in a process of its own, on the same engine."""
+def start(*arguments: object, terminal: int | None = None, **environ: str) -> subprocess.Popen[str]:
+    """The command in a process of its own, on the same engine; talking through pipes, or on a terminal."""
+    stream = subprocess.PIPE if terminal is None else terminal
     return subprocess.Popen(
         [sys.executable, "manage.py", *map(str, arguments)],
         cwd=settings.BASE_DIR,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "1", **environ},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdin=stream,
+        stdout=stream,
+        stderr=stream,
         text=True,
     )
 
