@@ -25,7 +25,6 @@ from tenants.items import AccountItem, MembershipItem, TenantItem
 from tenants.models import User
 from tenants.roles import Role
 
-_SIGNER = signing.Signer(salt="pooldesk.session-cookie")
 TENANT_KEY = "tenant_id"  # in the session: the pinned tenant
 
 
@@ -87,8 +86,13 @@ def page_mark(user_id: str, tenant_id: str) -> str:
     return salted_hmac("tenants.page-mark", f"{user_id}|{tenant_id}", algorithm="sha256").hexdigest()[:24]
 
 
+def _signer() -> signing.Signer:
+    # Made at use: the key may be missing while settings are being checked, and differs between tests.
+    return signing.Signer(salt="pooldesk.session-cookie")
+
+
 def write_cookie(ids: Ids) -> str:
-    return _SIGNER.sign(f"{ids.session_key}.{ids.user_id}.{ids.tenant_id}")
+    return _signer().sign(f"{ids.session_key}.{ids.user_id}.{ids.tenant_id}")
 
 
 def read_cookie(value: str) -> Ids | None:
@@ -96,7 +100,7 @@ def read_cookie(value: str) -> Ids | None:
     if len(value) > 300:
         return None
     try:
-        session_key, user_id, tenant_id = _SIGNER.unsign(value).split(".")
+        session_key, user_id, tenant_id = _signer().unsign(value).split(".")
     except (signing.BadSignature, ValueError):
         return None
     return Ids(session_key, user_id, tenant_id)

@@ -47,6 +47,8 @@ def start(*arguments: object, terminal: int | None = None, **environ: str) -> su
         stdin=stream,
         stdout=stream,
         stderr=stream,
+        # Else a prompt would find the terminal of whoever runs the tests.
+        start_new_session=terminal is not None,
         text=True,
     )
 

@@ -18,24 +18,26 @@ from portal.dynamo import client, keys, schema, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.items import SessionItem
-from tenants.items import MemberItem, MembershipItem, TenantItem
+from tenants.items import AccountItem, MemberItem, MembershipItem
 from tests.fakes import answering, refusal
+from tickets.items import DetailItem
 
 ACME = "ac" * 16
 BOB = "b0" * 16
 
 
-def read() -> TenantItem | None:
-    return TenantRepository(ACME).get(TenantItem, keys.tenant)
+def read() -> str:
+    found = TenantRepository(ACME).get(DetailItem, keys.ticket, 1, sort=keys.DETAIL)
+    return found.description if found else "nothing"
 
 
-def member(name: str = "Bob") -> MemberItem:
-    return MemberItem(ACME, BOB, name=name, email="bob@example.com", role="agent", created_at="2026")
+def detail(text: str = "text") -> DetailItem:
+    return DetailItem(keys.ticket(ACME, 1), keys.DETAIL, description=text)
 
 
-def transact(*members: MemberItem) -> None:
+def transact(*items: DetailItem) -> None:
     transaction = Transaction()
-    for item in members:
+    for item in items:
         transaction.put(item)
     TenantRepository(ACME).transact(transaction)
 
@@ -104,7 +106,7 @@ def reasons(*codes: str) -> Any:
 )
 def test_a_transaction_that_was_only_throttled_is_throttled(codes: tuple[str, ...]) -> None:
     with answering("tenant", "TransactWriteItems", reasons(*codes)), pytest.raises(Throttled):
-        transact(member())
+        transact(detail())
 
 
 @pytest.mark.parametrize(
@@ -118,18 +120,18 @@ def test_a_transaction_that_was_only_throttled_is_throttled(codes: tuple[str, ..
 )
 def test_any_other_refusal_names_its_reasons_in_order(codes: tuple[str, ...]) -> None:
     with answering("tenant", "TransactWriteItems", reasons(*codes)), pytest.raises(TransactionRefused) as caught:
-        transact(member())
+        transact(detail())
     assert [r.code if r else "None" for r in caught.value.reasons] == list(codes)
 
 
 def test_a_reason_carries_the_item_that_stood_in_the_way() -> None:
-    stored = member("Robert").serialize()
+    stored = detail("stored").serialize()
     answer = refusal(
         "TransactionCanceledException",
         CancellationReasons=[{"Code": "None"}, {"Code": "ConditionalCheckFailed", "Message": "m", "Item": stored}],
     )
     with answering("tenant", "TransactWriteItems", answer), pytest.raises(TransactionRefused) as caught:
-        transact(member())
+        transact(detail())
     nothing, reason = caught.value.reasons
     assert nothing is None
     assert reason is not None
@@ -139,7 +141,7 @@ def test_a_reason_carries_the_item_that_stood_in_the_way() -> None:
 def test_no_error_of_ours_shows_a_key_to_anybody() -> None:
     for answer in (refusal("ThrottlingException"), refusal("InternalServerError", status=500), reasons("Other")):
         with answering("tenant", "TransactWriteItems", answer), pytest.raises(PortalError) as caught:
-            transact(member())
+            transact(detail())
         for secret in (ACME, BOB, "TENANT", "Pooldesk", "made up"):
             assert secret not in caught.value.message
 
@@ -165,9 +167,9 @@ def endpoint(settings: LazySettings) -> Iterator[Callable[[str], None]]:
 def every_kind_of_call() -> list[Callable[[], object]]:
     return [
         read,
-        lambda: TenantRepository(ACME).query(tables.MEMBERS, keys.tenant),
-        lambda: TenantRepository(ACME).put_all([member()]),
-        lambda: transact(member()),
+        lambda: TenantRepository(ACME).query(tables.TICKETS, keys.ticket, 1),
+        lambda: TenantRepository(ACME).put_all([detail()]),
+        lambda: transact(detail()),
         lambda: TenantRepository(ACME).increment(keys.counter, sort=keys.COUNTER_TICKET),
         # Through PynamoDB's own methods.
         lambda: SessionItem.get("k", consistent_read=True),
@@ -232,7 +234,7 @@ def server(endpoint: Callable[[str], None]) -> Iterator[Callable[[bytes | None],
 
 def test_silence_is_unavailable(server: Callable[[bytes | None], None]) -> None:
     server(None)
-    assert_unavailable([read, lambda: transact(member()), schema.create_all])
+    assert_unavailable([read, lambda: transact(detail()), schema.create_all])
 
 
 def test_a_connection_that_ends_without_an_answer_is_unavailable(server: Callable[[bytes | None], None]) -> None:
@@ -292,9 +294,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     clients: list[object] = []
     make = client.make_client
 
-    def slowly() -> object:
+    def slowly(*args: Any) -> object:
         threading.Event().wait(0.02)
-        clients.append(make())
+        clients.append(make(*args))
         return clients[-1]
 
     monkeypatch.setattr(client, "make_client", slowly)
@@ -329,7 +331,7 @@ def test_no_client_is_made_before_it_is_needed(made: list[object]) -> None:
 
 
 def test_all_models_of_a_scope_share_its_client() -> None:
-    for model in (TenantItem, MemberItem, SessionItem):
+    for model in (AccountItem, SessionItem, MemberItem, DetailItem):
         assert model._get_connection().connection is client.connection(model.table.scope)
 
 
@@ -369,24 +371,19 @@ def in_a_fork(work: Callable[[], str]) -> str:
     return answer
 
 
-def name_of_bob() -> str:
-    found = TenantRepository(ACME).get(MemberItem, keys.tenant, sort=BOB)
-    return found.name if found else "nobody"
-
-
 def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine: None) -> None:
-    TenantRepository(ACME).put_all([member()])
+    TenantRepository(ACME).put_all([detail()])
     clients = {scope: client.connection(scope).client for scope in ("tenant", "platform")}  # type: ignore[arg-type]
 
     def child() -> str:
         fresh = [client.connection(scope).client is not old for scope, old in clients.items()]  # type: ignore[arg-type]
-        texts = client.fan_out([name_of_bob] * 4)
+        texts = client.fan_out([read] * 4)
         session = SessionItem("from the child", data="x", expires_at=1)
         session.save()
         return f"{fresh} {texts}"
 
-    assert in_a_fork(child) == f"{[True, True]} {['Bob'] * 4}"
-    assert client.fan_out([name_of_bob] * 4) == ["Bob"] * 4
+    assert in_a_fork(child) == f"{[True, True]} {['text'] * 4}"
+    assert client.fan_out([read] * 4) == ["text"] * 4
     assert SessionItem.get("from the child").data == "x"
     assert all(client.connection(scope).client is old for scope, old in clients.items())  # type: ignore[arg-type]
 
@@ -394,7 +391,7 @@ def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine
 def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(
     engine: None, made: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    TenantRepository(ACME).put_all([member()])
+    TenantRepository(ACME).put_all([detail()])
     client.reset()
     inside, leave = threading.Event(), threading.Event()
     make = client.make_client
@@ -403,16 +400,16 @@ def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(
         if os.getpid() == parent:
             inside.set()
             leave.wait(10)
-        return make()
+        return make("tenant")
 
     parent = os.getpid()
     monkeypatch.setattr(client.connection("tenant"), "_make", stuck)
-    thread = threading.Thread(target=name_of_bob)
+    thread = threading.Thread(target=read)
     thread.start()
     assert inside.wait(10)
     try:
-        assert in_a_fork(name_of_bob) == "Bob"
+        assert in_a_fork(read) == "text"
     finally:
         leave.set()
         thread.join(10)
-    assert name_of_bob() == "Bob"
+    assert read() == "text"

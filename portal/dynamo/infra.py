@@ -35,8 +35,8 @@ HEADER: Final = """\
 # The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
 # AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.
 #
-# prod  Tables and key stay when the stack or a resource is removed, cannot be deleted by hand, and can be restored
-#       to any second of the last 35 days.
+# prod  Tables and key stay when the stack or a resource is removed. No table can be deleted while its protection is
+#       on, and each can be restored to any second of the last 35 days.
 # dev   All of it goes with the stack.
 #
 # CAPABILITY_AUTO_EXPAND is for the transform: without it DeletionPolicy takes no condition. CloudFormation adds or

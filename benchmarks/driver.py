@@ -1,0 +1,70 @@
+"""The process that measures: `python -m benchmarks.driver PORT`, spoken to in JSON lines.
+
+A line in is one burst: a list of lanes, each a list of requests that one connection sends one after the other. A
+line out is what the burst took: {"wall": seconds, "samples": [[seconds, status], ...]} or {"error": text}. It is a
+process of its own so that nothing it does takes time from the portal's Python, and it ends when its input does.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import threading
+import time
+from http.client import HTTPException
+from typing import Any
+
+from benchmarks.exchange import Connection, Request
+
+
+def burst(port: int, lanes: list[list[Request]]) -> dict[str, Any]:
+    """Send all lanes at the same time, each over a connection that is open before the clock starts."""
+    samples: list[list[tuple[float, int]]] = [[] for _ in lanes]
+    errors: list[str] = []
+    ready = threading.Barrier(len(lanes) + 1)
+
+    def run(number: int, requests: list[Request]) -> None:
+        connection = None
+        try:
+            connection = Connection(port)
+        except OSError as error:
+            errors.append(f"no connection: {error}")
+        ready.wait()
+        if connection is None:
+            return
+        try:
+            for request in requests:
+                begun = time.perf_counter()
+                answer = connection(request)
+                samples[number].append((time.perf_counter() - begun, answer.status))
+        except (OSError, HTTPException) as error:
+            errors.append(f"{request.method} {request.path}: {type(error).__name__} {error}")
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(n, lane), daemon=True) for n, lane in enumerate(lanes)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    wall = time.perf_counter() - begun
+    if errors:
+        return {"error": "; ".join(errors)}
+    return {"wall": wall, "samples": [sample for lane in samples for sample in lane]}
+
+
+def main() -> None:
+    port = int(sys.argv[1])
+    gc.disable()  # a collection would be counted as the portal's time
+    for line in sys.stdin:
+        answer = burst(port, [[Request(*request) for request in lane] for lane in json.loads(line)])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+        gc.collect()
+
+
+if __name__ == "__main__":
+    main()

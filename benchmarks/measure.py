@@ -1,0 +1,145 @@
+"""Counts what each page costs, then times it: all sizes in turns, so that the machine's noise hits all alike."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks import machine
+from benchmarks.exchange import Send
+from benchmarks.pages import PAGES, Page, Visitor
+from benchmarks.stack import BenchmarkError, Driver
+
+ROUNDS = 10
+SECONDS = 1200  # no round begins later than this
+_BILL = re.compile(
+    r"dur=(?P<ms>[\d.]+).*?(?P<trips>\d+) trips, (?P<calls>\d+) calls, (?P<items>\d+) items, (?P<size>\d+) B, "
+    r"(?P<read>[\d.e+]+) RCU, (?P<write>[\d.e+]+) WCU"
+)
+
+
+@dataclass(frozen=True)
+class Count:
+    """What one page costs in DynamoDB, as the portal itself says where DEBUG is on; the dearest of three looks."""
+
+    trips: int
+    calls: int
+    items: int
+    size: int  # bytes
+    read_units: float
+    write_units: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """One burst: seconds of each request, of all together, and processor seconds of portal and engine."""
+
+    seconds: tuple[float, ...]
+    wall: float
+    portal_cpu: float
+    engine_cpu: float
+
+
+@dataclass
+class Timing:
+    """All rounds of one page in one tenant with so many requests at the same time."""
+
+    page: Page
+    visitor: Visitor
+    concurrency: int
+    rounds: list[Round] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`requests` is for each page, tenant and concurrency, spread over the rounds."""
+
+    requests: int
+    concurrencies: tuple[int, ...]
+
+    @property
+    def rounds(self) -> int:
+        return max(1, min(ROUNDS, self.requests // max(self.concurrencies)))
+
+    @property
+    def burst(self) -> int:
+        return -(-self.requests // self.rounds)
+
+
+def count(send: Send, visitor: Visitor, page: Page) -> Count:
+    """Raises BenchmarkError where the page is not what it should be, or does not say what it cost."""
+    found = []
+    for _ in range(3):
+        answer = send(visitor.request(page, 0))
+        page.check(answer, visitor.tenant)
+        bill = _BILL.search(answer.header("Server-Timing"))
+        if bill is None:
+            raise BenchmarkError(f"{page.title} does not say what it cost: {answer.header('Server-Timing')!r}")
+        whole = (int(bill[name]) for name in ("trips", "calls", "items", "size"))
+        found.append(Count(*whole, float(bill["read"]), float(bill["write"])))
+    return max(found, key=lambda c: (c.trips, c.calls, c.read_units, c.write_units))
+
+
+def warm_up(driver: Driver, visitors: Sequence[Visitor], plan: Plan, advance: Callable[[], object]) -> None:
+    """Let both workers fill their caches and the engine's virtual machine compile what it will need."""
+    for _ in range(2):
+        for page in PAGES:
+            for visitor in visitors:
+                _burst(driver, page, visitor, max(plan.concurrencies), max(2, plan.burst))
+                advance()
+
+
+def measure(
+    driver: Driver,
+    visitors: Sequence[Visitor],
+    plan: Plan,
+    *,
+    portal_group: int,
+    engine_group: int,
+    after_round: Callable[[], object],
+    advance: Callable[[], object],
+) -> list[Timing]:
+    """Rounds until there are enough of them or the time is up. `after_round` is called after each."""
+    timings = {
+        (c, p.name, i): Timing(p, v, c) for c in plan.concurrencies for p in PAGES for i, v in enumerate(visitors)
+    }
+    deadline = time.monotonic() + SECONDS
+    for number in range(plan.rounds):
+        if number and time.monotonic() > deadline:
+            break
+        for concurrency in plan.concurrencies:
+            for page in PAGES:
+                for index in _in_turn(len(visitors), number):
+                    cpu = machine.cpu_seconds(portal_group), machine.cpu_seconds(engine_group)
+                    wall, seconds = _burst(driver, page, visitors[index], concurrency, plan.burst)
+                    timings[concurrency, page.name, index].rounds.append(
+                        Round(
+                            tuple(seconds),
+                            wall,
+                            machine.cpu_seconds(portal_group) - cpu[0],
+                            machine.cpu_seconds(engine_group) - cpu[1],
+                        )
+                    )
+                    advance()
+        after_round()
+    return list(timings.values())
+
+
+def _in_turn(count: int, number: int) -> list[int]:
+    """Each round begins with another one, and every other round runs backwards: none always follows the same."""
+    order = [(i + number) % count for i in range(count)]
+    return order[::-1] if number % 2 else order
+
+
+def _burst(driver: Driver, page: Page, visitor: Visitor, concurrency: int, requests: int) -> tuple[float, list[float]]:
+    lanes = [
+        [visitor.request(page, lane) for _ in range(lane, requests, concurrency)]
+        for lane in range(min(concurrency, requests))
+    ]
+    wall, samples = driver.burst(lanes)
+    wrong = [status for _, status in samples if status != page.status]
+    if wrong:
+        raise BenchmarkError(f"{page.title} in {visitor.tenant.slug}: {len(wrong)} answers with status {wrong[0]}.")
+    return wall, [seconds for seconds, _ in samples]

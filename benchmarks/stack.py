@@ -1,0 +1,153 @@
+"""What runs during a measurement: an engine, gunicorn and the measuring process. All of it ends with its `with`."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.exchange import Request
+from portal.engine import Engine, point_at, start_engine
+from portal.processes import LOOPBACK, Child, free_port
+
+ROOT = Path(__file__).resolve().parents[1]
+STATE = ROOT / "var" / "benchmarks"
+WORKERS, THREADS = 2, 8
+START_SECONDS = 60
+STOP_SECONDS = 20
+# Longer than any pause between two bursts, so that no connection is closed while it waits for its turn.
+KEEP_ALIVE_SECONDS = 30
+
+
+class BenchmarkError(Exception):
+    """Nothing can be measured. The message says why."""
+
+
+@contextlib.contextmanager
+def engine(kind: str, *, keep: bool, report: Callable[[str], object]) -> Iterator[Engine]:
+    """An engine with data on disk: in a directory that stays and is found again, or in one that goes with it.
+
+    The environment points at it afterwards, with the settings that the portal is measured with.
+    """
+    STATE.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        if keep:
+            state_dir = STATE / kind
+        else:
+            # Beside the kept one, so that both lie on the same disk.
+            scratch = tempfile.TemporaryDirectory(prefix=f"{kind}-", dir=STATE, ignore_cleanup_errors=True)
+            state_dir = Path(stack.enter_context(scratch))
+        running = stack.enter_context(start_engine(kind, state_dir=state_dir, report=report))
+        point_at(running.endpoint_url, os.environ)
+        os.environ.update(_settings())
+        yield running
+
+
+def forget(kind: str) -> None:
+    """Remove what former runs kept."""
+    shutil.rmtree(STATE / kind, ignore_errors=True)
+
+
+def _settings() -> dict[str, str]:
+    """Production's settings, but for what plain HTTP on loopback needs. A file .env does not override them."""
+    return {
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+        "DEBUG": "0",
+        "SECRET_KEY": "measurements-only-0123456789-abcdefghijklmnopqrstuvwxyz",
+        "ALLOWED_HOSTS": LOOPBACK,
+        "SECURE_SSL_REDIRECT": "0",
+        "SECURE_HSTS_SECONDS": "0",
+        "DYNAMODB_TABLE_PREFIX": "Pooldesk.Bench",
+        "TENANT_ROLE_ARN": "",
+        "WEB_THREADS": str(THREADS),
+        "LOG_LEVEL": "WARNING",
+    }
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running portal. `pid` is also its process group."""
+
+    port: int
+    pid: int
+
+
+@contextlib.contextmanager
+def portal(log_path: Path, *, debug: bool = False, workers: int = WORKERS) -> Iterator[Server]:
+    """The portal under gunicorn, as README.md says to run it. With DEBUG its answers say what they cost."""
+    port = free_port()
+    command = [sys.executable, "-m", "gunicorn", "portal.wsgi", "--chdir", str(ROOT), "--bind", f"{LOOPBACK}:{port}"]
+    command += ["--worker-class", "gthread", "--workers", str(workers), "--threads", str(THREADS)]
+    command += ["--keep-alive", str(KEEP_ALIVE_SECONDS), "--log-level", "warning", "--no-control-socket"]
+    with log_path.open("wb") as log:
+        child = Child("web server", command, env=os.environ | {"DEBUG": str(int(debug))}, output=log)
+    try:
+        _wait_for(port, child, log_path)
+        yield Server(port, child.pid)
+    finally:
+        child.stop(seconds=STOP_SECONDS)
+
+
+def _wait_for(port: int, child: Child, log_path: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and child.poll() is None:
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("GET", "/healthz")
+            connection.getresponse()
+            return
+        connection.close()
+        time.sleep(0.1)
+    raise BenchmarkError(f"The portal does not answer.\n{log_path.read_text(errors='replace')[-3000:]}")
+
+
+class Driver:
+    """The measuring process; see driver.py. It ends when this process does, because its input ends."""
+
+    def __init__(self, port: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.driver", str(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def burst(self, lanes: list[list[Request]]) -> tuple[float, list[tuple[float, int]]]:
+        """Seconds that all lanes took together, and seconds and status of each request."""
+        pipes = self._process.stdin, self._process.stdout
+        if pipes[0] is None or pipes[1] is None:
+            raise BenchmarkError("The measuring process has no pipes.")
+        pipes[0].write(json.dumps(lanes) + "\n")
+        pipes[0].flush()
+        line = pipes[1].readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "the measuring process ended"}
+        if "error" in answer:
+            raise BenchmarkError(answer["error"])
+        return answer["wall"], [(seconds, status) for seconds, status in answer["samples"]]
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with contextlib.suppress(OSError):  # what was not sent yet cannot be
+                    pipe.close()
