@@ -44,8 +44,9 @@ class Answer:
     def cookie(self, name: str) -> str:
         """The value of a cookie that the answer sets, or ""."""
         for n, value in self.headers:
-            if n.lower() == "set-cookie" and value.startswith(f"{name}="):
-                return value.partition(";")[0].removeprefix(f"{name}=")
+            pair = value.partition(";")[0].strip()  # WSGI's begin with a space
+            if n.lower() == "set-cookie" and pair.startswith(f"{name}="):
+                return pair.removeprefix(f"{name}=")
         return ""
 
     @property

@@ -67,6 +67,10 @@ class Plan:
     def burst(self) -> int:
         return -(-self.requests // self.rounds)
 
+    @property
+    def warm_up(self) -> int:
+        return -(-self.requests // 5)
+
 
 def count(send: Send, visitor: Visitor, page: Page) -> Count:
     """Raises BenchmarkError where the page is not what it should be, or does not say what it cost."""
@@ -77,18 +81,17 @@ def count(send: Send, visitor: Visitor, page: Page) -> Count:
         bill = _BILL.search(answer.header("Server-Timing"))
         if bill is None:
             raise BenchmarkError(f"{page.title} does not say what it cost: {answer.header('Server-Timing')!r}")
-        whole = (int(bill[name]) for name in ("trips", "calls", "items", "size"))
-        found.append(Count(*whole, float(bill["read"]), float(bill["write"])))
+        trips, calls, items, size = (int(bill[name]) for name in ("trips", "calls", "items", "size"))
+        found.append(Count(trips, calls, items, size, float(bill["read"]), float(bill["write"])))
     return max(found, key=lambda c: (c.trips, c.calls, c.read_units, c.write_units))
 
 
 def warm_up(driver: Driver, visitors: Sequence[Visitor], plan: Plan, advance: Callable[[], object]) -> None:
     """Let both workers fill their caches and the engine's virtual machine compile what it will need."""
-    for _ in range(2):
-        for page in PAGES:
-            for visitor in visitors:
-                _burst(driver, page, visitor, max(plan.concurrencies), max(2, plan.burst))
-                advance()
+    for page in PAGES:
+        for visitor in visitors:
+            _burst(driver, page, visitor, max(plan.concurrencies), plan.warm_up)
+            advance()
 
 
 def measure(

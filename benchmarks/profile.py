@@ -76,7 +76,7 @@ def _entries(stats: pstats.Stats) -> dict[_Function, Any]:
 
 
 def by_part(stats: pstats.Stats) -> Counter[str]:
-    """Own seconds by library. A builtin counts for whoever calls it, but for waiting on a socket: that is the engine."""
+    """Own seconds by library. A builtin counts for its caller, but waiting on a socket is waiting for the engine."""
     parts: Counter[str] = Counter()
     for function, (_, _, own, _, callers) in _entries(stats).items():
         if function[0] != "~":

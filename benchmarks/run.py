@@ -9,7 +9,8 @@ from typing import Any
 
 from django.core.management import call_command
 
-from benchmarks import machine, profile as profiler, report, stack
+from benchmarks import machine, report, stack
+from benchmarks import profile as profiler
 from benchmarks.exchange import Connection, InProcess
 from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
 from benchmarks.measure import Plan, Timing, count, warm_up
@@ -87,7 +88,7 @@ def _time(options: argparse.Namespace, engine: Engine, visitors: list[Visitor], 
     bursts = len(PAGES) * len(visitors)
     with stack.portal(engine.log_path.parent / "portal.log") as server, stack.Driver(server.port) as driver:
         say("Warming up.")
-        with progress("Warming up", 2 * bursts) as advance:
+        with progress("Warming up", bursts) as advance:
             warm_up(driver, visitors, plan, lambda: advance(1))
         neighbours = machine.Neighbours([server.pid, driver.pid, engine.pid or 0])
         about |= {"load": [machine.load()], "share_of_others": []}

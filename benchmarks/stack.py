@@ -18,10 +18,11 @@ from typing import Any
 
 from benchmarks.exchange import Request
 from portal.engine import Engine, point_at, start_engine
-from portal.processes import LOOPBACK, Child, free_port
+from portal.processes import LOOPBACK, Child, acquire_lock, free_port, release_lock
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "var" / "benchmarks"
+MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
 WORKERS, THREADS = 2, 8
 START_SECONDS = 60
 STOP_SECONDS = 20
@@ -35,27 +36,42 @@ class BenchmarkError(Exception):
 
 @contextlib.contextmanager
 def engine(kind: str, *, keep: bool, report: Callable[[str], object]) -> Iterator[Engine]:
-    """An engine with data on disk: in a directory that stays and is found again, or in one that goes with it.
+    """An engine whose data is kept for the next run, or goes with it. The environment points at it afterwards, with
+    the settings that the portal is measured with.
 
-    The environment points at it afterwards, with the settings that the portal is measured with.
+    DynamoDB Local waits for the disk at each write. So it works on a copy in memory, where the system has a directory
+    for that: else the fill would take an hour, and the writes that we measure would be the disk's.
     """
+    kept = STATE / kind
     STATE.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
+        scratch = Path(stack.enter_context(_scratch(kind)))
         if keep:
-            state_dir = STATE / kind
-        else:
-            # Beside the kept one, so that both lie on the same disk.
-            scratch = tempfile.TemporaryDirectory(prefix=f"{kind}-", dir=STATE, ignore_cleanup_errors=True)
-            state_dir = Path(stack.enter_context(scratch))
-        running = stack.enter_context(start_engine(kind, state_dir=state_dir, report=report))
+            lock = acquire_lock(STATE / f"{kind}.lock")
+            if lock is None:
+                raise BenchmarkError(f"Another run is using the data in {kept}.")
+            stack.callback(release_lock, lock)
+            if kept.exists():
+                shutil.copytree(kept, scratch, dirs_exist_ok=True)
+            stack.callback(_replace, kept, scratch)
+        running = stack.enter_context(start_engine(kind, state_dir=scratch, report=report))
         point_at(running.endpoint_url, os.environ)
         os.environ.update(_settings())
         yield running
 
 
-def forget(kind: str) -> None:
-    """Remove what former runs kept."""
-    shutil.rmtree(STATE / kind, ignore_errors=True)
+def _scratch(kind: str) -> tempfile.TemporaryDirectory[str]:
+    where = MEMORY if os.access(MEMORY, os.W_OK) else STATE
+    return tempfile.TemporaryDirectory(prefix=f"pooldesk-{kind}-", dir=where, ignore_cleanup_errors=True)
+
+
+def _replace(kept: Path, scratch: Path) -> None:
+    """Keep what is in `scratch`, all of it or none: a copy that breaks off leaves the former one in place."""
+    copy = kept.with_suffix(".new")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(scratch, copy)
+    shutil.rmtree(kept, ignore_errors=True)
+    copy.rename(kept)
 
 
 def _settings() -> dict[str, str]:

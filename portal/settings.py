@@ -77,9 +77,10 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "portal.middleware.ErrorPageMiddleware",
+    # Before the identity, which needs the engine: the page of an outage carries a form, and the form a token.
+    "django.middleware.csrf.CsrfViewMiddleware",
     "tenants.middleware.IdentityMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -24,7 +24,9 @@ def refusal(code: str, *, status: int = 400, **more: Any) -> Answer:
 
 
 @contextmanager
-def answering(scope: tables.Scope, operation: str, *answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iterator[list[dict[str, Any]]]:
+def answering(
+    scope: tables.Scope, operation: str, *answers: Answer | Callable[[dict[str, Any]], Answer]
+) -> Iterator[list[dict[str, Any]]]:
     """The scope's client gives these answers to the operation, one per call, and then asks the engine again.
 
     Yields the requests that were answered so.
@@ -79,7 +81,7 @@ class IndexInMemory:
         assert low <= high, "DynamoDB refuses BETWEEN with bounds in the wrong order"
 
         def place(row: dict[str, Any]) -> tuple[str, str]:
-            return row[index.range]["S"], hashlib.md5(row["pk"]["S"].encode()).hexdigest()
+            return row[index.range]["S"], hashlib.blake2b(row["pk"]["S"].encode()).hexdigest()
 
         rows = [r for r in self.rows if r["tenant_status"]["S"] == partition and low <= r[index.range]["S"] <= high]
         rows.sort(key=place, reverse=descending)
@@ -113,4 +115,14 @@ def index_row(
         "updated_at": {"S": updated_at},
         "resolver_updated": {"S": keys.resolver_updated(resolver, updated_at)},
         "number": {"N": str(number)},
+        "title": {"S": f"Ticket {number}"},
+        "status": {"S": status.value},
+        "priority": {"S": "normal"},
+        "tags": {"L": []},
+        "resolver": {"S": resolver},
+        "resolver_name": {"S": ""},
+        "requester_name": {"S": ""},
+        "created_at": {"S": updated_at},
+        "comment_count": {"N": "0"},
+        "version": {"N": "1"},
     }

@@ -90,9 +90,9 @@ def test_an_error_that_is_a_bug_stays_what_it_is(code: str) -> None:
 
 def test_a_failed_condition_carries_the_stored_item() -> None:
     stored = {"session_key": {"S": "k"}}
-    with answering("platform", "PutItem", refusal("ConditionalCheckFailedException", Item=stored)):
-        with pytest.raises(ConditionFailed) as caught:
-            SessionItem("k", data="", expires_at=1).save()
+    answer = refusal("ConditionalCheckFailedException", Item=stored)
+    with answering("platform", "PutItem", answer), pytest.raises(ConditionFailed) as caught:
+        SessionItem("k", data="", expires_at=1).save()
     assert caught.value.item == stored
 
 
@@ -337,7 +337,7 @@ def test_all_models_of_a_scope_share_its_client() -> None:
 
 def test_fan_out_runs_at_the_same_time_and_answers_in_order() -> None:
     together = threading.Barrier(5, timeout=10)
-    assert client.fan_out([lambda n=n: (together.wait(), n)[1] for n in range(5)]) == [0, 1, 2, 3, 4]  # type: ignore[misc]
+    assert client.fan_out([lambda n=n: (together.wait(), n)[1] for n in range(5)]) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("failing", [0, 2])
@@ -346,7 +346,7 @@ def test_fan_out_raises_what_one_of_the_calls_raised(failing: int) -> None:
         return number // (number != failing)
 
     with pytest.raises(ZeroDivisionError):
-        client.fan_out([lambda n=n: call(n) for n in range(4)])  # type: ignore[misc]
+        client.fan_out([lambda n=n: call(n) for n in range(4)])
 
 
 # --- processes ---
@@ -373,10 +373,10 @@ def in_a_fork(work: Callable[[], str]) -> str:
 
 def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine: None) -> None:
     TenantRepository(ACME).put_all([detail()])
-    clients = {scope: client.connection(scope).client for scope in ("tenant", "platform")}  # type: ignore[arg-type]
+    clients = {scope: client.connection(scope).client for scope in ("tenant", "platform")}
 
     def child() -> str:
-        fresh = [client.connection(scope).client is not old for scope, old in clients.items()]  # type: ignore[arg-type]
+        fresh = [client.connection(scope).client is not old for scope, old in clients.items()]
         texts = client.fan_out([read] * 4)
         session = SessionItem("from the child", data="x", expires_at=1)
         session.save()
@@ -385,7 +385,7 @@ def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine
     assert in_a_fork(child) == f"{[True, True]} {['text'] * 4}"
     assert client.fan_out([read] * 4) == ["text"] * 4
     assert SessionItem.get("from the child").data == "x"
-    assert all(client.connection(scope).client is old for scope, old in clients.items())  # type: ignore[arg-type]
+    assert all(client.connection(scope).client is old for scope, old in clients.items())
 
 
 def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from portal.dynamo import keys
+from portal.dynamo import keys, tables
 from portal.errors import Unavailable
 from tests import archives
 from tests.archives import comment, issue, pull
@@ -282,7 +282,7 @@ def test_a_killed_import_is_finished_by_the_next(world: World, path: Path) -> No
     archives.write(path, *(issue(i, comments=i % 3) for i in range(1, total)), issue(total, comments=250))
     for moment in (1, total // 3, total * 2 // 3, total - 1):
         process = start("import_archive", path, "--tenant", "acme")
-        wait_for(lambda moment=moment: len(sound(world)) >= moment, process)
+        wait_for(lambda moment=moment: taken(world) >= moment, process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert len(sound(world)) <= total
@@ -297,7 +297,7 @@ def test_a_killed_import_is_finished_by_the_next(world: World, path: Path) -> No
 def test_ctrl_c_ends_with_130_and_one_sentence(world: World, path: Path) -> None:
     archives.write(path, *(issue(i) for i in range(1, 2000)))
     process = start("import_archive", path, "--tenant", "acme")
-    wait_for(lambda: sound(world), process)
+    wait_for(lambda: taken(world), process)
     process.send_signal(signal.SIGINT)
     ended = finish(process)
 
@@ -317,11 +317,17 @@ def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: P
     assert len(sound(world)) == 60
 
 
+def taken(world: World) -> int:
+    """The rows that are known, by one cheap Query: looking on must not slow the import down."""
+    repository = world.context("alice", "acme").repository
+    return len(repository.query(tables.TICKETS, keys.import_source, "example/project").items)
+
+
 def wait_for(condition: Any, process: Any) -> None:
     deadline = time.monotonic() + 30
     while not condition() and process.poll() is None:
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 # --- memory ---
@@ -329,7 +335,7 @@ def wait_for(condition: Any, process: Any) -> None:
 
 def test_memory_is_bounded_by_a_row_not_by_the_file(world: World, path: Path) -> None:
     small = peak(archives.write(path, issue(1)))
-    large = peak(_large(path, rows=10_000))
+    large = peak(_large(path, rows=4_000))
 
     assert path.stat().st_size > 30_000_000
     assert large < small + 12_000
@@ -339,7 +345,7 @@ def _large(path: Path, *, rows: int) -> Path:
     with path.open("w") as file:
         file.write('{"repo": "large", "issues": [')
         for number in range(1, rows + 1):
-            file.write(("," if number > 1 else "") + json.dumps(issue(number, body="x" * 3500, comments=1)))
+            file.write(("," if number > 1 else "") + json.dumps(issue(number, body="x" * 9000, comments=1)))
         file.write('], "pulls": []}')
     return path
 

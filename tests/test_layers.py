@@ -222,7 +222,10 @@ def test_the_rules_know_what_is_wrong(module: str, source: str) -> None:
         ("tickets.views", "from tenants.request import TenantRequest\nfrom django.http import HttpResponse"),
         ("tickets.queries", "from portal.dynamo import cursor, keys\nfrom portal.errors import Invalid"),
         ("tickets.queries", "from . import items\nfrom .fields import Status"),
-        ("portal.dynamo.client", "import botocore.session\nfrom portal.dynamo import meter\nfrom portal.errors import Invalid"),
+        (
+            "portal.dynamo.client",
+            "import botocore.session\nfrom portal.dynamo import meter\nfrom portal.errors import Invalid",
+        ),
         ("portal.nosql.items", "from pynamodb.attributes import UnicodeAttribute\nfrom portal.dynamo import tables"),
         ("portal.templatetags.portal", "from django.middleware.csrf import get_token"),
         ("tickets.management.commands.seed", "from tickets import lifecycle\nfrom tenants import accounts"),
@@ -250,5 +253,7 @@ def test_a_scan_is_seen_however_it_is_called(source: str) -> None:
 
 
 def test_naming_a_scan_to_refuse_it_is_no_scan() -> None:
-    source = "REFUSED = {'Scan', 'ExecuteStatement'}\nif operation == 'Scan':\n    raise ValueError(f'{operation} refused')"
+    source = (
+        "REFUSED = {'Scan', 'ExecuteStatement'}\nif operation == 'Scan':\n    raise ValueError(f'{operation} refused')"
+    )
     assert [*reads_a_whole_table(ast.parse(source))] == []

@@ -200,16 +200,16 @@ def test_the_engine_is_asked_what_a_write_cost() -> None:
 
 def test_a_refused_call_is_counted_and_reads_nothing() -> None:
     for operation, request in (("GetItem", GET), ("Query", QUERY), ("BatchGetItem", batch(keys=3))):
-        with meter.measure() as bill, answering("platform", operation, refusal("ThrottlingException")):
-            with pytest.raises(Throttled):
-                dispatch(operation, request)
+        throttled = answering("platform", operation, refusal("ThrottlingException"))
+        with meter.measure() as bill, throttled, pytest.raises(Throttled):
+            dispatch(operation, request)
         assert (len(bill.calls), bill.trips, bill.read_units, bill.items) == (1, 1, 0, 0)
 
 
 def test_a_failed_condition_is_counted() -> None:
-    with meter.measure() as bill, answering("platform", "PutItem", refusal("ConditionalCheckFailedException")):
-        with pytest.raises(ConditionFailed):
-            dispatch("PutItem", {"TableName": TICKETS, "Item": {}})
+    failing = answering("platform", "PutItem", refusal("ConditionalCheckFailedException"))
+    with meter.measure() as bill, failing, pytest.raises(ConditionFailed):
+        dispatch("PutItem", {"TableName": TICKETS, "Item": {}})
     assert (len(bill.calls), bill.trips) == (1, 1)
 
 
@@ -317,6 +317,4 @@ def test_the_bill_can_be_read_in_the_browser() -> None:
     bill = meter.Meter()
     bill.add(meter.Call("Query", TICKETS, None, 50, 20480, 2.5, 0, 0.004))
     bill.add(meter.Call("UpdateItem", TICKETS, None, 0, 0, 0, 3, 0.001))
-    assert bill.server_timing() == (
-        'dynamodb;dur=5.0;desc="2 trips, 2 calls, 50 items, 20480 B, 2.5 RCU, 3 WCU"'
-    )
+    assert bill.server_timing() == ('dynamodb;dur=5.0;desc="2 trips, 2 calls, 50 items, 20480 B, 2.5 RCU, 3 WCU"')

@@ -1,4 +1,4 @@
-"""Django without a relational database: SQL is refused everywhere, and what Django expects of one holds all the same."""
+"""Django without a relational database: SQL is refused everywhere, and what Django expects of one still holds."""
 
 from __future__ import annotations
 
@@ -104,6 +104,12 @@ def ran() -> Ran:
     return Ran()
 
 
+def fail_in_a_block(hook: Callable[[], None], *, savepoint: bool = True) -> None:
+    with transaction.atomic(savepoint=savepoint):
+        transaction.on_commit(hook)
+        raise ZeroDivisionError
+
+
 def test_a_hook_outside_of_a_block_runs_at_once(ran: Ran) -> None:
     transaction.on_commit(ran.note("hook"))
     assert ran == ["hook"]
@@ -131,9 +137,8 @@ def test_hooks_of_an_inner_block_wait_for_the_outermost(ran: Ran) -> None:
 
 
 def test_a_block_that_fails_runs_no_hooks_and_leaves_none_behind(ran: Ran) -> None:
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
-        transaction.on_commit(ran.note("hook"))
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        fail_in_a_block(ran.note("hook"))
     with transaction.atomic():
         pass
     assert ran == []
@@ -143,9 +148,8 @@ def test_a_block_that_fails_runs_no_hooks_and_leaves_none_behind(ran: Ran) -> No
 def test_an_inner_block_that_fails_takes_only_its_own_hooks_with_it(ran: Ran) -> None:
     with transaction.atomic():
         transaction.on_commit(ran.note("before"))
-        with pytest.raises(ZeroDivisionError), transaction.atomic():
-            transaction.on_commit(ran.note("inner"))
-            raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError):
+            fail_in_a_block(ran.note("inner"))
         transaction.on_commit(ran.note("after"))
     assert ran == ["before", "after"]
 
@@ -153,16 +157,19 @@ def test_an_inner_block_that_fails_takes_only_its_own_hooks_with_it(ran: Ran) ->
 def test_an_inner_block_without_a_savepoint_takes_the_outer_one_with_it(ran: Ran) -> None:
     with transaction.atomic():
         transaction.on_commit(ran.note("outer"))
-        with pytest.raises(ZeroDivisionError), transaction.atomic(savepoint=False):
-            raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError):
+            fail_in_a_block(ran.note("inner"), savepoint=False)
     assert ran == []
 
 
 def test_a_hook_that_fails_stops_those_behind_it_and_is_raised(ran: Ran) -> None:
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
-        transaction.on_commit(ran.note("first"))
-        transaction.on_commit(ran.note("fails", ZeroDivisionError()))
-        transaction.on_commit(ran.note("behind"))
+    block = transaction.atomic()
+    block.__enter__()
+    transaction.on_commit(ran.note("first"))
+    transaction.on_commit(ran.note("fails", ZeroDivisionError()))
+    transaction.on_commit(ran.note("behind"))
+    with pytest.raises(ZeroDivisionError):
+        block.__exit__(None, None, None)
     assert ran == ["first", "fails"]
     with transaction.atomic():
         transaction.on_commit(ran.note("next block"))

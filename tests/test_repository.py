@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from portal.dynamo import client, keys, meter, schema, tables
+from portal.dynamo import client, keys, meter, tables
 from portal.dynamo.repository import TenantRepository, Transaction, batch_get, batch_put, write
-from portal.errors import ConditionFailed, Conflict, TransactionRefused, Unavailable
+from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from tenants.items import AccountItem, MemberItem, MembershipItem, TenantItem, UniqueItem
 from tests.fakes import answering
 from tickets.items import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
@@ -90,85 +90,6 @@ def indexed(number: int, updated_at: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-# --- tables ---
-
-
-def test_tables_are_created_once(any_engine: AnyEngine) -> None:
-    any_engine.clear()
-    first, second = schema.create_all(), schema.create_all()
-    assert first == {t.full_name: True for t in tables.ALL}
-    assert second == {t.full_name: False for t in tables.ALL}
-
-
-def test_two_processes_may_create_the_tables_at_the_same_time(any_engine: AnyEngine) -> None:
-    any_engine.clear()
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = list(pool.map(lambda _: schema.create_all(wait=True), range(2)))
-    for table in tables.ALL:
-        assert sum(o[table.full_name] for o in outcomes) == 1
-
-
-def test_tables_are_what_was_declared(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
-        found = schema.describe(table)
-        assert found is not None
-        assert found["TableStatus"] == "ACTIVE"
-        assert found["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
-        assert names(found["KeySchema"]) == [n for n in (table.hash, table.range) if n]
-        used = {table.hash, table.range, *(n for i in table.indexes for n in (i.hash, i.range))} - {None}
-        assert {(a["AttributeName"], a["AttributeType"]) for a in found["AttributeDefinitions"]} == {
-            (name, "S") for name in used
-        }
-
-
-def names(key_schema: list[dict[str, str]]) -> list[str]:
-    assert [k["KeyType"] for k in key_schema] == ["HASH", "RANGE"][: len(key_schema)]
-    return [k["AttributeName"] for k in key_schema]
-
-
-def test_indexes_project_what_a_list_shows_and_nothing_else(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
-        found = schema.describe(table)
-        assert found is not None
-        indexes = {i["IndexName"]: i for i in found.get("GlobalSecondaryIndexes") or ()}
-        assert set(indexes) == {i.name for i in table.indexes}
-        for index in table.indexes:
-            assert names(indexes[index.name]["KeySchema"]) == [index.hash, index.range]
-            projection = indexes[index.name]["Projection"]
-            assert projection["ProjectionType"] == "INCLUDE"
-            assert sorted(projection["NonKeyAttributes"]) == sorted(index.include)
-
-
-def test_changes_of_tickets_are_streamed_with_both_images(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
-        found = schema.describe(table)
-        assert found is not None
-        stream = found.get("StreamSpecification") or {}
-        assert stream.get("StreamEnabled", False) is table.stream
-        assert stream.get("StreamViewType") == ("NEW_AND_OLD_IMAGES" if table.stream else None)
-    assert tables.TICKETS.stream
-
-
-def test_items_with_an_end_are_removed_by_the_engine(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
-        answer = platform().call("DescribeTimeToLive", TableName=table.full_name)
-        found = answer["TimeToLiveDescription"]
-        assert (found["TimeToLiveStatus"] in ("ENABLED", "ENABLING")) is bool(table.ttl)
-        if table.ttl:
-            assert found["AttributeName"] == table.ttl
-
-
-def test_a_table_with_other_keys_than_declared_is_not_touched(any_engine: AnyEngine) -> None:
-    platform().call("DeleteTable", TableName=tables.MEMBERS.full_name)
-    other = tables.Table(tables.MEMBERS.name, "tenant", "tenant_id", "email")
-    platform().call("CreateTable", **other.definition())
-    with pytest.raises(Conflict, match="other keys"):
-        schema.create_all()
-    found = schema.describe(other)
-    assert found is not None
-    assert names(found["KeySchema"]) == ["tenant_id", "email"]
-
-
 # --- reading ---
 
 
@@ -191,7 +112,10 @@ def test_an_item_of_every_shape_comes_back(any_engine: AnyEngine) -> None:
         assert (found.number, found.tags, found.resolver, found.version) == (number, tags, "", 1)
     again = acme().get(ActivityItem, keys.ticket, 1, sort=activity.sk)
     assert again is not None
-    assert (again.body, [(c.field, c.before, c.after) for c in again.changes]) == ("", [("title", "", "\N{GRINNING FACE}")])
+    assert (again.body, [(c.field, c.before, c.after) for c in again.changes]) == (
+        "",
+        [("title", "", "\N{GRINNING FACE}")],
+    )
 
 
 def test_an_item_that_is_not_there_is_none(any_engine: AnyEngine) -> None:

@@ -148,13 +148,13 @@ def test_a_comment_can_close_the_ticket_in_the_same_write(alice: TenantContext) 
 def test_an_edit_changes_what_differs_and_says_so(alice: TenantContext) -> None:
     number = lifecycle.create(alice, title="Printer", description="old")
     form = {"title": "Printer", "description": "older", "priority": Priority.URGENT, "tags": ["a", "b"]}
-    lifecycle.edit(alice, number, version=1, **form)  # type: ignore[arg-type]
+    lifecycle.edit(alice, number, version=1, **form)
     ticket = queries.ticket(alice, number)
     assert (ticket.description, ticket.summary.priority, ticket.summary.version) == ("older", "urgent", 2)
     assert history(alice, number)[1:] == [
         ("event", "priority: normal > urgent, tags:  > a, b, description: 3 characters > 5 characters")
     ]
-    lifecycle.edit(alice, number, version=2, **form)  # type: ignore[arg-type]
+    lifecycle.edit(alice, number, version=2, **form)
     assert lifecycle.read(alice, number).version == 2
 
 
@@ -197,7 +197,7 @@ def test_of_many_editors_at_the_same_time_one_wins_and_nothing_is_mixed(
     number = lifecycle.create(alice, title="Printer")
     form = {"description": "", "priority": Priority.LOW, "version": 1}
     outcomes = all_at_once(
-        *[lambda n=n: lifecycle.edit(alice, number, title=f"T{n}", tags=[f"t{n}"], **form) for n in range(6)]  # type: ignore[misc]
+        *[lambda n=n: lifecycle.edit(alice, number, title=f"T{n}", tags=[f"t{n}"], **form) for n in range(6)]
     )
     (winner,) = (n for n, outcome in enumerate(outcomes) if outcome is None)
     assert all(isinstance(o, EditConflict) for n, o in enumerate(outcomes) if n != winner)
@@ -377,16 +377,15 @@ def sharded(world: World, shards: int) -> TenantContext:
 
 START = clock.parse("2026-01-31T12:00:00.000000Z")
 MOMENTS = {
-    "each its own": [clock.stamp(START, offset=n) for n in range(18)],
     "all the same": [clock.stamp(START)] * 18,
     "groups of seven": [clock.stamp(START, offset=n // 7) for n in range(18)],
+    "each its own": [clock.stamp(START, offset=n) for n in range(18)],
 }
 
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_paging_forwards_and_backwards_shows_each_ticket_exactly_once(any_world: World, shards: int) -> None:
-    lists = zip((None, "", any_world.users["bob"].id), MOMENTS.values(), strict=True)
-    for resolver, stamps in (*lists, (None, MOMENTS["all the same"])):
+    for resolver, stamps in zip((None, "", any_world.users["bob"].id), MOMENTS.values(), strict=True):
         tenant = sharded(any_world, shards)
         fill(tenant, stamps, resolver=resolver or "")
         how: dict[str, Any] = {"status": Status.OPEN, "resolver": resolver, "size": 4}

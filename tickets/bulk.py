@@ -22,6 +22,7 @@ from tenants.context import TenantContext
 from tickets import lifecycle
 from tickets.fields import MOVES, Status
 from tickets.items import SummaryItem
+from tickets.queries import Listed
 
 _ITEMS_PER_TICKET: Final = 2
 LIMIT: Final = TRANSACTION_LIMIT // _ITEMS_PER_TICKET
@@ -39,7 +40,7 @@ class Seen:
     resolver: str
 
     @classmethod
-    def of(cls, summary: SummaryItem) -> Seen:
+    def of(cls, summary: SummaryItem | Listed) -> Seen:
         return cls(int(summary.number), int(summary.version), Status(summary.status), summary.resolver)
 
     @classmethod

@@ -30,11 +30,53 @@ ACTIVITY_PAGE = 50
 _BEFORE_ALL, _BEHIND_ALL = " ", "~"
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A ticket as an index shows it: what is projected there, under the names that the summary has.
+
+    Read from the raw row, without PynamoDB's deserialisation, which is most of a list page's time in Python.
+    """
+
+    pk: str
+    tenant_status: str
+    number: int
+    title: str
+    status: str
+    priority: str
+    tags: list[str]
+    resolver: str
+    resolver_name: str
+    requester_name: str
+    created_at: str
+    updated_at: str
+    comment_count: int
+    version: int
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> Listed:
+        return cls(
+            pk=raw["pk"]["S"],
+            tenant_status=raw["tenant_status"]["S"],
+            number=int(raw["number"]["N"]),
+            title=raw["title"]["S"],
+            status=raw["status"]["S"],
+            priority=raw["priority"]["S"],
+            tags=[tag["S"] for tag in raw["tags"]["L"]],
+            resolver=raw["resolver"]["S"],
+            resolver_name=raw["resolver_name"]["S"],
+            requester_name=raw["requester_name"]["S"],
+            created_at=raw["created_at"]["S"],
+            updated_at=raw["updated_at"]["S"],
+            comment_count=int(raw["comment_count"]["N"]),
+            version=int(raw["version"]["N"]),
+        )
+
+
 @dataclass(frozen=True)
 class TicketPage:
     """A page of a list, newest change first. The cursors are None at the ends."""
 
-    rows: list[SummaryItem]
+    rows: list[Listed]
     next: str | None
     previous: str | None
 
@@ -77,7 +119,7 @@ def page(
     has_next = bool(rows) if backwards else not complete
     has_previous = not complete if backwards else position is not None and bool(rows)
     return TicketPage(
-        rows=[SummaryItem.from_raw_data(row.raw) for row in rows],
+        rows=[Listed.of(row.raw) for row in rows],
         next=listing.dump(rows[-1], backwards=False) if has_next else None,
         previous=listing.dump(rows[0], backwards=True) if has_previous else None,
     )

@@ -16,6 +16,7 @@ from tickets import lifecycle
 from tickets.bulk import Seen
 from tickets.fields import MOVES, Priority, Status
 from tickets.items import ActivityItem, SummaryItem
+from tickets.queries import Listed
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Row:
     description: str = ""
 
 
-def row(tenant: TenantContext, item: SummaryItem, *, description: str = "") -> Row:
+def row(tenant: TenantContext, item: SummaryItem | Listed, *, description: str = "") -> Row:
     status, priority = Status(item.status), Priority(item.priority)
     return Row(
         number=int(item.number),

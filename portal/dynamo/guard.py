@@ -10,14 +10,13 @@ The person sees 404, as for anything of another tenant; the log gets a security 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final
 
-from portal.dynamo import iam, keys, policies, tables
+from portal.dynamo import expressions, iam, keys, policies, tables
 from portal.errors import NotFound
 
 log = logging.getLogger("pooldesk.security")
@@ -67,49 +66,58 @@ def attach(client: Any) -> None:
 
 def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
     """Raise IsolationError unless the policy allows every part of this request to the current tenant."""
-    table = str(params.get("TableName", "")) or ",".join(map(str, params.get("RequestItems", ())))
     try:
         tenant = current_tenant()
         parts = list(requests_of(operation, params, tenant))
+        for table, body in _bodies(operation, params):
+            _refuse_planted(operation, table, body, tenant)
+        for part in parts:
+            if not policy.allows(part):
+                raise IsolationError(operation, "?", f"{part.action} of {len(part.keys)} keys is not allowed")
+        if not parts:
+            raise IsolationError(operation, "?", "empty request")
     except IsolationError as error:
-        error.operation, error.table = operation, error.table if error.table != "?" else table
+        error.operation, error.table = operation, error.table if error.table != "?" else _tables_of(params)
         _report(error)
         raise
     except Exception as error:  # any shape that the code above did not expect
-        refusal = IsolationError(operation, table, f"malformed: {type(error).__name__}")
+        why = str(error) if isinstance(error, expressions.NotUnderstood) else f"malformed: {type(error).__name__}"
+        refusal = IsolationError(operation, _tables_of(params), why)
         _report(refusal)
         raise refusal from error
-    if any(keys.names_another_tenant(tenant, text) for text in _texts(operation, params)):
-        # IAM sees only the keys of the table: it would let a row be planted in another tenant's index.
-        refusal = IsolationError(operation, table, "a value that is another tenant's key")
-        _report(refusal)
-        raise refusal
-    for request in parts:
-        if not policy.allows(request):
-            refusal = IsolationError(operation, table, f"{request.action} {list(request.keys)[:3]!r:.200}")
-            _report(refusal)
-            raise refusal
-    if not parts:
-        refusal = IsolationError(operation, table, "empty request")
-        _report(refusal)
-        raise refusal
+
+
+def _tables_of(params: Any) -> str:
+    """The tables that a request names, for the log, as far as it can be read at all."""
+    try:
+        named = params.get("RequestItems") or [b["TableName"] for m in params["TransactItems"] for b in m.values()]
+        return ",".join(dict.fromkeys(map(str, named)))
+    except Exception:
+        return str(params.get("TableName", "?")) if isinstance(params, dict) else "?"
 
 
 def _report(error: IsolationError) -> None:
-    log.critical(
-        "Refused %s on %s for tenant %s: %s", error.operation, error.table, error.tenant or "(none)", error.why
-    )
+    """One event. It holds no keys and no values: in the tables of the platform those are addresses of people."""
+    operation, table = (ascii(text)[1:-1][:255] for text in (error.operation, error.table))
+    log.critical("Refused %s on %s for tenant %s: %s", operation, table, error.tenant or "(none)", error.why)
 
 
 # --- what a request asks for ---
 
-_MEMBERS: Final = {
+_READS: Final = {"Get": "GetItem"}
+_WRITES: Final = {
     "Put": "PutItem",
     "Update": "UpdateItem",
     "Delete": "DeleteItem",
     "ConditionCheck": "ConditionCheckItem",
-    "Get": "GetItem",
 }
+# Anything else is refused: the parameters of the time before expressions, and those still to come.
+_PARAMETERS: Final = frozenset(
+    "TableName IndexName Key Item RequestItems TransactItems KeyConditionExpression FilterExpression "
+    "ProjectionExpression ConditionExpression UpdateExpression ExpressionAttributeNames ExpressionAttributeValues "
+    "ExclusiveStartKey Limit ScanIndexForward ConsistentRead Select ReturnValues ReturnValuesOnConditionCheckFailure "
+    "ReturnConsumedCapacity ReturnItemCollectionMetrics ClientRequestToken".split()
+)
 
 
 def requests_of(operation: str, params: dict[str, Any], tenant: str) -> Iterator[iam.Request]:
@@ -130,26 +138,13 @@ def requests_of(operation: str, params: dict[str, Any], tenant: str) -> Iterator
         for table, members in params["RequestItems"].items():
             yield _request(operation, table, [_written(m) for m in members], tenant)
     elif operation in ("TransactWriteItems", "TransactGetItems"):
+        kinds = _READS if operation == "TransactGetItems" else _WRITES
         for member in params["TransactItems"]:
             ((kind, body),) = member.items()
             holder = body["Item"] if kind == "Put" else body["Key"]
-            yield _request(_MEMBERS[kind], body["TableName"], [holder], tenant)
+            yield _request(kinds[kind], body["TableName"], [holder], tenant)
     else:
         yield iam.Request(f"dynamodb:{operation}", policies.table_arn(str(params.get("TableName", "*"))), (), tenant)
-
-
-def _texts(operation: str, params: dict[str, Any]) -> Iterator[str]:
-    """Every text that the request would write into an attribute that an index is keyed by, or compare with a key."""
-    bodies: list[dict[str, Any]] = [params]
-    if operation == "TransactWriteItems":
-        bodies = [body for member in params["TransactItems"] for body in member.values()]
-    elif operation == "BatchWriteItem":
-        bodies = [body for ms in params["RequestItems"].values() for m in ms for body in m.values()]
-    hashes = {i.hash for t in tables.ALL for i in t.indexes}
-    for body in bodies:
-        written = [v for name, v in (body.get("Item") or {}).items() if name in hashes]
-        values = (body.get("ExpressionAttributeValues") or {}).values()
-        yield from (v["S"] for v in (*written, *values) if "S" in v)
 
 
 def _request(operation: str, table: str, holders: list[dict[str, Any]], tenant: str) -> iam.Request:
@@ -172,14 +167,10 @@ def _query(params: dict[str, Any], tenant: str) -> iam.Request:
         name = next((i.hash for i in declared.indexes if i.name == index), "")
         if not name:
             raise IsolationError("Query", table, "unknown index")
-    if "KeyConditions" in params or "QueryFilter" in params or "ConditionalOperator" in params:
-        raise IsolationError("Query", table, "legacy parameters")
-    names = params.get("ExpressionAttributeNames") or {}
     values = params.get("ExpressionAttributeValues") or {}
     equal = []
-    for attribute, operator, placeholder in key_conditions(params["KeyConditionExpression"]):
-        real = names[attribute] if attribute.startswith("#") else attribute
-        if real == name:
+    for attribute, operator, placeholder in expressions.key_conditions(params["KeyConditionExpression"]):
+        if _real(attribute, params) == name:
             if operator != "=":
                 raise IsolationError("Query", table, "the partition key needs equality")
             equal.append(_text("Query", table, values[placeholder]))
@@ -191,11 +182,53 @@ def _query(params: dict[str, Any], tenant: str) -> iam.Request:
     return iam.Request("dynamodb:Query", policies.table_arn(table, index), tuple(equal), tenant)
 
 
+def _bodies(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Table and parameters of each single request in this one. Raises IsolationError for an unknown parameter."""
+    bodies = [("", params)]
+    if operation in ("TransactWriteItems", "TransactGetItems"):
+        bodies += [(body["TableName"], body) for member in params["TransactItems"] for body in member.values()]
+    elif operation == "BatchWriteItem":
+        members = [(table, member) for table, wanted in params["RequestItems"].items() for member in wanted]
+        bodies += [(table, body) for table, member in members for body in member.values()]
+    else:
+        bodies = [(params.get("TableName", ""), params)]
+    for table, body in bodies:
+        if not body.keys() <= _PARAMETERS:
+            raise IsolationError(operation, "?", "a parameter that is not understood")
+        if not all(name.startswith("#") for name in body.get("ExpressionAttributeNames") or ()):
+            raise IsolationError(operation, "?", "a name that stands for another")
+        yield table, body
+
+
+def _refuse_planted(operation: str, table: str, body: dict[str, Any], tenant: str) -> None:
+    """IAM sees the keys of the table, not those of its indexes: it would let a row be planted in another tenant's."""
+    item, update = body.get("Item"), body.get("UpdateExpression")
+    if item is None and update is None:
+        return
+    hashes = {_declared(table).hash, *(i.hash for i in _declared(table).indexes)}
+    planted = [item[name] for name in hashes if name in item] if item is not None else []
+    for attribute, placeholder in expressions.mentions(update) if update is not None else ():
+        if _real(attribute, body) in hashes:
+            if not placeholder:
+                raise IsolationError(operation, table, "a key that is not set to one value")
+            planted.append(body["ExpressionAttributeValues"][placeholder])
+    if not all(keys.belongs_to(tenant, _text(operation, table, value)) for value in planted):
+        raise IsolationError(operation, table, "a key of an index that is not the tenant's")
+
+
+def _real(attribute: str, params: dict[str, Any]) -> str:
+    """What a name in an expression stands for. Only what begins with the sign of a placeholder is one."""
+    if not attribute.startswith("#"):
+        return attribute
+    name: str = params["ExpressionAttributeNames"][attribute]
+    return name
+
+
 def _declared(table: str) -> tables.Table:
     found = _by_name().get(table)
     if found is None:
         # A table ARN in place of a name would get here too; nothing of ours sends one.
-        raise IsolationError("?", str(table), "unknown table")
+        raise IsolationError("?", "?", "unknown table")
     return found
 
 
@@ -209,41 +242,3 @@ def _text(operation: str, table: str, value: dict[str, Any]) -> str:
     if kind != "S" or not isinstance(content, str):
         raise IsolationError(operation, table, "a leading key is not text")
     return content
-
-
-# --- key conditions: the whole grammar that a Query may use ---
-
-_NAME = r"(?:#\w+|[A-Za-z_]\w*)"
-_VALUE = r":\w+"
-_CLAUSE = (
-    rf"(?:(?P<name_{{i}}>{_NAME})\s*(?P<op_{{i}}>=|<=|>=|<|>)\s*(?P<value_{{i}}>{_VALUE})"
-    rf"|(?P<between_{{i}}>{_NAME})\s+BETWEEN\s+{_VALUE}\s+AND\s+{_VALUE}"
-    rf"|begins_with\s*\(\s*(?P<begins_{{i}}>{_NAME})\s*,\s*{_VALUE}\s*\))"
-)
-_CONDITION = re.compile(
-    rf"\s*{_CLAUSE.format(i=1)}(?:\s+AND\s+{_CLAUSE.format(i=2)})?\s*".replace("{{", "{").replace("}}", "}"),
-    re.ASCII,
-)
-_RESERVED = {"and", "or", "not", "between", "in", "begins_with"}
-
-
-@lru_cache(maxsize=512)
-def key_conditions(expression: str) -> tuple[tuple[str, str, str], ...]:
-    """The clauses of a key condition as (name, operator, value placeholder). Raises IsolationError unless the whole
-    expression is one or two clauses joined by AND, optionally in one pair of parentheses."""
-    text = expression.strip()
-    if text.startswith("(") and text.endswith(")") and text.count("(") - text.count("begins_with (") == 1:
-        text = text[1:-1]
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise IsolationError("Query", "?", "a key condition that is not understood")
-    clauses = []
-    for i in (1, 2):
-        name = match[f"name_{i}"] or match[f"between_{i}"] or match[f"begins_{i}"]
-        if name is None:
-            continue
-        if name.lower() in _RESERVED:
-            raise IsolationError("Query", "?", "a reserved word as a name")
-        operator = match[f"op_{i}"] or ("between" if match[f"between_{i}"] else "begins_with")
-        clauses.append((name, operator, match[f"value_{i}"] or ""))
-    return tuple(clauses)

@@ -17,7 +17,6 @@ from typing import Final
 
 TENANT_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 USER_ID: Final = TENANT_ID
-_COMPOSITE: Final = re.compile(r"TENANT#[^|]*\|")
 _PART: Final = re.compile(r"[^#|\x00-\x1f\x7f]{1,512}\Z")
 
 SUMMARY: Final = "SUMMARY"
@@ -80,6 +79,11 @@ def import_source(tenant_id: str, source: str) -> str:
     return f"TENANT#{_tenant(tenant_id)}|IMPORT#{digest}"
 
 
+def proof(tenant_id: str) -> str:
+    """Partition key of the only items that a proof of isolation writes, and removes again."""
+    return f"TENANT#{_tenant(tenant_id)}|PROOF"
+
+
 def activity(at: str, entry_id: str) -> str:
     """Sort key of a comment, note or timeline event. `at` is ISO 8601 UTC with microseconds, so keys sort by time."""
     return f"{ACTIVITY_PREFIX}{_part(at, 'a timestamp')}#{_part(entry_id, 'an entry id')}"
@@ -134,11 +138,6 @@ def ticket_number(tenant_id: str, pk: str) -> int | None:
 def belongs_to(tenant_id: str, partition_key: str) -> bool:
     """Whether a partition key of a tenant-scoped table is this tenant's."""
     return partition_key == _tenant(tenant_id) or partition_key.startswith(f"TENANT#{tenant_id}|")
-
-
-def names_another_tenant(tenant_id: str, text: str) -> bool:
-    """Whether a text has the form of a composite key, and not of this tenant's."""
-    return _COMPOSITE.match(text) is not None and not belongs_to(tenant_id, text)
 
 
 # --- platform tables: the stated exceptions, read before a tenant is known ---

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.dynamo import client
-from portal.errors import PortalError, Unavailable
+from portal.errors import PortalError, Throttled, Unavailable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -42,6 +42,8 @@ class PortalCommand(BaseCommand):
                 # A second Ctrl-C would only interrupt the sentence.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             raise Stopped(self.again, returncode=INTERRUPTED) from None
+        except Throttled as error:
+            raise CommandError(f"{error.message} {self.again}") from error
         except Unavailable as error:
             raise CommandError(
                 f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run. {self.again}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
 
 from django import template
 from django.middleware.csrf import get_token
@@ -32,6 +32,15 @@ def form_guard(context: template.Context, kept: str = "") -> SafeString:
     if not mark:
         return token
     return token + format_html('<input type="hidden" name="{}" value="{}">', PAGE_MARK, mark)
+
+
+@register.simple_tag
+@lru_cache(maxsize=128)
+def icon(name: str) -> SafeString:
+    """A symbol of the page's sprite (`portal/_sprite.html`), for the eye only."""
+    return format_html(
+        '<svg class="icon icon-{}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', name, name
+    )
 
 
 @register.filter
@@ -64,12 +73,14 @@ def markdown(text: str) -> SafeString:
 
 
 @register.filter
+@lru_cache(maxsize=4096)
 def initials(name: str) -> str:
     words = [w for w in str(name).split() if w[0].isalnum()] or ["?"]
     return (words[0][0] + (words[-1][0] if len(words) > 1 else "")).upper()
 
 
 @register.filter
-def hue(name: Any) -> int:
+@lru_cache(maxsize=4096)
+def hue(name: str) -> int:
     """One of eight colours, always the same for the same name."""
     return hashlib.blake2b(str(name).encode(), digest_size=1).digest()[0] % 8

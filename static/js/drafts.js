@@ -92,7 +92,7 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("pooldesk:taken", (event) => {
-  if (event.target.matches("[data-draft]")) write(keyOf(event.target), null);
+  if (event.detail.matches("[data-draft]")) write(keyOf(event.detail), null);
 });
 
 document.addEventListener("htmx:afterSettle", (event) => {

@@ -10,23 +10,42 @@ function wantedPart(element) {
   return part && part !== "unset" ? part : null;
 }
 
-document.addEventListener("htmx:beforeSwap", (event) => {
-  const { xhr, requestConfig } = event.detail;
+// Two answers may be under way for one place. Of two that were only asked for, the one asked for last is shown; and an
+// answer whose place was replaced meanwhile goes to the element that stands there now, so that no answer to a form is lost.
+const asked = new Map();
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { xhr, target, requestConfig } = event.detail;
+  if (!target) return;
+  if (requestConfig.verb === "get") asked.set(target.id, xhr);
+  target.addEventListener("htmx:beforeSwap", (later) => {
+    if (later.detail.xhr === xhr && !target.isConnected) route(later);
+  });
+});
+document.addEventListener("htmx:beforeSwap", route);
+
+/** Decides where an answer goes: into the place it was asked for, or over the whole page. */
+function route(event) {
+  const { xhr, requestConfig, target } = event.detail;
+  const asking = requestConfig.verb === "get";
+  const place = target.isConnected ? target : document.getElementById(target.id);
+  event.detail.shouldSwap = false;
+  if (asking && (!place || asked.get(target.id) !== xhr)) return;
   const type = xhr.getResponseHeader("Content-Type") || "";
   if (!type.includes("text/html")) {
     if (xhr.status >= 400) showProblem("The server could not do that. What you typed is still here.", requestConfig.elt);
-    event.detail.shouldSwap = false;
     return;
   }
   event.detail.shouldSwap = true;
   event.detail.isError = false;
+  event.detail.target = place;
   const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
   const part = wantedPart(requestConfig.elt);
   const whole = answer.getElementById("page");
   if (!whole) return;
-  if (part && answer.querySelector(part) && event.detail.target.isConnected) {
-    if (xhr.status < 400 && requestConfig.verb === "post") {
-      requestConfig.elt.dispatchEvent(new CustomEvent("pooldesk:taken", { bubbles: true }));
+  if (part && answer.querySelector(part) && place) {
+    document.getElementById("messages")?.replaceChildren(...answer.getElementById("messages").childNodes);
+    if (xhr.status < 400 && !asking) {
+      document.dispatchEvent(new CustomEvent("pooldesk:taken", { detail: requestConfig.elt }));
       if (requestConfig.elt.dataset.done) announce(requestConfig.elt.dataset.done);
     }
     return;
@@ -37,7 +56,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (xhr.status < 400 && xhr.responseURL && xhr.responseURL !== location.href) {
     history.pushState({ htmx: true }, "", xhr.responseURL);
   }
-});
+}
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   event.detail.target?.setAttribute("aria-busy", "true");

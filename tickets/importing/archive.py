@@ -205,7 +205,7 @@ def _locate(path: Path, start: int, length: int) -> str:
     The parser tells no place. So it is fed again up to the chunk, and then byte by byte until it complains.
     """
     if not path.is_file():
-        return f"one of the bytes {start:,} to {start + length:,}"
+        return f"one of the bytes {start:,} to {start + length:,}" if length else f"byte {start:,}"
     parser = ijson.basic_parse_coro(events := sendable_list())
     with path.open("rb") as file:
         offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0

@@ -175,4 +175,6 @@ def _why(error: TransactionRefused) -> str:
     strange = next((reason for reason in error.reasons if reason and reason.code not in expected), None)
     if strange:
         return f"was refused by the database: {strange.message or strange.code}"
+    if error.reasons[0] is None:
+        return "got the number of a ticket that exists; run the import again for another one"
     return "is being imported by somebody else at this moment"

@@ -8,12 +8,10 @@ from functools import cached_property
 
 from django.contrib.auth.hashers import make_password
 
-from portal.dynamo import client, keys
-from portal.dynamo.client import Item
-from portal.dynamo.repository import BATCH_GET_LIMIT, TenantRepository, batch_get
-from portal.errors import Conflict
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Conflict, NotFound
 from tenants import accounts, lifecycle, members
-from tenants.items import AccountItem, TenantItem
+from tenants.items import TenantItem
 from tenants.models import User
 from tickets.seeding.cast import Desk, Person
 
@@ -33,13 +31,9 @@ class Accounts:
 
     def ensure(self, people: Sequence[Person]) -> None:
         """Create those who have no account. Raises Conflict where somebody else has the address."""
-        for start in range(0, len(people), BATCH_GET_LIMIT):
-            group = people[start : start + BATCH_GET_LIMIT]
-            wanted: list[tuple[type[Item], str, str | None]] = [(AccountItem, keys.user(p.id), None) for p in group]
-            found = batch_get(client.connection("platform"), wanted, consistent=True)
-            for person, item in zip(group, found, strict=True):
-                if item is None:
-                    self._create(person)
+        for person in people:
+            if accounts.find_by_id(person.id) is None:
+                self._create(person)
 
     def _create(self, person: Person) -> None:
         try:
@@ -58,13 +52,12 @@ class Accounts:
 
 def ensure_tenant(desk: Desk) -> TenantItem:
     """The desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
-    wanted: list[tuple[type[Item], str, str | None]] = [(TenantItem, keys.tenant(desk.tenant_id), None)]
-    (item,) = batch_get(client.connection("platform"), wanted, consistent=True)
-    if not isinstance(item, TenantItem):
-        try:
-            item = lifecycle.create(name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id)
-        except Conflict as error:
-            raise Conflict(error.message + _STRANGER) from error
+    try:
+        tenant = lifecycle.find(desk.slug)
+    except NotFound:
+        tenant = lifecycle.create(name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id)
+    if tenant.tenant_id != desk.tenant_id:
+        raise Conflict(f"A tenant with the slug {desk.slug} exists already.{_STRANGER}")
     known = {member.id for member in members.members_of(TenantRepository(desk.tenant_id))}
     for member in desk.members:
         if member.person.id not in known:
@@ -77,7 +70,7 @@ def ensure_tenant(desk: Desk) -> TenantItem:
                     tenant_slug=desk.slug,
                     role=member.role,
                 )
-    return item
+    return tenant
 
 
 def _user(person: Person) -> User:

@@ -24,7 +24,8 @@ from tenants import context
 from tenants.context import TenantContext
 from tickets.history import Collection, collection
 from tickets.items import CounterItem, SeedItem, SummaryItem
-from tickets.seeding.cast import Desk, operator
+from tickets.seeding import cast
+from tickets.seeding.cast import Desk
 from tickets.seeding.content import invent
 from tickets.seeding.people import Accounts, ensure_tenant
 
@@ -77,13 +78,10 @@ def run(
         if record and record.written >= record.planned >= desk.tickets and record.users >= users:
             advance(desk.tickets)
             continue
-        accounts.ensure([operator(seed), *(member.person for member in desk.members)])
+        accounts.ensure([cast.operator(seed), *(member.person for member in desk.members)])
         tenant = context.for_system(ensure_tenant(desk))
-        resumed = record is not None and record.written < record.planned
-        if record is None or record.planned < desk.tickets or record.users < users:
-            record = _reserve(repository, record, tickets=desk.tickets, users=users, day=day)
-        advance(int(record.written))
-        for written in _fill(tenant, desk, record, seed=seed, check_first=resumed):
+        advance(int(record.written) if record else 0)
+        for written in _write_tickets(tenant, desk, record, seed=seed, users=users, day=day):
             outcome.tickets += written
             advance(written)
         outcome.tenants += 1
@@ -95,6 +93,19 @@ def run(
 
 def _read(repository: TenantRepository) -> SeedItem | None:
     return repository.get(SeedItem, keys.import_source, SOURCE, sort=SOURCE, consistent=True)
+
+
+def _write_tickets(
+    tenant: TenantContext, desk: Desk, record: SeedItem | None, *, seed: int, users: int, day: date
+) -> Iterator[int]:
+    """Write the desk's missing tickets; yields how many, block by block."""
+    if record is not None and record.written < record.planned:
+        # Tickets follow from the plan that they are part of, so the old one is finished first, as it was.
+        former = cast.desk(desk.name, seed=seed, tickets=int(record.planned), users=int(record.users))
+        yield from _fill(tenant, former, record, seed=seed, resumed=True)
+    if record is None or record.planned < desk.tickets or record.users < users:
+        record = _reserve(tenant.repository, record, tickets=desk.tickets, users=users, day=day)
+        yield from _fill(tenant, desk, record, seed=seed)
 
 
 def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
@@ -114,21 +125,20 @@ def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: 
     return record
 
 
-def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, check_first: bool) -> Iterator[int]:
-    """Write the missing tickets block by block; yields how many of a block were written."""
+def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, resumed: bool = False) -> Iterator[int]:
     planned, day = int(record.planned), date.fromisoformat(record.day)
     for start in range(int(record.written) + 1, planned + 1, BLOCK):
         numbers = list(range(start, min(start + BLOCK, planned + 1)))
         last = numbers[-1]
         # What a killed run wrote, people may have changed since; and low numbers may be tickets of theirs.
-        numbers = [n for n in numbers if not (check_first or n <= record.taken) or not _exists(tenant, n)]
+        numbers = [n for n in numbers if not (resumed or n <= record.taken) or not _exists(tenant, n)]
         _write(
             tenant.repository,
             [collection(tenant, n, invent(desk, n, planned=planned, seed=seed, day=day)) for n in numbers],
         )
         record.written = last
         tenant.repository.put_all([record])
-        check_first = False
+        resumed = False
         yield len(numbers)
 
 

@@ -1,0 +1,1 @@
+"""The portal in a real browser: a server process, Chromium, and people who click and type."""

@@ -1,0 +1,132 @@
+"""One Chromium and one server for the whole folder; for each test a clean engine and browser contexts of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, expect, sync_playwright
+
+from tests.browser.server import Portal, serve
+from tests.world import PASSWORD, World
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# No sandbox, because tests often run as root; nothing else that would call home.
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run", "--disable-quic",
+]  # fmt: skip
+PATIENCE = 15_000  # milliseconds until something that should appear counts as missing
+DESKTOP = {"width": 1280, "height": 800}
+# Chromium says this of every answer of 400 and above; what answers are right, a test says itself.
+_STATUS_LINE = re.compile(r"Failed to load resource: the server responded with a status of \d+")
+
+NewPage = Callable[..., Page]
+
+
+class Witness:
+    """Sees what goes wrong in any page of a test without showing on it, and fails the test for it."""
+
+    def __init__(self, portal: Portal) -> None:
+        self.portal = portal
+        self.problems: list[str] = []
+        self.accepted: set[int] = set()
+        self.accepted_lines: tuple[str, ...] = ()
+
+    def accepts(self, *statuses: int) -> None:
+        """From here on, answers with these statuses are what the test is about."""
+        self.accepted.update(statuses)
+
+    def accepts_console(self, *parts: str) -> None:
+        """Lines with one of these parts are what the browser should say."""
+        self.accepted_lines += parts
+
+    def watch(self, context: BrowserContext) -> None:
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.problems.append(f"uncaught: {error.error}"))
+        context.on("request", self._request)
+        context.on("response", self._response)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        text = message.text
+        if message.type not in ("error", "warning") or _STATUS_LINE.match(text):
+            return
+        if not any(part in text for part in self.accepted_lines):
+            self.problems.append(f"console: {text}")
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((f"{self.portal.url}/", "data:")):
+            self.problems.append(f"a request to another origin: {request.url}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400 and response.status not in self.accepted:
+            log = f"\n{self.portal.end_of_log()}" if response.status >= 500 else ""
+            self.problems.append(f"{response.status} for {response.request.method} {response.url}{log}")
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    # Not for the session: while Playwright runs, its event loop runs in this thread, for all other tests too.
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        expect.set_options(timeout=PATIENCE)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def portal(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    with serve(tmp_path_factory.mktemp("portal") / "server.log") as portal:
+        yield portal
+
+
+@pytest.fixture
+def witness(portal: Portal) -> Iterator[Witness]:
+    witness = Witness(portal)
+    yield witness
+    assert not witness.problems, "\n".join(witness.problems)
+
+
+@pytest.fixture
+def browse(chromium: Browser, witness: Witness) -> Iterator[NewPage]:
+    """`browse()` is a page of a new browser, `browse(as_=cookies)` one that has been signed in already."""
+    contexts: list[BrowserContext] = []
+
+    def new_page(cookie: str = "", **options: Any) -> Page:
+        context = chromium.new_context(**{"base_url": witness.portal.url, "viewport": DESKTOP, **options})
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        witness.watch(context)
+        if cookie:
+            name = settings.SESSION_COOKIE_NAME
+            context.add_cookies([{"name": name, "value": cookie, "url": witness.portal.url}])
+        return context.new_page()
+
+    yield new_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def person(world: World, browse: NewPage) -> NewPage:
+    """`person("alice", "acme")`: a page of a new browser, in which Alice is signed in and has chosen Acme."""
+
+    def signed_in(who: str, where: str | None = None, **options: Any) -> Page:
+        cookies = world.browser(who, where).cookies
+        return browse(cookies[settings.SESSION_COOKIE_NAME].value, **options)
+
+    return signed_in
+
+
+def sign_in(page: Page, email: str) -> None:
+    """By the form, as a person does."""
+    page.goto("/")
+    page.get_by_label("E-mail").fill(email)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()

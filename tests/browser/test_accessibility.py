@@ -1,0 +1,209 @@
+"""Every page and every designed state, in light and dark, wide and narrow: see audit.py for what that takes."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.tokens import default_token_generator
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from playwright.sync_api import Page, expect
+
+from tenants import lifecycle as tenants
+from tenants import throttle
+from tenants.roles import Role
+from tests.browser.audit import audit
+from tests.browser.conftest import NewPage, Witness
+from tests.world import World
+from tickets import lifecycle
+from tickets.fields import Priority, Status
+
+pytestmark = pytest.mark.browser
+
+LONG = "The importer stops with an unusually long and winding title " * 3
+WORDY = """## What happens
+
+It stops at row **512**, with `UnicodeDecodeError`; see <https://example.com/a/very/long/address/that/never/breaks/%s>.
+
+| column | value | a third column that is wide | a fourth column that is wider still |
+|---|---|---|---|
+| one | two | three | four |
+
+```
+%s
+```
+
+1. first
+2. second
+
+> quoted
+""" % ("x" * 80, "a line of a log that is far too long for any window that a person would open " * 4)
+TAGS = ["import", "unicode", "regression", "customer-waits", "a-tag-that-is-nearly-forty-characters"]
+
+
+class Auditor:
+    """Collects what audits find, so that one fault does not hide the next."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def look(self, page: Page, name: str, path: str | None = None) -> None:
+        if path:
+            page.goto(path)
+        self.found += audit(page, name)
+
+
+@pytest.fixture
+def auditor(witness: Witness) -> Auditor:
+    return Auditor()
+
+
+@pytest.fixture
+def desk(world: World) -> World:
+    """55 open tickets in Acme. Number 1 has everything, much of it; number 2 has nothing."""
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    lifecycle.create(alice, title=LONG[:200], description=WORDY, priority=Priority.URGENT, tags=TAGS)
+    world.tickets("acme", 54)
+    lifecycle.assign(alice, 1, to=alice.user_id, version=1)
+    for number in range(52):
+        lifecycle.comment(bob, 1, body=f"Comment {number}")
+    lifecycle.comment(bob, 1, body=WORDY, internal=True)
+    lifecycle.comment(bob, 1, body=WORDY)
+    return world
+
+
+def test_signing_in(world: World, browse: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(404, 422, 429)
+    page = browse()
+    auditor.look(page, "sign in", "/login/")
+    page.get_by_label("Password", exact=True).fill("wrong")
+    page.get_by_role("button", name="Show password").click()
+    expect(page.get_by_label("Password", exact=True)).to_have_attribute("type", "text")
+    page.get_by_label("E-mail").fill("bob@example.com")
+    page.get_by_role("button", name="Sign in").click()
+    auditor.look(page, "sign in, refused")
+    for _ in range(9):
+        throttle.begin("bob@example.com", "127.0.0.1")
+    page.get_by_label("Password", exact=True).fill("wrong again")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert").first).to_contain_text("too many attempts")
+    auditor.look(page, "sign in, 429")
+    auditor.look(page, "reset", "/password/reset/")
+    page.get_by_role("button", name="Send the link").click()
+    auditor.look(page, "reset, refused")
+    auditor.look(page, "reset, sent", "/password/reset/sent/")
+    bob = world.users["bob"]
+    uid, token = urlsafe_base64_encode(force_bytes(bob.pk)), default_token_generator.make_token(bob)
+    auditor.look(page, "new password", f"/password/reset/{uid}/{token}/")
+    auditor.look(page, "old link", f"/password/reset/{uid}/old/")
+    assert not auditor.found
+
+
+def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(403, 404, 422)
+    world.add_user("Nora")
+    for number in range(10):
+        tenant = tenants.create(name=f"Tenant number {number} with a long name", owner=world.users["charlie"])
+        world.tenants[tenant.slug] = tenant
+        world.join("alice", tenant.slug, Role.AGENT)
+    auditor.look(person("nora"), "pick, none", "/tenants/")
+    auditor.look(person("bob"), "pick, one", "/tenants/")
+    page = person("alice", "acme")
+    auditor.look(page, "pick, twelve", "/tenants/")
+    page.get_by_label("Find a desk").fill("nothing like this")
+    expect(page.get_by_text("No desk by that name.")).to_be_visible()
+    auditor.look(page, "pick, none found")
+    page.goto("/account/")
+    page.locator("#switcher > summary").click()
+    expect(page.locator("#switcher .option-list .option")).to_have_count(12)
+    auditor.look(page, "switcher")
+    page.locator("#user-menu > summary").click()
+    auditor.look(page, "user menu")
+    page.get_by_role("button", name="Change the password").click()
+    auditor.look(page, "password, refused")
+    auditor.look(page, "404", "/nothing/here/")
+    tenants.set_status(world.tenants["acme"].tenant_id, tenants.SUSPENDED)
+    auditor.look(page, "suspended", "/tickets/")
+    assert not auditor.found
+
+
+def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(403, 409)
+    page = person("bob")
+    auditor.look(page, "queue", "/tickets/")
+    page.get_by_label("Select #54").check()
+    auditor.look(page, "queue, selected")
+    page.get_by_text("Someone", exact=True).click()
+    expect(page.locator("#people-list .option")).to_have_count(2)
+    auditor.look(page, "queue, people")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    auditor.look(page, "help")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Older").click()
+    expect(page.locator("[data-row]")).to_have_count(5)
+    auditor.look(page, "queue, second page")
+    auditor.look(page, "queue, empty", "/tickets/?status=closed&resolver=me")
+    auditor.look(page, "people", "/tickets/people/")
+    page.goto("/tickets/")
+    lifecycle.change_status(desk.context("alice", "acme"), 1, to=Status.PENDING, version=2)
+    for number in (1, 54, 53):
+        page.get_by_label(f"Select #{number}", exact=True).check()
+    page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
+    expect(page.get_by_role("heading", name="Nothing was changed")).to_be_visible()
+    auditor.look(page, "bulk, refused")
+    viewer = person("vera")
+    auditor.look(viewer, "queue, viewer", "/tickets/")
+    auditor.look(viewer, "403", "/tickets/new/")
+    assert not auditor.found
+
+
+def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(409, 422)
+    page = person("alice", "acme")
+    auditor.look(page, "ticket, short", "/tickets/2/")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator("[data-error-summary]")).to_be_focused()
+    auditor.look(page, "ticket, empty comment")
+    page.get_by_text("Assign to someone").click()
+    expect(page.locator("#people-list .option")).to_have_count(2)
+    auditor.look(page, "ticket, people")
+    auditor.look(page, "ticket, long", "/tickets/1/")
+    page.get_by_role("checkbox", name="Internal note").check()
+    auditor.look(page, "ticket, note")
+    auditor.look(person("vera"), "ticket, viewer", "/tickets/1/")
+    auditor.look(page, "assign", "/tickets/1/assign/")
+    auditor.look(page, "new", "/tickets/new/")
+    page.get_by_label("Tags").fill("#, |")
+    page.get_by_role("button", name="Open the ticket").click()
+    auditor.look(page, "new, refused")
+    auditor.look(page, "edit", "/tickets/1/edit/")
+    lifecycle.change_priority(desk.context("bob", "acme"), 1, to=Priority.LOW, version=2)
+    page.get_by_label("Title").fill("Mine")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
+    auditor.look(page, "conflict")
+    page.get_by_text("Combine the two by hand").click()
+    auditor.look(page, "conflict, by hand")
+    assert not auditor.found
+
+
+def test_forms_that_wait(world: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(401, 409)
+    world.tickets("acme", 1)
+    page = person("alice", "acme")
+    page.goto("/tickets/1/")
+    page.get_by_label("Comment", exact=True).fill(WORDY)
+    other = page.context.new_page()
+    other.goto("/tenants/")
+    other.get_by_role("main").get_by_role("button", name="Globex").click()
+    expect(other.locator("#switcher .tenant-name")).to_have_text("Globex")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.get_by_role("heading", name="That page belongs to Acme")).to_be_visible()
+    auditor.look(page, "409")
+    page.get_by_role("button", name="Switch to Acme and go on").click()
+    auditor.look(page, "resume")
+    page.context.clear_cookies(name="pooldesk_session")
+    page.get_by_role("button", name="Send it now").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    auditor.look(page, "401")
+    assert not auditor.found

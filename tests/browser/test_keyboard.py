@@ -1,0 +1,249 @@
+"""Hands on the keyboard: shortcuts, where focus is after each change of the page, and that it can be seen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NewPage, Witness
+from tests.world import World
+from tickets import lifecycle
+
+pytestmark = pytest.mark.browser
+
+# Whether the element that has focus shows it: an outline of its own, or of the row that its link stretches over.
+FOCUS_SHOWS = """() => {
+  const element = document.activeElement;
+  const shows = (style) => style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+  const visible = element.getBoundingClientRect();
+  return shows(getComputedStyle(element)) || shows(getComputedStyle(element, "::after"))
+    ? "" : `${element.outerHTML.slice(0, 120)} at ${Math.round(visible.x)},${Math.round(visible.y)}`;
+}"""
+
+
+@pytest.fixture
+def page(world: World, person: NewPage) -> Page:
+    """Bob's queue: three open tickets, the newest first."""
+    world.tickets("acme", 3)
+    page = person("bob")
+    page.goto("/tickets/")
+    return page
+
+
+def focus_is_on(page: Page, selector: str) -> None:
+    expect(page.locator(selector)).to_be_focused()
+    assert not page.evaluate(FOCUS_SHOWS)
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator("[data-row-link]").all_inner_texts()
+
+
+# --- shortcuts ---
+
+
+def test_j_and_k_walk_the_list_and_enter_opens(page: Page) -> None:
+    press(page, "j")
+    focus_is_on(page, "[data-row-link] >> nth=0")
+    press(page, "j", "j", "j")
+    focus_is_on(page, "[data-row-link] >> nth=2")
+    press(page, "k")
+    focus_is_on(page, "[data-row-link] >> nth=1")
+    press(page, "Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ticket 2")
+
+
+def test_x_selects_and_what_is_selected_can_be_closed_without_a_mouse(page: Page) -> None:
+    press(page, "j", "x", "j", "x")
+    expect(page.locator("[data-count]")).to_have_text("2 selected")
+    press(page, "x")
+    expect(page.locator("[data-count]")).to_have_text("1 selected")
+    page.locator("button[name=to][value=closed]").focus()
+    press(page, "Enter")
+    expect(page.locator("#messages")).to_contain_text("1 ticket is closed now.")
+    focus_is_on(page, "#queue-title")
+    assert titles(page) == ["Ticket 2", "Ticket 1"]
+    press(page, "j")
+    focus_is_on(page, "[data-row-link] >> nth=0")
+
+
+def test_c_opens_a_new_ticket_and_g_q_leads_back(page: Page) -> None:
+    press(page, "c")
+    expect(page.get_by_role("heading", level=1)).to_have_text("New ticket")
+    press(page, "g", "q")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+
+
+def test_r_begins_an_answer_and_ctrl_enter_sends_it(page: Page) -> None:
+    page.goto("/tickets/1/")
+    press(page, "r")
+    focus_is_on(page, "#id_body")
+    page.keyboard.type("Sent by hand")
+    press(page, "Control+Enter")
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text("Sent by hand")
+    expect(page.locator("#id_body")).to_have_value("")
+    expect(page.locator("#announce")).to_have_text("Comment added")
+    focus_is_on(page, "#id_body")
+
+
+def test_a_question_mark_shows_the_keys_and_esc_puts_them_away(page: Page) -> None:
+    press(page, "j", "?")
+    help_ = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(help_).to_be_visible()
+    press(page, "j", "c", "Escape")
+    expect(help_).to_be_hidden()
+    focus_is_on(page, "[data-row-link] >> nth=0")
+
+
+def test_shortcuts_can_be_switched_off_and_stay_off(page: Page) -> None:
+    press(page, "?")
+    page.get_by_label("Use single-key shortcuts in this browser").uncheck()
+    press(page, "Escape")
+    page.reload()
+    press(page, "c", "?")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    expect(page.get_by_label("Use single-key shortcuts in this browser")).not_to_be_checked()
+
+
+def test_letters_are_letters_while_typing(page: Page) -> None:
+    page.goto("/tickets/new/")
+    for field in ("#id_title", "#id_description"):
+        page.locator(field).focus()
+        page.keyboard.type("jkxcr gq?")
+        expect(page.locator(field)).to_have_value("jkxcr gq?")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert page.url.endswith("/tickets/new/")
+
+
+def test_a_browser_shortcut_is_none_of_ours(page: Page) -> None:
+    press(page, "Control+c", "Alt+x")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+
+
+# --- where focus is ---
+
+
+def test_the_first_tab_stop_skips_to_the_content(page: Page) -> None:
+    press(page, "Tab")
+    focus_is_on(page, ".skip-link")
+    expect(page.locator(".skip-link")).to_be_in_viewport()
+    press(page, "Enter")
+    expect(page.locator("#main")).to_be_focused()
+    press(page, "Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_focus_stays_on_the_filter_that_was_chosen(page: Page) -> None:
+    page.locator("#status-pending").focus()
+    press(page, "Enter")
+    expect(page.get_by_role("heading", name="No pending tickets")).to_be_visible()
+    expect(page.locator("#announce")).to_have_text("Pending: 0 tickets on this page")
+    expect(page).to_have_title("Pending tickets · Pooldesk")
+    focus_is_on(page, "#status-pending")
+
+
+def test_focus_goes_to_the_heading_when_the_last_page_has_no_older_one(world: World, page: Page) -> None:
+    world.tickets("acme", 50)
+    page.reload()
+    page.locator("#page-next").focus()
+    press(page, "Enter")
+    expect(page.locator("[data-row]")).to_have_count(3)
+    focus_is_on(page, "#queue-title")
+    press(page, "Tab")
+    page.locator("#page-prev").focus()
+    press(page, "Enter")
+    expect(page.locator("[data-row]")).to_have_count(50)
+    focus_is_on(page, "#queue-title")
+
+
+def test_focus_stays_where_a_property_was_changed(page: Page) -> None:
+    page.goto("/tickets/1/")
+    page.locator("#move-pending").focus()
+    press(page, "Enter")
+    expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
+    focus_is_on(page, "#prop-status")
+    page.locator("#assign-me").focus()
+    press(page, "Enter")
+    expect(page.locator(".prop-now .person")).to_contain_text("Bob Example (you)")
+    focus_is_on(page, "#prop-assignee")
+    page.locator("#quick-priority").focus()
+    press(page, "ArrowUp")
+    expect(page.locator(".ticket-facts .priority")).to_have_text("High")
+    focus_is_on(page, "#quick-priority")
+
+
+def test_an_empty_comment_is_refused_and_focus_goes_to_the_reason(page: Page, witness: Witness) -> None:
+    witness.accepts(422)
+    page.goto("/tickets/1/")
+    page.locator("#comment-send").focus()
+    press(page, "Enter")
+    focus_is_on(page, "[data-error-summary]")
+    expect(page.locator("[data-error-summary]")).to_contain_text("Write something first.")
+    page.get_by_role("link", name="Comment: Write something first.").focus()
+    press(page, "Enter")
+    focus_is_on(page, "#id_body")
+
+
+def test_the_assignee_is_chosen_from_the_menu_with_arrows(page: Page) -> None:
+    page.goto("/tickets/1/")
+    page.locator("#assign-menu > summary").focus()
+    press(page, "Enter")
+    expect(page.locator("#people-list .option")).to_have_count(2)
+    press(page, "ArrowDown")
+    focus_is_on(page, "#people-list .option >> nth=0")
+    press(page, "Escape")
+    focus_is_on(page, "#assign-menu > summary")
+    press(page, "Enter", "ArrowDown", "ArrowDown", "Enter")
+    expect(page.locator(".prop-now .person")).to_contain_text("Bob Example")
+    focus_is_on(page, "#prop-assignee")
+
+
+def test_the_switcher_is_worked_with_arrows_and_esc(world: World, person: NewPage) -> None:
+    world.tickets("globex", 1)
+    page = person("alice", "acme")
+    page.goto("/tickets/")
+    summary = "#switcher > summary"
+    page.locator(summary).focus()
+    press(page, "Enter")
+    expect(page.locator("#switcher .option")).to_have_count(2)
+    press(page, "ArrowDown", "Escape")
+    focus_is_on(page, summary)
+    press(page, "Enter", "ArrowDown", "ArrowDown", "Enter")
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_earlier_activity_appears_above_and_focus_stays_with_it(world: World, page: Page) -> None:
+    bob = world.context("bob", "acme")
+    for number in range(55):
+        lifecycle.comment(bob, 1, body=f"Number {number}")
+    page.goto("/tickets/1/")
+    expect(page.get_by_text("Number 0", exact=True)).to_have_count(0)
+    page.locator("#earlier-link").focus()
+    press(page, "Enter")
+    expect(page.get_by_text("Number 0", exact=True)).to_be_visible()
+    expect(page.locator("#activity article")).to_have_count(55)
+    focus_is_on(page, "#activity-title")
+
+
+# --- that it can be seen ---
+
+
+def test_every_tab_stop_shows_that_it_has_focus(page: Page) -> None:
+    for path in ("/tickets/", "/tickets/1/", "/tickets/new/", "/account/", "/tenants/"):
+        page.goto(path)
+        stops = 0
+        while stops < 60:
+            press(page, "Tab")
+            if page.evaluate("document.activeElement === document.body"):
+                break
+            stops += 1
+            assert not page.evaluate(FOCUS_SHOWS), path
+        assert stops >= 8, path

@@ -1,0 +1,359 @@
+"""What somebody typed or chose is never lost and never lands in the wrong place: two tabs, two people, slow networks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import NewPage, Witness
+from tests.world import PASSWORD, World
+from tickets import lifecycle
+from tickets.fields import Status
+
+pytestmark = pytest.mark.browser
+
+TEXT = "An hour of work"
+
+
+@pytest.fixture
+def desks(world: World) -> World:
+    """Three tickets in Acme and one in Globex."""
+    world.tickets("acme", 3)
+    world.tickets("globex", 1)
+    return world
+
+
+def type_comment(page: Page, number: int = 1) -> None:
+    page.goto(f"/tickets/{number}/")
+    page.get_by_label("Comment", exact=True).fill(TEXT)
+
+
+def send_comment(page: Page) -> None:
+    page.get_by_role("button", name="Comment", exact=True).click()
+
+
+def comments(page: Page) -> list[str]:
+    page.goto("/tickets/1/")
+    return page.locator("#activity article .prose").all_inner_texts()
+
+
+def tab_beside(page: Page, path: str) -> Page:
+    """Another tab of the same browser."""
+    tab = page.context.new_page()
+    tab.goto(path)
+    return tab
+
+
+def switch_to(tab: Page, name: str) -> None:
+    tab.goto("/tenants/")
+    tab.get_by_role("main").get_by_role("button", name=name).click()
+    expect(tab.locator("#switcher .tenant-name")).to_have_text(name)
+
+
+def hold(page: Page, url: str) -> list[Route]:
+    """From here on, requests to this address wait for `let_go`: a network as slow as the test wants it."""
+    held: list[Route] = []
+    page.route(url, lambda route: held.append(route))
+    return held
+
+
+def let_go(page: Page, held: list[Route]) -> None:
+    """Send the one request that was held, and wait for its answer to have been shown or not."""
+    (route,) = held
+    page.unroute_all()
+    with page.expect_response(route.request.url):
+        route.continue_()
+    page.wait_for_timeout(100)
+
+
+# --- two tabs ---
+
+
+def test_a_comment_from_a_page_of_another_tenant_waits_for_a_decision(
+    desks: World, person: NewPage, witness: Witness
+) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    type_comment(page)
+    switch_to(tab_beside(page, "/tickets/"), "Globex")
+    send_comment(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("That page belongs to Acme")
+    expect(page.get_by_role("main")).to_contain_text("you have switched to Globex")
+    expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
+    page.get_by_role("button", name="Switch to Acme and go on").click()
+    expect(page.get_by_role("main")).to_contain_text("it will go to Acme")
+    expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
+    page.get_by_role("button", name="Send it now").click()
+    expect(page.get_by_role("article", name="Comment by Alice Example")).to_contain_text(TEXT)
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
+    assert not lifecycle.read(desks.context("alice", "globex"), 1).comment_count
+
+
+def test_a_plain_form_of_another_tenant_waits_too(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    page.goto("/tickets/new/")
+    page.get_by_label("Title").fill("Meant for Acme")
+    page.get_by_label("Description").fill(TEXT)
+    switch_to(tab_beside(page, "/tickets/"), "Globex")
+    page.get_by_role("button", name="Open the ticket").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("That page belongs to Acme")
+    expect(page.get_by_role("main")).to_contain_text("Globex")
+    page.get_by_role("button", name="Switch to Acme and go on").click()
+    page.get_by_role("button", name="Send it now").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Meant for Acme")
+    expect(page.get_by_role("region", name="Description")).to_contain_text(TEXT)
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
+
+
+def test_what_was_meant_for_another_tenant_can_be_discarded(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    type_comment(page)
+    switch_to(tab_beside(page, "/tickets/"), "Globex")
+    send_comment(page)
+    page.get_by_role("link", name="Discard and stay in Globex").click()
+    expect(page.locator("[data-row]")).to_have_count(1)
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
+
+
+def test_a_draft_belongs_to_its_tenant(desks: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    type_comment(page)
+    switch_to(page, "Globex")
+    page.goto("/tickets/1/")
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
+    switch_to(page, "Acme")
+    page.goto("/tickets/1/")
+    expect(page.get_by_label("Comment", exact=True)).to_have_value(TEXT)
+
+
+# --- the session ends ---
+
+
+@pytest.mark.parametrize("how", ["signed out in another tab", "the cookie is gone"])
+def test_a_comment_survives_the_end_of_the_session(desks: World, person: NewPage, witness: Witness, how: str) -> None:
+    witness.accepts(401)
+    page = person("alice", "acme")
+    type_comment(page)
+    page.get_by_role("checkbox", name="Internal note").check()
+    if how == "the cookie is gone":
+        page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    else:
+        tab = tab_beside(page, "/tickets/")
+        tab.locator("#user-menu > summary").click()
+        tab.get_by_role("button", name="Sign out").click()
+        expect(tab.locator("#messages")).to_contain_text("You are signed out.")
+    send_comment(page)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
+    page.get_by_label("E-mail").fill("alice@example.com")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("main")).to_contain_text("it will go to Acme")
+    expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
+    page.get_by_role("button", name="Send it now").click()
+    expect(page.get_by_role("article", name="Internal note by Alice Example")).to_contain_text(TEXT)
+
+
+def test_a_page_from_before_the_last_sign_in_sends_its_form_again(
+    desks: World, person: NewPage, witness: Witness
+) -> None:
+    witness.accepts(403)
+    page = person("bob")
+    type_comment(page)
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    tab = tab_beside(page, "/login/")
+    tab.get_by_label("E-mail").fill("bob@example.com")
+    tab.get_by_label("Password", exact=True).fill(PASSWORD)
+    tab.get_by_role("button", name="Sign in").click()
+    expect(tab.locator("[data-row]")).to_have_count(3)
+    send_comment(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("This page was open for too long")
+    expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
+    page.get_by_role("button", name="Send it again").click()
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text(TEXT)
+
+
+# --- two people ---
+
+
+def test_two_people_edit_one_ticket(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    alice, bob = person("alice", "acme"), person("bob")
+    for page in (alice, bob):
+        page.goto("/tickets/1/edit/")
+    bob.get_by_label("Title").fill("Bob's title")
+    bob.get_by_role("button", name="Save").click()
+    expect(bob.locator("#messages")).to_contain_text("Saved.")
+    alice.get_by_label("Title").fill("Alice's title")
+    alice.get_by_label("Description").fill("Alice knows more.")
+    alice.get_by_role("button", name="Save").click()
+    expect(alice.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
+    expect(alice.get_by_role("main")).to_contain_text("Bob Example changed #1")
+    title = alice.get_by_role("row", name="Title")
+    expect(title).to_contain_text("Bob's title")
+    expect(title).to_contain_text("Alice's title")
+    expect(alice.get_by_role("row", name="Description")).to_contain_text("Alice knows more.")
+    alice.get_by_role("button", name="Save mine over theirs").click()
+    expect(alice.get_by_role("heading", level=1)).to_have_text("Alice's title")
+    expect(alice.locator("#activity")).to_contain_text("title from Bob's title to Alice's title")
+
+
+def test_two_versions_are_combined_by_hand(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    page.goto("/tickets/1/edit/")
+    lifecycle.change_priority(desks.context("bob", "acme"), 1, to=lifecycle.Priority.URGENT, version=1)
+    page.get_by_label("Title").fill("Alice's title")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Combine the two by hand").click()
+    page.get_by_label("Priority").select_option("Urgent")
+    page.get_by_role("button", name="Save mine over theirs").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Alice's title")
+    expect(page.locator(".ticket-facts .priority")).to_have_text("Urgent")
+
+
+def test_a_quick_change_on_an_old_page_shows_both_versions(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    page.goto("/tickets/1/")
+    lifecycle.change_status(desks.context("bob", "acme"), 1, to=Status.PENDING, version=1)
+    page.get_by_role("button", name="Closed").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    expect(page.get_by_role("row", name="Status")).to_have_text(re.compile("Pending.*Closed", re.DOTALL))
+    page.get_by_role("link", name="Keep theirs").click()
+    expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
+
+
+def test_one_changed_ticket_stops_a_change_of_many(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    page.goto("/tickets/")
+    lifecycle.change_status(desks.context("bob", "acme"), 2, to=Status.RESOLVED, version=1)
+    page.get_by_label("Select all on this page").check()
+    page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Pending").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing was changed")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    stuck = page.get_by_role("region", name="Tickets in the way").get_by_role("listitem")
+    expect(stuck).to_have_count(1)
+    expect(stuck).to_have_text(re.compile("#2 Ticket 2.*is resolved now, not open", re.DOTALL))
+    page.get_by_role("button", name="Move the other 2 to Pending").click()
+    expect(page.locator("#messages")).to_contain_text("2 tickets are pending now.")
+    expect(page.get_by_role("heading", name="No open tickets")).to_be_visible()
+
+
+# --- drafts ---
+
+
+def test_a_draft_survives_a_reload_until_it_is_sent_or_discarded(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    box = page.get_by_label("Comment", exact=True)
+    type_comment(page)
+    page.get_by_role("checkbox", name="Internal note").check()
+    page.reload()
+    expect(box).to_have_value(TEXT)
+    expect(page.get_by_role("checkbox", name="Internal note")).to_be_checked()
+    expect(page.get_by_text("What you had typed here was restored.")).to_be_visible()
+    page.get_by_role("button", name="Discard it").click()
+    expect(box).to_have_value("")
+    page.reload()
+    expect(box).to_have_value("")
+    type_comment(page)
+    send_comment(page)
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text(TEXT)
+    page.reload()
+    expect(box).to_have_value("")
+
+
+def test_the_draft_of_a_new_ticket_is_gone_once_it_is_open(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/new/")
+    page.get_by_label("Title").fill("Half a ticket")
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="New ticket").click()
+    expect(page.get_by_label("Title")).to_have_value("Half a ticket")
+    page.get_by_role("button", name="Open the ticket").click()
+    expect(page.locator("#messages")).to_contain_text("Ticket #4 is open.")
+    page.get_by_role("link", name="New ticket").click()
+    expect(page.get_by_label("Title")).to_have_value("")
+
+
+# --- quick hands and slow networks ---
+
+
+def test_a_double_click_sends_once(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    type_comment(page)
+    page.get_by_role("button", name="Comment", exact=True).dblclick()
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_have_count(1)
+    assert comments(page) == [TEXT]
+    page.goto("/tickets/new/")
+    page.get_by_label("Title").fill("Once")
+    page.get_by_role("button", name="Open the ticket").dblclick()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Once")
+    page.goto("/tickets/")
+    expect(page.locator("[data-row]")).to_have_count(4)
+
+
+def test_the_filter_that_was_clicked_last_is_the_one_that_is_shown(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/")
+    held = hold(page, "**/tickets/?status=pending")
+    page.get_by_role("link", name="Pending").click()
+    page.get_by_role("link", name="Closed").click()
+    expect(page.get_by_role("heading", name="No closed tickets")).to_be_visible()
+    let_go(page, held)
+    expect(page.get_by_role("heading", name="No closed tickets")).to_be_visible()
+    assert page.url.endswith("/tickets/?status=closed")
+
+
+def test_a_change_made_while_a_comment_is_under_way_takes_nothing_from_it(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    type_comment(page)
+    held = hold(page, "**/comment/")
+    send_comment(page)
+    page.get_by_role("button", name="Pending").click()
+    expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
+    let_go(page, held)
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text(TEXT)
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
+    assert comments(page) == [TEXT]
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
+
+
+def test_a_refusal_is_shown_even_if_the_list_was_filtered_meanwhile(
+    desks: World, person: NewPage, witness: Witness
+) -> None:
+    witness.accepts(409)
+    page = person("bob")
+    page.goto("/tickets/")
+    lifecycle.change_status(desks.context("alice", "acme"), 2, to=Status.RESOLVED, version=1)
+    held = hold(page, "**/tickets/bulk/")
+    page.get_by_label("Select all on this page").check()
+    page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Pending").click()
+    page.get_by_role("link", name="Closed").click()
+    expect(page.get_by_role("heading", name="No closed tickets")).to_be_visible()
+    let_go(page, held)
+    expect(page.get_by_role("heading", name="Nothing was changed")).to_be_visible()
+    page.get_by_role("button", name="Move the other 2 to Pending").click()
+    expect(page.locator("#messages")).to_contain_text("2 tickets are pending now.")
+
+
+def test_a_lost_connection_keeps_the_text_and_says_so(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts_console("ERR_INTERNET_DISCONNECTED", "htmx:sendError", "htmx:afterRequest")
+    page = person("bob")
+    type_comment(page)
+    page.context.set_offline(True)
+    send_comment(page)
+    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached. What you typed is still here")
+    expect(page.get_by_label("Comment", exact=True)).to_have_value(TEXT)
+    page.context.set_offline(False)
+    send_comment(page)
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text(TEXT)
+    expect(page.get_by_role("alert")).to_have_count(0)

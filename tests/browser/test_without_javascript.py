@@ -1,0 +1,88 @@
+"""The same work where no script runs: each form is a form, each menu opens, and nothing asks for what cannot be done."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NewPage, sign_in
+from tests.world import World
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(world: World, browse: NewPage) -> Page:
+    world.tickets("acme", 3)
+    world.tickets("globex", 1)
+    return browse(java_script_enabled=False)
+
+
+def test_the_essentials_work_without_javascript(page: Page) -> None:
+    rows = page.locator("[data-row]")
+    message = page.locator("#messages")
+
+    # Alice signs in and chooses Acme.
+    sign_in(page, "alice@example.com")
+    page.get_by_role("button", name="Acme").click()
+    expect(rows).to_have_count(3)
+
+    # She answers, sets the priority, takes the ticket and puts it aside.
+    page.get_by_role("link", name="Ticket 2").click()
+    page.get_by_label("Comment", exact=True).fill("Thank you, **solved**.")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.get_by_role("article", name="Comment by Alice Example").locator("strong")).to_have_text("solved")
+    page.get_by_label("Priority").select_option("High")
+    page.get_by_role("button", name="Set").click()
+    expect(page.locator(".ticket-facts .priority")).to_have_text("High")
+    page.get_by_role("button", name="Assign to me").click()
+    expect(page.locator(".prop-now .person")).to_contain_text("Alice Example (you)")
+    page.get_by_role("button", name="Pending").click()
+    expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
+
+    # The menu leads to a page of its own, where she hands the ticket to Bob.
+    page.get_by_text("Assign to someone").click()
+    page.get_by_role("link", name="Choose a person").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Assign to")
+    page.get_by_role("button", name="Bob Example").click()
+    expect(page.locator(".prop-now .person")).to_contain_text("Bob Example")
+
+    # She edits another ticket and opens a new one.
+    page.goto("/tickets/3/edit/")
+    page.get_by_label("Title").fill("A better title")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A better title")
+    page.get_by_role("link", name="New ticket").click()
+    page.get_by_label("Title").fill("Without a script")
+    page.get_by_role("button", name="Open the ticket").click()
+    expect(message).to_contain_text("Ticket #4 is open.")
+
+    # She closes two of the three that are open.
+    page.get_by_role("link", name="Queue", exact=True).first.click()
+    expect(rows).to_have_count(3)
+    page.get_by_label("Select #1", exact=True).check()
+    page.get_by_label("Select #3", exact=True).check()
+    page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
+    expect(message).to_contain_text("2 tickets are closed now.")
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="Closed").click()
+    expect(rows).to_have_count(2)
+
+    # She sees whose ticket is Bob's, and goes on in Globex.
+    page.get_by_role("link", name="Pending").click()
+    page.get_by_text("Someone").click()
+    page.get_by_role("link", name="Choose a person").click()
+    page.get_by_role("link", name="Bob Example").click()
+    expect(rows).to_have_count(1)
+    page.locator("#switcher > summary").click()
+    page.get_by_role("link", name="See all your desks").click()
+    page.get_by_role("button", name="Globex").click()
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
+    expect(rows).to_have_count(1)
+
+
+def test_what_needs_a_script_is_not_shown_without_one(page: Page) -> None:
+    sign_in(page, "bob@example.com")
+    expect(page.locator("[data-row]")).to_have_count(3)
+    for control in ("[data-select-all]", "[data-clear-selection]", "[data-opens=help]", ".list-hint"):
+        expect(page.locator(control)).to_be_hidden()

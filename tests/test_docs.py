@@ -1,0 +1,50 @@
+"""What the documentation says exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+ROOT = Path(settings.BASE_DIR)
+ISOLATION = (ROOT / "docs" / "isolation.md").read_text()
+README = (ROOT / "README.md").read_text()
+NAMED = sorted(set(re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", ISOLATION)))
+
+
+def test_the_threat_table_names_tests() -> None:
+    assert len(NAMED) > 25
+
+
+@pytest.mark.parametrize(("file", "name"), NAMED, ids=lambda v: v or "-")
+def test_each_test_that_the_threat_table_names_exists(file: str, name: str) -> None:
+    source = (ROOT / "tests" / file).read_text()
+    assert not name or f"def {name}(" in source
+
+
+def test_every_setting_that_the_environment_can_change_is_in_the_readme() -> None:
+    source = (ROOT / "portal" / "settings.py").read_text()
+    variables = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
+    shortened = README.replace("`…_PER_ADDRESS`", "`SIGN_IN_ATTEMPTS_PER_ADDRESS`")
+    missing = {v for v in variables if f"`{v}`" not in shortened}
+    assert not missing
+
+
+def test_every_command_is_in_the_readme() -> None:
+    commands = [p.stem for p in ROOT.glob("*/management/commands/*.py") if p.stem != "__init__"]
+    missing = [c for c in commands if c not in README]
+    assert not missing
+
+
+def test_every_pinned_requirement_is_explained() -> None:
+    pinned = re.findall(r"^([\w-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert [p for p in pinned if p.lower() not in README.lower()] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
+def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((ROOT / page).parent / target).exists(), target
