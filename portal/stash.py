@@ -6,6 +6,7 @@ carries the whole form along, shows it, and can send it again to where it belong
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from django.core import signing
@@ -17,6 +18,7 @@ PAGE_MARK = "_page"
 _SALT = "portal.stash"
 _HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
 _TECHNICAL = {"version", "request_id", "back", "next", "tickets", "email"}
+_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Stash:
         """What a person would recognise: label and text of each field that holds words."""
         chosen = sum(1 for name, _ in self.fields if name == "tickets")
         words = [
-            (name.replace("_", " ").capitalize(), value)
+            ("Text" if name == "body" else name.replace("_", " ").capitalize(), "Yes" if value == "on" else value)
             for name, value in self.fields
-            if value.strip() and name not in _TECHNICAL
+            if value.strip() and name not in _TECHNICAL and not _ID.fullmatch(value)
         ]
         return [*words, ("Tickets", f"{chosen} selected")] if chosen else words
 

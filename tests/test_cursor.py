@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.core import signing
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from portal.dynamo import cursor, keys
@@ -19,7 +19,8 @@ from tests.fakes import index_row, tenant_in_memory
 from tickets import queries
 from tickets.fields import Status
 
-quick = settings(deadline=None, max_examples=200)
+# On a busy machine an example may take its time.
+quick = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 
 ACME, GLOBEX = "ac" * 16, "9b" * 16
 BOB = "b0" * 16

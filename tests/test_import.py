@@ -13,8 +13,8 @@ from django.conf import settings
 from portal.dynamo import keys, meter
 from tenants import lifecycle
 from tests import archives
-from tests.archives import comment, issue, pull
-from tests.commands import Ended, everything, run
+from tests.archives import comment, imported, issue, pull
+from tests.commands import everything, run
 from tests.world import World
 from tickets import lifecycle as rules
 from tickets import queries
@@ -27,10 +27,6 @@ REAL = settings.BASE_DIR.parent / "shared" / "data" / "tls13-archive.json"
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "archive.json"
-
-
-def imported(path: Path, *options: str) -> Ended:
-    return run("import_archive", path, "--tenant", "acme", *options)
 
 
 def ticket(world: World, number: int = 1) -> queries.Ticket:

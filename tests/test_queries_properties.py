@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from portal import clock
@@ -25,7 +25,8 @@ DAY = datetime(2026, 1, 31, tzinfo=UTC)
 moments = st.lists(st.integers(0, 5) | st.integers(0, 10**9), max_size=60)
 shard_counts = st.integers(1, 7)
 sizes = st.integers(1, 20)
-quick = settings(deadline=None, max_examples=150)
+# On a busy machine an example may take its time.
+quick = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
 
 def at(offset: int) -> str:
@@ -119,7 +120,7 @@ def test_from_any_page_back_and_forth_shows_the_same_ticket_next(
     assert numbers([again])[:1] == numbers([here])[:1]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(quick, max_examples=40)
 @given(moments, moments, moments, shard_counts, sizes)
 def test_a_list_of_one_person_holds_that_persons_tickets_and_no_other(
     bobs: list[int], nobodys: list[int], closed: list[int], shards: int, size: int
@@ -140,7 +141,7 @@ def test_a_list_of_one_person_holds_that_persons_tickets_and_no_other(
         assert numbers(back[::-1]) == numbers(pages)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(quick, max_examples=80)
 @given(moments, st.lists(st.integers(0, 5), max_size=60), st.integers(1, 4), sizes)
 @example([0], [1] * 60, 1, 20)
 @example([], [0] * 60, 4, 3)
@@ -172,7 +173,7 @@ def test_a_ticket_that_changes_between_two_pages_takes_no_other_with_it(
     assert sorted(numbers(rest)) == list(range(1, len(offsets) + 1))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(quick, max_examples=30)
 @given(st.integers(1, 16), sizes)
 @example(16, 1)
 def test_a_page_costs_one_query_per_shard(shards: int, size: int) -> None:

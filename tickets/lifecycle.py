@@ -249,6 +249,7 @@ def comment(
                 return
             if attempt == _RETRIES - 1:
                 raise
+            time.sleep(_RETRY_DELAY * 2**attempt)
 
 
 def _write_comment(

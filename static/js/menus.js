@@ -69,7 +69,7 @@ document.addEventListener("input", (event) => {
     item.hidden = !item.textContent.toLowerCase().includes(wanted);
     if (!item.hidden) shown += 1;
   }
-  const none = list.parentElement.querySelector("[data-none]");
+  const none = (list.closest("form") || list).parentElement.querySelector("[data-none]");
   if (none) none.hidden = shown > 0;
 });
 

@@ -30,16 +30,19 @@ def _axe() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 
-def audit(page: Page, name: str) -> list[str]:
-    """What is wrong with the page as it stands now, as lines that say where. Nothing is clicked or reloaded."""
+def audit(page: Page, name: str, within: str = "html") -> list[str]:
+    """What is wrong with the page as it stands now, as lines that say where. Nothing is clicked or reloaded.
+
+    `within` is where axe looks, for a state that changes a part of a page that was audited before.
+    """
     page.evaluate(_axe())
     found = []
     for scheme, size, options in WAYS:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.set_viewport_size(size)  # type: ignore[arg-type]
         way = f"{name}, {scheme}, {size['width']}"
-        options = {**options, "resultTypes": ["violations"]}
-        for violation in page.evaluate(f"axe.run(document, {json.dumps(options)}).then((r) => r.violations)"):
+        arguments = json.dumps([within, {**options, "resultTypes": ["violations"]}])
+        for violation in page.evaluate(f"axe.run(...{arguments}).then((r) => r.violations)"):
             if violation["impact"] in GRAVE:
                 for node in violation["nodes"][:3]:
                     found.append(f"{way}: {violation['id']}: {node['html'][:160]} {node.get('failureSummary', '')}")

@@ -63,9 +63,9 @@ def hold(page: Page, url: str) -> list[Route]:
 def let_go(page: Page, held: list[Route]) -> None:
     """Send the one request that was held, and wait for its answer to have been shown or not."""
     (route,) = held
-    page.unroute_all()
     with page.expect_response(route.request.url):
         route.continue_()
+    page.unroute_all()
     page.wait_for_timeout(100)
 
 

@@ -14,6 +14,7 @@ from tickets.proof.forge import Draw
 # No item is there and not there: a write that carries this changes nothing, whomever it reaches.
 IMPOSSIBLE: Final = "attribute_not_exists(#k) AND attribute_exists(#k)"
 SCRATCH_SORT: Final = "proof"
+_READS: Final = ("GetItem", "Query", "BatchGetItem", "TransactGetItems", "Scan")
 _ANY_ID: Final = "0" * 32
 _SCRATCH_ENDING: Final = keys.proof(_ANY_ID).partition(_ANY_ID)[2]
 
@@ -55,9 +56,16 @@ def impossible(table: Table, **params: Any) -> dict[str, Any]:
 
 def is_harmless(operation: str, params: dict[str, Any]) -> bool:
     """Whether a request, if the engine got it, would read, fail by its condition, or stay within scratch items."""
-    if operation in ("GetItem", "Query", "TransactGetItems"):
+    try:
+        return _is_harmless(operation, params)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
+
+
+def _is_harmless(operation: str, params: dict[str, Any]) -> bool:
+    if operation in _READS:
         return True
-    if operation in ("PutItem", "UpdateItem"):
+    if operation in ("PutItem", "UpdateItem", "DeleteItem"):
         return _is_idle(params)
     if operation == "TransactWriteItems":
         return any(_is_idle(body) for member in params["TransactItems"] for body in member.values()) or all(
@@ -71,8 +79,8 @@ def is_harmless(operation: str, params: dict[str, Any]) -> bool:
 
 def _is_idle(body: dict[str, Any]) -> bool:
     names = body.get("ExpressionAttributeNames") or {}
-    guarded = body.get("ConditionExpression") == IMPOSSIBLE and names.get("#k") == tables.TICKETS.hash
-    return guarded or _is_scratch(body)
+    table = next(t for t in tables.ALL if t.full_name == body["TableName"])
+    return (body.get("ConditionExpression") == IMPOSSIBLE and names.get("#k") == table.hash) or _is_scratch(body)
 
 
 def _is_scratch(body: dict[str, Any]) -> bool:

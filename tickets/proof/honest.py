@@ -18,7 +18,10 @@ from tickets.proof import lists, many, single
 from tickets.proof.attempt import IMPOSSIBLE, SCRATCH_SORT, Attempt, place_of, typed_key
 from tickets.proof.forge import Draw
 
-_OPERATIONS: Final = ("GetItem", "Query", "PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems")
+_OPERATIONS: Final = (
+    "GetItem", "Query", "PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems",
+)  # fmt: skip
+SCRATCH_ITEMS: Final = 200  # of one tenant at most, however long the run
 
 
 def attempt(draw: Draw) -> Attempt:
@@ -30,19 +33,17 @@ def attempt(draw: Draw) -> Attempt:
     if operation == "Query":
         return _query(draw, table)
     if operation == "BatchWriteItem":
-        written = [{"PutRequest": {"Item": _scratch(draw)}} for _ in range(draw.rng.randint(1, 5))]
+        numbers = draw.rng.sample(range(SCRATCH_ITEMS), draw.rng.choice([1, 2, 5, 25]))
+        written = [{"PutRequest": {"Item": _scratch(draw, number)}} for number in numbers]
         return _made(draw, operation, table, many.request(operation, table, written))
     if operation.startswith("Transact"):
         return _made(draw, operation, table, {"TransactItems": _members(draw, operation, table)})
-    return _made(draw, operation, table, single.request(draw, operation, table, _own_key(draw, table)) | _plain(operation))
+    params = single.request(draw, operation, table, _own_key(draw, table))
+    return _made(draw, operation, table, params if operation == "GetItem" else params | {"ReturnValues": "NONE"})
 
 
 def _made(draw: Draw, operation: str, table: tables.Table, params: dict[str, Any]) -> Attempt:
     return Attempt("own request", operation, place_of(table), draw, params, honest=True)
-
-
-def _plain(operation: str) -> dict[str, Any]:
-    return {} if operation == "GetItem" else {"ReturnValues": "NONE"}
 
 
 def _own_key(draw: Draw, table: tables.Table) -> dict[str, Any]:
@@ -54,9 +55,9 @@ def _own_key(draw: Draw, table: tables.Table) -> dict[str, Any]:
     return {name: {"S": text} for name, text in real.items()}
 
 
-def _scratch(draw: Draw) -> dict[str, Any]:
-    """An item of its own collection; with the tenant's own key in no index, so that no list shows it."""
-    key = typed_key(tables.TICKETS, {"S": keys.proof(draw.me.id)}, f"{SCRATCH_SORT}{draw.rng.randrange(10**9)}")
+def _scratch(draw: Draw, number: int) -> dict[str, Any]:
+    """An item that no list shows. Its text may well look like somebody else's key."""
+    key = typed_key(tables.TICKETS, {"S": keys.proof(draw.me.id)}, f"{SCRATCH_SORT}{number}")
     return key | {"title": {"S": draw.rng.choice(["proof", keys.ticket(draw.other.id, 1)])}}
 
 
@@ -84,7 +85,8 @@ def _members(draw: Draw, operation: str, table: tables.Table) -> list[dict[str, 
         "ExpressionAttributeNames": {"#k": table.hash},
     }
     own_index = {"tenant_status": {"S": draw.own(table, table.indexes[0])}, "updated_at": {"S": "2026"}}
-    update = {"UpdateExpression": "SET tenant_status = :s", "ExpressionAttributeValues": {":s": own_index["tenant_status"]}}
+    values = {":s": own_index["tenant_status"]}
+    update = {"UpdateExpression": "SET tenant_status = :s", "ExpressionAttributeValues": values}
     return [
         {"Put": body | {"Item": key | own_index}} if i % 2 else {"Update": body | update | {"Key": key}}
         for i, key in enumerate(distinct)
@@ -96,8 +98,7 @@ def _members(draw: Draw, operation: str, table: tables.Table) -> list[dict[str, 
 
 def _call(draw: Draw) -> Attempt:
     name = draw.rng.choice([*CALLS])
-    seeds = {"n": draw.rng.randrange(10**6)}
-    return Attempt("own call", name, "repository", draw, seeds, honest=True, call=lambda: CALLS[name](draw))
+    return Attempt("own call", name, "repository", draw, {}, honest=True, call=lambda: CALLS[name](draw))
 
 
 def _number(draw: Draw) -> int:
@@ -111,8 +112,9 @@ def _get(draw: Draw) -> object:
 
 def _put_all(draw: Draw) -> object:
     pk = draw.me.tenant.repository.key(keys.proof)
-    items: list[Item] = [DetailItem(pk, f"{SCRATCH_SORT}{draw.rng.randrange(10**9)}", description="proof")]
-    return draw.me.tenant.repository.put_all(items)
+    items: list[Item] = [DetailItem(pk, f"{SCRATCH_SORT}{draw.rng.randrange(SCRATCH_ITEMS)}", description="proof")]
+    draw.me.tenant.repository.put_all(items)
+    return None
 
 
 def _transact(draw: Draw) -> object:
@@ -133,7 +135,8 @@ def _list(draw: Draw) -> object:
     if not own:
         return queries.page(draw.me.tenant, status=Status.OPEN)
     chosen = draw.rng.choice(own)
-    return queries.page(draw.me.tenant, status=Status(chosen.status), resolver=chosen.resolver, after=chosen.text, size=5)
+    status = Status(chosen.status)
+    return queries.page(draw.me.tenant, status=status, resolver=chosen.resolver, after=chosen.text, size=5)
 
 
 def _ticket(draw: Draw) -> object:

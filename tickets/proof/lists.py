@@ -85,6 +85,7 @@ _TWISTED: Final = (
 )
 # Partitions that are the tenant's, in more words than it needs.
 _ODD: Final = ("#h = :o AND #r = :x", "#r = :x AND #h = :o", "HASH = :o", "(#h = :o)", ":o = #h", "#h=:o")
+_PARTS: Final = ("TableName", "KeyConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 _JOINS: Final = (" AND ", " OR ", " and ", " AND NOT ")
 _OPERATORS: Final = ("=", "=", "=", "<>", "<", "<=", ">", ">=")
 
@@ -183,8 +184,7 @@ def _shaped(draw: Draw) -> Attempt:
         if rng.random() < 0.5:
             del params["KeyConditionExpression"]
     elif kind == "missing parts":
-        gone = rng.choice(["KeyConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "TableName"])
-        params[gone] = rng.choice([None, {}, [], "", 7])
+        params[rng.choice(_PARTS)] = rng.choice([None, {}, [], "", 7])
     elif kind == "filter":
         params["FilterExpression"] = rng.choice(["#h = :f", "#h <> :h OR #h = :f", "attribute_exists(title)"])
         params["ExpressionAttributeValues"][":f"] = {"S": foreign}

@@ -11,13 +11,17 @@ from tickets.proof.forge import KEYS, NO_TEXT, Draw, no_table
 
 OPERATIONS: Final = ("BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems")
 _KINDS: Final = ("Put", "Update", "Delete", "ConditionCheck")
+_SHAPES: Final = (
+    "empty request", "empty request", "no text", "odd member", "table name", "second table", "planted index key",
+)  # fmt: skip
 _LARGEST: Final = {"BatchGetItem": 100, "BatchWriteItem": 25, "TransactWriteItems": 100, "TransactGetItems": 100}
 
 
 def attempt(draw: Draw) -> Attempt:
     operation = draw.rng.choice(OPERATIONS)
-    if draw.rng.random() < 0.25:
-        return _shaped(draw, operation)
+    roll = draw.rng.random()
+    if roll < 0.3:
+        return (_shaped if roll < 0.22 else _not_granted)(draw, operation)
     table = draw.place()[0]
     count = draw.rng.choice([1, 2, 3, 5, 10, _LARGEST[operation]])
     own = [_member(draw, operation, table, _own(draw, operation, table)) for _ in range(count - 1)]
@@ -27,6 +31,15 @@ def attempt(draw: Draw) -> Attempt:
     own.insert(draw.rng.randint(0, len(own)), bad)
     where = "alone" if count == 1 else "among own"
     return Attempt(f"{kind}, {where}", operation, place_of(table), draw, request(operation, table, own))
+
+
+def _not_granted(draw: Draw, operation: str) -> Attempt:
+    """All members are the tenant's own; what it asks for is none of its business."""
+    operation = draw.rng.choice(["BatchGetItem", "TransactWriteItems"])
+    table = draw.rng.choice([tables.TICKETS, tables.MEMBERS])
+    own = {"S": draw.own(table)}
+    members = [_member(draw, operation, table, own, draw.rng.choice(_KINDS[2:])) for _ in range(draw.rng.randint(1, 3))]
+    return Attempt("own, not granted", operation, place_of(table), draw, request(operation, table, members))
 
 
 def request(operation: str, table: Table, members: list[Any]) -> dict[str, Any]:
@@ -72,7 +85,7 @@ def _shaped(draw: Draw, operation: str) -> Attempt:
     table = draw.place()[0]
     own, foreign = draw.own(table), _foreign(draw, operation, table)
     good = _member(draw, operation, table, _own(draw, operation, table))
-    kind = rng.choice(["empty request", "empty request", "no text", "odd member", "table name", "second table", "planted index key"])
+    kind = rng.choice(_SHAPES)
     members: Any = [good]
     if kind == "empty request":
         members = rng.choice([[], [], {}, None, "", [{}]])
@@ -97,11 +110,12 @@ def _shaped(draw: Draw, operation: str) -> Attempt:
 
 def _odd(draw: Draw, operation: str, table: Table, foreign: str) -> list[Any]:
     bad = _member(draw, operation, table, {"S": foreign})
-    both = _member(draw, operation, table, _own(draw, operation, table), "Put") | {"Delete": {"Key": {"pk": {"S": foreign}}}}
+    stolen = {"Key": {"pk": {"S": foreign}}}
+    both = _member(draw, operation, table, _own(draw, operation, table), "Put") | {"Delete": stolen}
     get = _member(draw, "TransactGetItems", table, {"S": foreign})
     write = _member(draw, "TransactWriteItems", table, {"S": foreign})
     batch = _member(draw, "BatchWriteItem", table, {"S": foreign})
-    return [bad, both, get, write, batch, {}, None, [bad], foreign, {"Steal": {"Key": {"pk": {"S": foreign}}}}, {"Put": None}]
+    return [bad, both, get, write, batch, {}, None, [bad], foreign, {"Steal": stolen}, {"Put": None}]
 
 
 def _renamed(draw: Draw, operation: str, table: Table, members: list[Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from tickets.proof.forge import Draw
 PARTIQL: Final = ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction")
 # Besides these, every operation that botocore's model knows is tried; see `attempt`.
 UNKNOWN: Final = (
-    "GetItems", "getItem", "GETITEM", "get_item", "GetItem ", " GetItem", "GetItem\n", "Get*", "*", "", "Query2", "query",
-    "Scan\0", "PartiQLSelect", "ConditionCheckItem", "PutItem2", "GetRecords", "DynamoDB_20120810.GetItem", "\u0405can",
+    "GetItems", "getItem", "GETITEM", "get_item", "GetItem ", " GetItem", "GetItem\n", "Get*", "*", "", "Query2",
+    "query", "Scan\0", "PartiQLSelect", "ConditionCheckItem", "PutItem2", "GetRecords", "Dynamo.GetItem", "\u0405can",
 )  # fmt: skip
 _STATEMENTS: Final = (
     "SELECT * FROM TARGET",

@@ -133,10 +133,11 @@ def pinned(node: Node, names: Mapping[str, str], values: Mapping[str, Any]) -> l
 def holds(node: Node, item: Mapping[str, str], names: Mapping[str, str], values: Mapping[str, Any]) -> bool:
     """Whether an item, all its attributes text, fulfils the condition. What is absent compares with nothing."""
     if isinstance(node, Group):
-        found = (holds(part, item, names, values) for part in node.parts)
-        return not next(found) if node.word == "not" else all(found) if node.word == "and" else any(found)
-    texts = [values[o]["S"] if o in values else item.get(names.get(o, o)) for o in node.operands]
-    if any(text is None for text in texts):
+        parts = (holds(part, item, names, values) for part in node.parts)
+        return not next(parts) if node.word == "not" else all(parts) if node.word == "and" else any(parts)
+    found = [values[o]["S"] if o in values else item.get(names.get(o, o)) for o in node.operands]
+    texts = [text for text in found if text is not None]
+    if len(texts) < len(found):
         return False
     left, *right = texts
     match node.operator:

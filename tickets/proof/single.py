@@ -42,8 +42,12 @@ _PLANTING: Final = (
 
 def attempt(draw: Draw) -> Attempt:
     roll = draw.rng.random()
-    if roll < 0.62:
+    if roll < 0.6:
         return _by_key(draw)
+    if roll < 0.64:
+        table = draw.rng.choice([tables.TICKETS, tables.MEMBERS])
+        params = request(draw, "DeleteItem", table, typed_key(table, {"S": draw.own(table)}, draw.sort(table)))
+        return Attempt("own, not granted", "DeleteItem", place_of(table), draw, params)
     return (_planted if roll < 0.82 else _shaped)(draw)
 
 
@@ -91,7 +95,9 @@ def _shaped(draw: Draw) -> Attempt:
         if rng.random() < 0.5:
             holder[table.hash] = {"S": foreign}
     elif kind == "missing parts":
-        rng.choice([holder.clear, lambda: params.pop("TableName"), lambda: params.pop("Key", params.pop("Item", 0))])()
+        gone = rng.choice(["TableName", "Key", "Item", table.hash])
+        params.pop(gone, None)
+        holder.pop(gone if gone in holder else table.hash)
     elif kind == "table name":
         params["TableName"] = no_table(draw, table)
     else:

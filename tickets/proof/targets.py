@@ -18,6 +18,7 @@ from tenants.roles import Role
 from tickets import queries
 from tickets.fields import Status
 from tickets.items import CounterItem, SummaryItem
+from tickets.queries import Listed
 
 # The people of the demonstration: their memberships lead to its tenants.
 DEMONSTRATION: Final = ("alice@example.com", "bob@example.com", "charlie@example.com", "vera@example.com")
@@ -42,7 +43,7 @@ class Target:
 
     tenant: TenantContext
     members: list[Member]
-    summaries: list[SummaryItem] = field(default_factory=list)
+    summaries: list[Listed] = field(default_factory=list)
     items: list[dict[str, str]] = field(default_factory=list)  # keys of real items of Support.Tickets
     cursors: list[Cursor] = field(default_factory=list)
 
@@ -138,6 +139,6 @@ def texts_of(target: Target) -> set[str]:
 
 def person_of(target: Target) -> User | None:
     """Who visits the portal for this tenant: of those with the highest role, somebody who is in no other tenant."""
-    by_role = sorted(target.members, key=lambda m: (m.role.at_least(Role.ADMIN), m.role.at_least(Role.AGENT)), reverse=True)
+    by_role = sorted(target.members, key=lambda m: sum(m.role.at_least(role) for role in Role), reverse=True)
     fewest = sorted(by_role[:_CANDIDATES], key=lambda m: len(members.memberships_of(m.id)))
     return next((user for m in fewest if (user := accounts.find_by_id(m.id)) and user.is_active), None)

@@ -1,0 +1,92 @@
+"""Writes the pictures of the README, from the sample data. Only where it is asked for: SCREENSHOTS=1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings, settings
+from playwright.sync_api import Page, expect
+
+from tenants import accounts, context, members
+from tests import commands
+from tests.browser.audit import NARROW
+from tests.browser.conftest import NewPage, Witness, sign_in
+from tickets import lifecycle
+from tickets.management.commands.seed import DEFAULT_PASSWORD
+
+pytestmark = pytest.mark.browser
+
+FOLDER = Path(settings.BASE_DIR) / "docs" / "screenshots"
+LARGEST = 250_000  # bytes
+TICKET = "SSO with Entra ID fails after the certificate was renewed"
+CONTESTED = "Signature of webhook does not match"
+
+
+@pytest.fixture
+def page(engine: None, browse: NewPage, settings: LazySettings) -> Page:
+    """Alice at the queue of Acme, the largest of the sample tenants."""
+    settings.DEBUG = True  # the sample accounts exist nowhere else
+    assert commands.run("seed").status == 0
+    page = browse()
+    sign_in(page, "alice@example.com", DEFAULT_PASSWORD)
+    page.get_by_role("button", name="Acme").click()
+    expect(page.locator("[data-row]")).to_have_count(50)
+    return page
+
+
+def shoot(page: Page, name: str) -> None:
+    path = FOLDER / f"{name}.png"
+    page.mouse.move(0, 0)
+    page.screenshot(path=path)
+    assert path.stat().st_size < LARGEST
+
+
+def in_both_schemes(page: Page, name: str) -> None:
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        shoot(page, f"{name}-{scheme}")
+    page.emulate_media(color_scheme="light")
+
+
+def bob_changes(number: int) -> None:
+    """In another browser, after Alice opened the form."""
+    bob = accounts.find_by_email("bob@example.com")
+    assert bob is not None
+    tenant = context.enter(bob, members.memberships_of(bob.id)[0].tenant_id)
+    assert tenant is not None
+    ticket = lifecycle.read(tenant, number)
+    lifecycle.edit(
+        tenant,
+        number,
+        version=int(ticket.version),
+        title=ticket.title,
+        description=lifecycle.read_description(tenant, number),
+        priority=lifecycle.Priority.URGENT,
+        tags=[*ticket.tags, "customer-waits"],
+    )
+
+
+def test_the_pictures_of_the_readme(page: Page, witness: Witness) -> None:
+    witness.accepts(409)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for row in (1, 3, 4):
+        page.locator("input[name=tickets]").nth(row).check()
+    in_both_schemes(page, "queue")
+    page.get_by_role("button", name="Clear").click()
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    shoot(page, "queue-390")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.get_by_role("link", name=TICKET).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TICKET)
+    in_both_schemes(page, "ticket")
+    page.goto("/tickets/")
+    page.get_by_role("link", name=CONTESTED).first.click()
+    number = int(page.url.rstrip("/").rsplit("/", 1)[1])
+    page.get_by_role("link", name="Edit").click()
+    text = page.get_by_label("Description")
+    text.fill(text.input_value() + "\n\nOnly deliveries after the upgrade are concerned.")
+    bob_changes(number)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
+    shoot(page, "conflict")

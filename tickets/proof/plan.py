@@ -1,0 +1,43 @@
+"""Which attempt has which number: everything follows from the seed and the number, so that one can be made alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tickets.proof import calls, honest, lists, many, others, single
+from tickets.proof.attempt import Attempt
+from tickets.proof.forge import Draw
+from tickets.proof.targets import Target
+
+HONEST: Final = 0.07  # share of requests that must be answered
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The attempts of a run on these tenants. `operations` are all that the client knows."""
+
+    seed: int
+    targets: Sequence[Target]
+    operations: list[str]
+
+    def attempt(self, number: int) -> Attempt:
+        rng = random.Random(f"{self.seed} {number}")  # noqa: S311  # it has to be repeatable
+        me, other = rng.sample(self.targets, 2)
+        draw = Draw(rng, me, other)
+        if rng.random() < HONEST:
+            return honest.attempt(draw)
+        (family,) = rng.choices(self._families, (26, 28, 22, 14, 10))
+        return family(draw)
+
+    @property
+    def _families(self) -> tuple[Callable[[Draw], Attempt], ...]:
+        return (
+            single.attempt,
+            lists.attempt,
+            many.attempt,
+            lambda draw: others.attempt(draw, self.operations),
+            calls.attempt,
+        )

@@ -1,0 +1,174 @@
+"""The attack on the portal itself: every address of the URL configuration, with real sessions, in this process.
+
+Written against Django's test client because it goes through every middleware, without a socket in between.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.test import Client, override_settings
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tenants import mail
+from tickets.proof import tricks
+from tickets.proof.oracle import Oracle
+from tickets.proof.run import Crossing
+from tickets.proof.targets import Target, texts_of
+from tickets.proof.visitors import Visitor, Visitors
+from tickets.proof.watch import Watch
+from tickets.proof.wire import Crossed
+
+HOST: Final = "testserver"
+_SHORTEST: Final = 12  # characters of a title that is worth looking for
+
+
+@dataclass(frozen=True)
+class Route:
+    """An address with its parameters as Django writes them: `tickets/<ticket_number:number>/`."""
+
+    path: str
+
+    def filled(self, value: Callable[[str, str], str]) -> str:
+        """The address with `value(converter, name)` in each place."""
+        named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<re:\1>", self.path)
+        filled = re.sub(r"<(?:(\w+):)?(\w+)>", lambda m: value(m[1] or "str", m[2]), named)
+        return "/" + re.sub(r"[\^$]|\\Z", "", filled)
+
+
+def routes(patterns: Sequence[URLPattern | URLResolver] | None = None, prefix: str = "") -> Iterator[Route]:
+    """Every address that the portal answers, from the configuration itself."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, path)
+        else:
+            yield Route(path)
+
+
+@dataclass
+class Visits:
+    """What was visited, and what the portal answered: (route, method) to statuses; (trick) to statuses."""
+
+    routes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    tricks: dict[str, Counter[str]] = field(default_factory=dict)
+    honest: int = 0
+    withheld: int = 0
+    events: int = 0
+    asked: int = 0
+    crossing: Crossing | None = None
+    refused: Crossing | None = None
+
+    @property
+    def total(self) -> int:
+        return sum((c.total() for c in self.routes.values()), self.honest)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Visits by number; the first ones go to each address for each tenant, by GET and by POST."""
+
+    seed: int
+    targets: Sequence[Target]
+    visitors: Visitors
+
+    @property
+    def least(self) -> int:
+        return len([*routes()]) * len(self.visitors.members) * 2
+
+    def run(self, numbers: Sequence[int], visits: Visits, advance: Callable[[int], object]) -> None:
+        """Make these visits, up to the first that shows a hole."""
+        watch = Watch({t.id: Oracle(t.id) for t in self.targets})
+        browser = Client(raise_request_exception=False)
+        secret = _Secrets(self.targets)
+        hosts = [*settings.ALLOWED_HOSTS, HOST]
+        nowhere = "django.core.mail.backends.dummy.EmailBackend"
+        with override_settings(ALLOWED_HOSTS=hosts, DEBUG=False, EMAIL_BACKEND=nowhere), watch.attached():
+            try:
+                self._greet(browser, watch, visits)
+                for number in numbers if visits.refused is None else ():
+                    visit = self.visit(number)
+                    try:
+                        status = _make(browser, watch, visit, secret)
+                    except Crossed as error:
+                        visits.crossing = Crossing(f"http-{number}", str(error), visit.described)
+                        return
+                    visits.routes.setdefault((visit.route.path or "/", visit.method), Counter())[status] += 1
+                    for trick in visit.tricks:
+                        visits.tricks.setdefault(trick, Counter())[status] += 1
+                    advance(1)
+            finally:
+                mail.wait_until_sent()
+                visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.asked
+
+    def visit(self, number: int) -> tricks.Visit:
+        rng = random.Random(f"{self.seed} http {number}")  # noqa: S311  # it has to be repeatable
+        people = [*self.visitors.members.values()]
+        known = [*routes()]
+        if number < self.least:
+            number, who = divmod(number, len(people))
+            route, method = known[number // 2], ("GET", "POST")[number % 2]
+            victim = self._victim(rng, people[who])
+            return tricks.visit(rng, people[who], victim, self.visitors, route, method, signed_in=True)
+        visitor = rng.choice(people)
+        method = rng.choice(["GET", "GET", "POST", "HEAD"])
+        return tricks.visit(rng, visitor, self._victim(rng, visitor), self.visitors, rng.choice(known), method)
+
+    def _victim(self, rng: random.Random, visitor: Visitor) -> Target:
+        strangers = [t for t in self.targets if t.id not in visitor.homes]
+        return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
+
+    def _greet(self, browser: Client, watch: Watch, visits: Visits) -> None:
+        """Every visitor sees the own queue, or no refusal of the rest means anything."""
+        for visitor in self.visitors.members.values():
+            visit = tricks.plain(visitor)
+            with watch.visit(visitor.homes):
+                response = _send(browser, visit)
+            if response.status_code != 200 or visitor.target.tenant.name not in response.content.decode():
+                why = f"A member's own queue answered {response.status_code}."
+                visits.refused = Crossing("http-own-queue", why, visit.described)
+                return
+            visits.honest += 1
+
+
+def _make(browser: Client, watch: Watch, visit: tricks.Visit, secrets: _Secrets) -> str:
+    with watch.visit(visit.homes):
+        response = _send(browser, visit)
+    body = getattr(response, "content", b"").decode(errors="replace")
+    body += "\n".join(f"{name}: {value}" for name, value in response.items())
+    for text in secrets.kept_from(visit):
+        if text in body:
+            raise Crossed(f"The answer, {response.status_code}, holds {text!r} of a tenant that the visitor is not in.")
+    return str(response.status_code)
+
+
+def _send(browser: Client, visit: tricks.Visit) -> Any:
+    browser.cookies = SimpleCookie({settings.SESSION_COOKIE_NAME: visit.cookie})
+    path = visit.path + (f"?{urlencode(visit.query, doseq=True)}" if visit.query else "")
+    data = urlencode(visit.form if visit.method == "POST" else {}, doseq=True)
+    headers: dict[str, Any] = dict(visit.headers)
+    return browser.generic(visit.method, path, data, "application/x-www-form-urlencoded", secure=True, **headers)
+
+
+class _Secrets:
+    """What only one tenant's pages may show: its id, its people, its titles, each absent from all other tenants."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._of = {t.id: {t.id} | {s for s in texts_of(t) if len(s) >= _SHORTEST} for t in targets}
+        self._all = {t.id: {*texts_of(t), t.tenant.name} for t in targets}
+
+    def kept_from(self, visit: tricks.Visit) -> Iterator[str]:
+        """Without what the visitor may see, and without what the request itself holds: an echo tells nothing."""
+        said = repr(visit.described)
+        seen = "\0".join(text for home in visit.homes if home in self._all for text in self._all[home])
+        for tenant_id, texts in self._of.items():
+            if tenant_id not in visit.homes:
+                yield from (text for text in texts if text not in said and text not in seen)
