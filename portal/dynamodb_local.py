@@ -1,10 +1,14 @@
-"""Fetch DynamoDB Local, AWS's own engine, from Maven Central: once, complete or not at all."""
+"""Fetch DynamoDB Local, AWS's own engine, from Maven Central: once, complete or not at all.
+
+`python -m portal.dynamodb_local` does it ahead of the tests, so that no test waits for a download.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -114,3 +118,12 @@ def _run(argv: Sequence[str]) -> None:
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[:8])
         raise InstallError(f"DynamoDB Local: {argv[0]} ended with status {done.returncode}.\n{tail}")
+
+
+if __name__ == "__main__":
+    if reason := dynamodb_local_available():
+        sys.exit(f"{reason}\nIts tests are skipped.")
+    try:
+        install()
+    except InstallError as error:
+        sys.exit(str(error))

@@ -48,7 +48,7 @@ import boto3
 def client():
     return boto3.client("dynamodb", endpoint_url=os.environ["DYNAMODB_ENDPOINT_URL"])
 def create():
-    if not client().list_tables()["TableNames"]:
+    if "Demo" not in client().list_tables()["TableNames"]:
         client().create_table(TableName="Demo", BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])

@@ -102,10 +102,8 @@ def test_no_page_of_another_tenant_shows_anything_of_acmes(acme: World, route: s
     assert tenant_id not in response.content.decode()
 
 
-@pytest.mark.parametrize(("route", "access"), MEMBER_ROUTES, ids=[r for r, _ in MEMBER_ROUTES])
-def test_a_role_that_is_too_low_is_forbidden(acme: World, route: str, access: Access) -> None:
-    if access.role == Role.VIEWER:
-        pytest.skip("viewers may")
+@pytest.mark.parametrize("route", [r for r, a in MEMBER_ROUTES if a.role != Role.VIEWER])
+def test_a_role_that_is_too_low_is_forbidden(acme: World, route: str) -> None:
     browser = acme.browser("vera")
     assert browser.get(filled(route)).status_code in (403, 405)
     assert browser.send(filled(route), FORM).status_code == 403

@@ -7,6 +7,7 @@ two readers take differently is the way around a guard.
 from __future__ import annotations
 
 import re
+import string
 from functools import lru_cache
 
 
@@ -31,7 +32,7 @@ _RESERVED = {"and", "or", "not", "between", "in", "begins_with"}
 def key_conditions(expression: str) -> tuple[tuple[str, str, str], ...]:
     """The clauses of a key condition as (name, operator, value placeholder). Raises NotUnderstood unless the whole
     expression is one or two clauses joined by AND, optionally in one pair of parentheses."""
-    text = expression.strip()
+    text = expression.strip(string.whitespace)  # not what Unicode takes for blanks: DynamoDB does not
     if text.startswith("(") and text.endswith(")") and text.count("(") - text.count("begins_with (") == 1:
         text = text[1:-1]
     match = _CONDITION.fullmatch(text)

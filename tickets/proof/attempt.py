@@ -48,6 +48,11 @@ def typed_key(table: Table, hash_value: Any, sort: str | None = None) -> dict[st
     return key
 
 
+def used(placeholders: dict[str, Any], expression: str) -> dict[str, Any]:
+    """The placeholders that an expression has: engines refuse the others, and then show nothing."""
+    return {name: value for name, value in placeholders.items() if name in expression}
+
+
 def impossible(table: Table, **params: Any) -> dict[str, Any]:
     """The parameters of a write that cannot take place."""
     names = {"#k": table.hash, **params.pop("ExpressionAttributeNames", {})}

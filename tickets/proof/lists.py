@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from portal.dynamo import tables
 from portal.dynamo.tables import Index, Table
-from tickets.proof.attempt import Attempt, place_of, typed_key
+from tickets.proof.attempt import Attempt, place_of, typed_key, used
 from tickets.proof.forge import KEYS, NO_TEXT, Draw, no_index, no_table
 
 # `#h` and `#g` are the partition key, `#r` is the sort key; `:o` is the own key, `:f` the foreign one, `:x` neither.
@@ -130,8 +130,11 @@ def _condition(draw: Draw, expression: str, kind: str) -> Attempt:
         kind, values = "swapped values", values | {":o": values[":f"], ":f": values[":o"]}
     elif rng.random() < 0.15:
         kind, names = "swapped names", names | {"#h": range_name, "#r": hash_name}
+    text = expression.replace("HASH", hash_name)
+    if rng.random() < 0.8:
+        names, values = used(names, text), used(values, text)
     params = request(draw, table, index, {}) | {
-        "KeyConditionExpression": expression.replace("HASH", hash_name),
+        "KeyConditionExpression": text,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }

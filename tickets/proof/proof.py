@@ -96,7 +96,9 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
 
 
 def _attack(proof: Proof, plan: Plan, people: Visitors | None, begin: Begin, only: str) -> None:
-    if only.startswith(_HTTP) and people:
+    if only.startswith(_HTTP):
+        if not people or not people.members:
+            raise CannotRun("There is nobody who could visit the portal.")
         attack = Attack(proof.seed, proof.targets, people)
         attack.run([int(only.removeprefix(_HTTP))], proof.visits, lambda steps: None)
         return
@@ -104,7 +106,7 @@ def _attack(proof: Proof, plan: Plan, people: Visitors | None, begin: Begin, onl
         run.attack(plan, [int(only)], proof.tally, lambda steps: None)
         return
     run.attack(plan, range(proof.data_requests), proof.tally, begin("Requests", proof.data_requests))
-    if people and not proof.crossing and not proof.refused:
+    if people and people.members and not proof.crossing and not proof.refused:
         attack = Attack(proof.seed, proof.targets, people)
         count = max(proof.requests // HTTP_SHARE, attack.least)
         attack.run(range(count), proof.visits, begin("Visits", count))

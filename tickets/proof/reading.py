@@ -9,6 +9,7 @@ Source: AWS, "Comparison operator and function reference".
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 def read(text: str) -> Node:
     """The expression as a tree. Raises Unreadable."""
     tokens, position = [], 0
-    text = text.rstrip(" \t\r\n")
+    text = text.rstrip(string.whitespace)
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:

@@ -136,7 +136,7 @@ def to_html(proof: Proof) -> str:
             | {
                 "found": crossing
                 and crossing | {"text": json.dumps(crossing["request"], indent=1, ensure_ascii=False)},
-                "kinds": _by_kind(found["attacks"]),
+                "kinds": _by_kind(found["attacks"], [*found["stopped_by"]]),
                 "stops": [*found["stopped_by"]],
                 "places": places,
                 "rows": [{"operation": o, "cells": [cells[o, p] or "" for p in places]} for o in operations],
@@ -153,13 +153,12 @@ def _matrix(attacks: list[dict[str, Any]]) -> tuple[list[str], list[str], Counte
     return sorted({o for o, _ in cells}), sorted({p for _, p in cells}), cells
 
 
-def _by_kind(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each kind of attack with what stopped it, in the order of the columns."""
-    stops: dict[str, Counter[str]] = {}
+def _by_kind(attacks: list[dict[str, Any]], stops: list[str]) -> list[dict[str, Any]]:
+    """Each kind of attack with how often each of `stops` stopped it."""
+    kinds: dict[str, Counter[str]] = {}
     for attack in attacks:
-        stops.setdefault(attack["kind"], Counter()).update(attack["stopped_by"])
-    columns = [name for name, _ in sum(stops.values(), Counter()).most_common()]
+        kinds.setdefault(attack["kind"], Counter()).update(attack["stopped_by"])
     return [
-        {"kind": kind, "requests": counted.total(), "cells": [counted[name] or "" for name in columns]}
-        for kind, counted in sorted(stops.items())
+        {"kind": kind, "requests": counted.total(), "cells": [counted[name] or "" for name in stops]}
+        for kind, counted in sorted(kinds.items())
     ]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from portal.dynamo import keys, tables
 from portal.dynamo.tables import Table
-from tickets.proof.attempt import Attempt, impossible, place_of, typed_key
+from tickets.proof.attempt import Attempt, impossible, place_of, typed_key, used
 from tickets.proof.forge import KEYS, NO_TEXT, Draw, no_table
 
 OPERATIONS: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
@@ -140,9 +140,9 @@ def _planted(draw: Draw) -> Attempt:
         del params["UpdateExpression"], params["ExpressionAttributeValues"]
         params["AttributeUpdates"] = {index.hash: {"Action": "PUT", "Value": value}}
     else:
-        params["UpdateExpression"] = rng.choice(_PLANTING)
-        params["ExpressionAttributeNames"] |= {"#i": index.hash, "#t": "title"}
-        params["ExpressionAttributeValues"] = {":f": value, ":o": {"S": own}, ":n": {"N": "1"}}
-        if rng.random() < 0.1:
-            params["ExpressionAttributeValues"] = {":f": {"S": own}, ":o": value, ":n": {"N": "1"}}
+        text = params["UpdateExpression"] = rng.choice(_PLANTING)
+        params["ExpressionAttributeNames"] |= used({"#i": index.hash, "#t": "title"}, text)
+        swapped = rng.random() < 0.1
+        values = {":f": {"S": own}, ":o": value} if swapped else {":f": value, ":o": {"S": own}}
+        params["ExpressionAttributeValues"] = used(values | {":n": {"N": "1"}}, text)
     return Attempt(kind, operation, place_of(table, index), draw, params)

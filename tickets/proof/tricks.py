@@ -68,14 +68,7 @@ def plain(visitor: Visitor) -> Visit:
 
 
 def visit(
-    rng: random.Random,
-    visitor: Visitor,
-    victim: Target,
-    visitors: Visitors,
-    route: Route,
-    method: str,
-    *,
-    signed_in: bool = False,
+    rng: random.Random, visitor: Visitor, victim: Target, visitors: Visitors, route: Route, method: str, signed_in: bool
 ) -> Visit:
     """This address, filled with what is the victim's, with up to three tricks; the cookie stays if `signed_in`."""
     path = route.filled(lambda converter, name: _argument(rng, visitor, victim, converter, name))

@@ -33,9 +33,13 @@ _SHORTEST: Final = 12  # characters of a title that is worth looking for
 
 @dataclass(frozen=True)
 class Route:
-    """An address with its parameters as Django writes them: `tickets/<ticket_number:number>/`."""
+    """An address with its parameters as Django writes them: `tickets/<ticket_number:number>/`.
+
+    `weight` is how often it is visited: a page of a tenant has more to give away than the sign-in.
+    """
 
     path: str
+    weight: int = 1
 
     def filled(self, value: Callable[[str, str], str]) -> str:
         """The address with `value(converter, name)` in each place."""
@@ -51,7 +55,8 @@ def routes(patterns: Sequence[URLPattern | URLResolver] | None = None, prefix: s
         if isinstance(pattern, URLResolver):
             yield from routes(pattern.url_patterns, path)
         else:
-            yield Route(path)
+            access = getattr(pattern.callback, "access", None)
+            yield Route(path, 4 if access is None or access.level == "member" else 1)
 
 
 @dataclass
@@ -117,10 +122,11 @@ class Attack:
             number, who = divmod(number, len(people))
             route, method = known[number // 2], ("GET", "POST")[number % 2]
             victim = self._victim(rng, people[who])
-            return tricks.visit(rng, people[who], victim, self.visitors, route, method, signed_in=True)
-        visitor = rng.choice(people)
-        method = rng.choice(["GET", "GET", "POST", "HEAD"])
-        return tricks.visit(rng, visitor, self._victim(rng, visitor), self.visitors, rng.choice(known), method)
+            return tricks.visit(rng, people[who], victim, self.visitors, route, method, True)
+        visitor, method, signed_in = rng.choice(people), rng.choice(["GET", "GET", "POST", "HEAD"]), rng.random() < 0.7
+        (route,) = rng.choices(known, [r.weight for r in known])
+        victim = self._victim(rng, visitor)
+        return tricks.visit(rng, visitor, victim, self.visitors, route, method, signed_in)
 
     def _victim(self, rng: random.Random, visitor: Visitor) -> Target:
         strangers = [t for t in self.targets if t.id not in visitor.homes]

@@ -113,7 +113,7 @@ class Wire:
                 return
             # botocore cannot be asked for what is in no model of its; the hooks can.
             name = f"before-parameter-build.dynamodb.{attempt.operation}"
-            model = SimpleNamespace(name=attempt.operation)
+            model = SimpleNamespace(name=attempt.operation, idempotent_members=(), input_shape=None)
             shared.client.meta.events.emit(name, params=attempt.params, model=model, context={})
 
     # --- hooks ---

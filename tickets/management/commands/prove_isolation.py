@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from portal.management.base import PortalCommand, Progress
 from tickets.proof import report, targets
 from tickets.proof.proof import CannotRun, Proof, prove, replay
 from tickets.proof.run import Crossing
+from tickets.proof.wire import Unsafe
 
 CANNOT_RUN = 2
 
@@ -30,15 +33,17 @@ class Command(PortalCommand):
     again = "What it made is removed. Run it again with the same --seed for the same requests."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--requests", type=int, default=20_000, metavar="N", help="how many (%(default)s)")
+        parser.add_argument("--requests", type=_count, default=20_000, metavar="N", help="how many (%(default)s)")
         parser.add_argument(
             "--seed", type=int, metavar="S", help="what to draw them from; printed, and a new one each time"
         )
         parser.add_argument(
             "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="attack these; may be repeated"
         )
-        parser.add_argument("--tenants", type=int, metavar="M", help="attack the first M of them (all)")
-        parser.add_argument("--only", default="", metavar="NUMBER", help="make this one attempt of --seed again")
+        parser.add_argument("--tenants", type=_count, metavar="M", help="attack the first M of them (all)")
+        parser.add_argument(
+            "--only", type=_number, default="", metavar="NUMBER", help="make this one attempt of --seed again"
+        )
         parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages out")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
@@ -56,6 +61,9 @@ class Command(PortalCommand):
                     self._write(proof, options)
         except (CannotRun, NotFound) as error:
             raise CommandError(error.message, returncode=CANNOT_RUN) from error
+        except Unsafe as error:
+            why = f"The proof itself would have written what it must not, and was stopped: {error}"
+            raise CommandError(why, returncode=CANNOT_RUN) from error
         except Unavailable as error:
             why = f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run."
             raise CommandError(why, returncode=CANNOT_RUN) from error
@@ -96,6 +104,18 @@ class Command(PortalCommand):
         self.stdout.write(json.dumps(problem.request, indent=1, ensure_ascii=False))
         slugs = options["slugs"] or [t.tenant.slug for t in proof.targets]
         self.stdout.write(f"Make it again: {replay(proof, problem, slugs)}")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError("must be 1 or more")
+    return int(text)
+
+
+def _number(text: str) -> str:
+    if not re.fullmatch(r"(http-)?\d+", text, re.ASCII):
+        raise ArgumentTypeError("must be a number as a former run has printed it")
+    return text
 
 
 class Bars:
