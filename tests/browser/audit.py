@@ -35,7 +35,8 @@ def audit(page: Page, name: str, within: str = "html") -> list[str]:
 
     `within` is where axe looks, for a state that changes a part of a page that was audited before.
     """
-    page.evaluate(_axe())
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(_axe())
     found = []
     for scheme, size, options in WAYS:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]

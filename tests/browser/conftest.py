@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.server import Portal, serve
 from tests.world import PASSWORD, World
@@ -98,7 +107,7 @@ def witness(portal: Portal) -> Iterator[Witness]:
 
 @pytest.fixture
 def browse(chromium: Browser, witness: Witness) -> Iterator[NewPage]:
-    """`browse()` is a page of a new browser, `browse(as_=cookies)` one that has been signed in already."""
+    """`browse()`: a page of a new browser; with the value of a session cookie, one that is signed in already."""
     contexts: list[BrowserContext] = []
 
     def new_page(cookie: str = "", **options: Any) -> Page:

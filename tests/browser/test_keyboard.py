@@ -40,6 +40,12 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
+def arrives(page: Page, heading: str) -> None:
+    """At the page with this heading, its scripts included."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    page.wait_for_load_state()
+
+
 def titles(page: Page) -> list[str]:
     return page.locator("[data-row-link]").all_inner_texts()
 
@@ -55,7 +61,7 @@ def test_j_and_k_walk_the_list_and_enter_opens(page: Page) -> None:
     press(page, "k")
     focus_is_on(page, "[data-row-link] >> nth=1")
     press(page, "Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Ticket 2")
+    arrives(page, "Ticket 2")
 
 
 def test_x_selects_and_what_is_selected_can_be_closed_without_a_mouse(page: Page) -> None:
@@ -74,9 +80,9 @@ def test_x_selects_and_what_is_selected_can_be_closed_without_a_mouse(page: Page
 
 def test_c_opens_a_new_ticket_and_g_q_leads_back(page: Page) -> None:
     press(page, "c")
-    expect(page.get_by_role("heading", level=1)).to_have_text("New ticket")
+    arrives(page, "New ticket")
     press(page, "g", "q")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+    arrives(page, "Queue")
 
 
 def test_r_begins_an_answer_and_ctrl_enter_sends_it(page: Page) -> None:
@@ -106,7 +112,7 @@ def test_shortcuts_can_be_switched_off_and_stay_off(page: Page) -> None:
     press(page, "Escape")
     page.reload()
     press(page, "c", "?")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+    arrives(page, "Queue")
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.get_by_role("button", name="Keyboard shortcuts").click()
     expect(page.get_by_label("Use single-key shortcuts in this browser")).not_to_be_checked()
@@ -124,7 +130,7 @@ def test_letters_are_letters_while_typing(page: Page) -> None:
 
 def test_a_browser_shortcut_is_none_of_ours(page: Page) -> None:
     press(page, "Control+c", "Alt+x")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+    arrives(page, "Queue")
 
 
 # --- where focus is ---

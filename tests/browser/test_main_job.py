@@ -97,6 +97,7 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
     # Back in the queue she chooses one ticket, ten, all, and then all but five: these forty she closes.
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Queue").click()
     expect(rows).to_have_count(45)
+    page.wait_for_load_state()
     chosen = page.locator("[data-count]")
     boxes = page.locator("input[name=tickets]")
     boxes.nth(0).click()
@@ -115,6 +116,7 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
     # They are under Closed, and each knows who closed it.
     status.get_by_role("link", name="Closed").click()
     expect(rows).to_have_count(40)
+    expect(message).to_have_text("")
     rows.first.get_by_role("link").click()
     expect(history).to_contain_text("Alice Example changed status from open to closed")
 

@@ -1,4 +1,4 @@
-"""What somebody typed or chose is never lost and never lands in the wrong place: two tabs, two people, slow networks."""
+"""What somebody typed or chose is never lost and never lands in the wrong place: two tabs, two people, slow links."""
 
 from __future__ import annotations
 
@@ -179,6 +179,18 @@ def test_a_page_from_before_the_last_sign_in_sends_its_form_again(
     expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text(TEXT)
 
 
+def test_a_click_after_the_session_ended_leads_back_after_signing_in(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/?resolver=none")
+    page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    page.get_by_role("link", name="Pending").click()
+    page.get_by_label("E-mail").fill("bob@example.com")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("[data-row]")).to_have_count(3)
+    assert page.url.endswith("/tickets/?resolver=none")
+
+
 # --- two people ---
 
 
@@ -227,6 +239,7 @@ def test_a_quick_change_on_an_old_page_shows_both_versions(desks: World, person:
     expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     expect(page.get_by_role("row", name="Status")).to_have_text(re.compile("Pending.*Closed", re.DOTALL))
+    expect(page.locator("#messages")).to_be_attached()
     page.get_by_role("link", name="Keep theirs").click()
     expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
 

@@ -1,4 +1,4 @@
-"""The same work where no script runs: each form is a form, each menu opens, and nothing asks for what cannot be done."""
+"""The same work where no script runs: forms are forms, menus open, and nothing is offered that cannot be done."""
 
 from __future__ import annotations
 

@@ -20,9 +20,8 @@ from tenants import accounts, context, members
 from tenants.items import AccountItem
 from tenants.models import User
 from tenants.roles import Role
-from tickets.proof.targets import Target, person_of
+from tickets.proof.targets import SCRATCH_ADDRESS, Target, person_of
 
-ADDRESS = "isolation-proof@proof.invalid"  # a domain that never exists; RFC 2606
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself
 _BATCH = 25
 
@@ -79,7 +78,7 @@ def _visitor(target: Target, user: User, minted: list[str], homes: frozenset[str
 
 def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
     """Somebody who was an owner in each tenant, with a session there, until a moment ago."""
-    user = accounts.create(email=ADDRESS, name="Isolation Proof", password=None)  # nobody can sign in with it
+    user = accounts.create(email=SCRATCH_ADDRESS, name="Isolation Proof", password=None)  # nobody can sign in with it
     for target in targets:
         tenant = target.tenant
         members.add(user=user, tenant_id=target.id, tenant_name=tenant.name, tenant_slug=tenant.slug, role=Role.OWNER)
@@ -91,7 +90,7 @@ def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
 
 def remove_scratch(targets: Sequence[Target]) -> None:
     """The account of this run or of a killed one, its memberships, and every scratch item of these tenants."""
-    user = accounts.find_by_email(ADDRESS)
+    user = accounts.find_by_email(SCRATCH_ADDRESS)
     if user is not None:
         for membership in members.memberships_of(user.id):
             with suppress(Conflict):
@@ -99,7 +98,7 @@ def remove_scratch(targets: Sequence[Target]) -> None:
         # By a batch, because the platform's policy has no other way to delete from this table.
         with AccountItem.batch_write() as batch:
             batch.delete(AccountItem(keys.user(user.id)))
-            batch.delete(AccountItem(keys.email(ADDRESS)))
+            batch.delete(AccountItem(keys.email(SCRATCH_ADDRESS)))
     for target in targets:
         while left := target.tenant.repository.query(tables.TICKETS, keys.proof, limit=_BATCH, consistent=True).items:
             dropped = [{"DeleteRequest": {"Key": {name: item[name] for name in ("pk", "sk")}}} for item in left]

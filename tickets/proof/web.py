@@ -6,7 +6,6 @@ Written against Django's test client because it goes through every middleware, w
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,47 +15,20 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.test import Client, override_settings
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from tenants import mail
 from tickets.proof import tricks
 from tickets.proof.oracle import Oracle
+from tickets.proof.routes import routes
 from tickets.proof.run import Crossing
 from tickets.proof.targets import Target, texts_of
+from tickets.proof.visit import Visit, plain
 from tickets.proof.visitors import Visitor, Visitors
 from tickets.proof.watch import Watch
 from tickets.proof.wire import Crossed
 
 HOST: Final = "testserver"
 _SHORTEST: Final = 12  # characters of a title that is worth looking for
-
-
-@dataclass(frozen=True)
-class Route:
-    """An address with its parameters as Django writes them: `tickets/<ticket_number:number>/`.
-
-    `weight` is how often it is visited: a page of a tenant has more to give away than the sign-in.
-    """
-
-    path: str
-    weight: int = 1
-
-    def filled(self, value: Callable[[str, str], str]) -> str:
-        """The address with `value(converter, name)` in each place."""
-        named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<re:\1>", self.path)
-        filled = re.sub(r"<(?:(\w+):)?(\w+)>", lambda m: value(m[1] or "str", m[2]), named)
-        return "/" + re.sub(r"[\^$]|\\Z", "", filled)
-
-
-def routes(patterns: Sequence[URLPattern | URLResolver] | None = None, prefix: str = "") -> Iterator[Route]:
-    """Every address that the portal answers, from the configuration itself."""
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        path = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from routes(pattern.url_patterns, path)
-        else:
-            access = getattr(pattern.callback, "access", None)
-            yield Route(path, 4 if access is None or access.level == "member" else 1)
 
 
 @dataclass
@@ -87,7 +59,7 @@ class Attack:
 
     @property
     def least(self) -> int:
-        return len([*routes()]) * len(self.visitors.members) * 2
+        return len([*routes()]) * len(self.visitors.members) * 2 * len(tricks.PASSES)
 
     def run(self, numbers: Sequence[int], visits: Visits, advance: Callable[[int], object]) -> None:
         """Make these visits, up to the first that shows a hole."""
@@ -107,26 +79,25 @@ class Attack:
                         visits.crossing = Crossing(f"http-{number}", str(error), visit.described)
                         return
                     visits.routes.setdefault((visit.route.path or "/", visit.method), Counter())[status] += 1
-                    for trick in visit.tricks:
+                    for trick in visit.tricks or ("numbers and names only",):
                         visits.tricks.setdefault(trick, Counter())[status] += 1
                     advance(1)
             finally:
                 mail.wait_until_sent()
                 visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.asked
 
-    def visit(self, number: int) -> tricks.Visit:
+    def visit(self, number: int) -> Visit:
         rng = random.Random(f"{self.seed} http {number}")  # noqa: S311  # it has to be repeatable
-        people = [*self.visitors.members.values()]
-        known = [*routes()]
+        people, known = [*self.visitors.members.values()], [*routes()]
         if number < self.least:
+            number, which = divmod(number, len(tricks.PASSES))
             number, who = divmod(number, len(people))
-            route, method = known[number // 2], ("GET", "POST")[number % 2]
-            victim = self._victim(rng, people[who])
-            return tricks.visit(rng, people[who], victim, self.visitors, route, method, True)
-        visitor, method, signed_in = rng.choice(people), rng.choice(["GET", "GET", "POST", "HEAD"]), rng.random() < 0.7
-        (route,) = rng.choices(known, [r.weight for r in known])
-        victim = self._victim(rng, visitor)
-        return tricks.visit(rng, visitor, victim, self.visitors, route, method, signed_in)
+            visitor, route, method = people[who], known[number // 2], ("GET", "POST")[number % 2]
+            names: Sequence[str] = tricks.PASSES[which]
+        else:
+            visitor, method, names = rng.choice(people), rng.choice(["GET", "GET", "POST", "HEAD"]), tricks.some(rng)
+            (route,) = rng.choices(known, [r.weight for r in known])
+        return tricks.visit(rng, visitor, self._victim(rng, visitor), self.visitors, route, method, names)
 
     def _victim(self, rng: random.Random, visitor: Visitor) -> Target:
         strangers = [t for t in self.targets if t.id not in visitor.homes]
@@ -135,7 +106,7 @@ class Attack:
     def _greet(self, browser: Client, watch: Watch, visits: Visits) -> None:
         """Every visitor sees the own queue, or no refusal of the rest means anything."""
         for visitor in self.visitors.members.values():
-            visit = tricks.plain(visitor)
+            visit = plain(visitor)
             with watch.visit(visitor.homes):
                 response = _send(browser, visit)
             if response.status_code != 200 or visitor.target.tenant.name not in response.content.decode():
@@ -145,7 +116,7 @@ class Attack:
             visits.honest += 1
 
 
-def _make(browser: Client, watch: Watch, visit: tricks.Visit, secrets: _Secrets) -> str:
+def _make(browser: Client, watch: Watch, visit: Visit, secrets: _Secrets) -> str:
     with watch.visit(visit.homes):
         response = _send(browser, visit)
     body = getattr(response, "content", b"").decode(errors="replace")
@@ -156,7 +127,7 @@ def _make(browser: Client, watch: Watch, visit: tricks.Visit, secrets: _Secrets)
     return str(response.status_code)
 
 
-def _send(browser: Client, visit: tricks.Visit) -> Any:
+def _send(browser: Client, visit: Visit) -> Any:
     browser.cookies = SimpleCookie({settings.SESSION_COOKIE_NAME: visit.cookie})
     path = visit.path + (f"?{urlencode(visit.query, doseq=True)}" if visit.query else "")
     data = urlencode(visit.form if visit.method == "POST" else {}, doseq=True)
@@ -171,7 +142,7 @@ class _Secrets:
         self._of = {t.id: {t.id} | {s for s in texts_of(t) if len(s) >= _SHORTEST} for t in targets}
         self._all = {t.id: {*texts_of(t), t.tenant.name} for t in targets}
 
-    def kept_from(self, visit: tricks.Visit) -> Iterator[str]:
+    def kept_from(self, visit: Visit) -> Iterator[str]:
         """Without what the visitor may see, and without what the request itself holds: an echo tells nothing."""
         said = repr(visit.described)
         seen = "\0".join(text for home in visit.homes if home in self._all for text in self._all[home])

@@ -41,9 +41,7 @@ class Command(PortalCommand):
             "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="attack these; may be repeated"
         )
         parser.add_argument("--tenants", type=_count, metavar="M", help="attack the first M of them (all)")
-        parser.add_argument(
-            "--only", type=_number, default="", metavar="NUMBER", help="make this one attempt of --seed again"
-        )
+        parser.add_argument("--only", type=_number, metavar="NUMBER", help="make this one attempt of --seed again")
         parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages out")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
@@ -56,7 +54,7 @@ class Command(PortalCommand):
             proof = Proof(seed, options["requests"], found, with_http=not options["skip_http"])
             with Bars(self) as bars:
                 try:
-                    prove(proof, bars.begin, only=options["only"])
+                    prove(proof, bars.begin, only=options["only"] or "")
                 finally:
                     self._write(proof, options)
         except (CannotRun, NotFound) as error:
