@@ -21,8 +21,9 @@ Counts = Mapping[tuple[str, str], Count]  # by page and tenant
 @dataclass(frozen=True)
 class Figures:
     """Times in milliseconds. `p50` is the median of the rounds' medians, `spread` half of their middle half's width;
-    `p95` is of all requests together. `portal_cpu` and `engine_cpu` are processor time per request."""
+    `p10` and `p95` are of all requests together. `portal_cpu` and `engine_cpu` are processor time per request."""
 
+    p10: float
     p50: float
     spread: float
     p95: float
@@ -34,11 +35,13 @@ class Figures:
     def of(cls, rounds: Sequence[Round]) -> Figures:
         medians = [median(r.seconds) * 1000 for r in rounds]
         everything = [s * 1000 for r in rounds for s in r.seconds]
+        twentieths = quantiles(everything * 2, n=20, method="inclusive")  # twice, because it takes two at least
         low, high = middle_half(medians)
         return cls(
+            p10=round(twentieths[1], 2),
             p50=round(median(medians), 2),
             spread=round((high - low) / 2, 2),
-            p95=round(quantiles(everything, n=20, method="inclusive")[-1] if len(everything) > 1 else everything[0], 2),
+            p95=round(twentieths[-1], 2),
             per_second=round(median(len(r.seconds) / r.wall for r in rounds), 1),
             portal_cpu=round(sum(r.portal_cpu for r in rounds) * 1000 / len(everything), 2),
             engine_cpu=round(sum(r.engine_cpu for r in rounds) * 1000 / len(everything), 2),
@@ -47,7 +50,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one page: the largest tenant against the smallest, round by round. `low` to `high` is the middle half.
+    """Of one page: the largest tenant against the smallest, round by round. `low` to `high` is the middle half;
+    `undisturbed` is the ratio of the p10s, which suffer least from others on the machine.
 
     `verdict` is "flat", "grows", or "noisy" where the limit lies within the middle half of the rounds.
     `differs` says which counts are not the same in all sizes, "" where none differs.
@@ -57,6 +61,7 @@ class Verdict:
     ratio: float
     low: float
     high: float
+    undisturbed: float
     verdict: str
     differs: str
 
@@ -90,7 +95,16 @@ def _judge(
     differs = _differences([counts[page.name, t.slug] for t in plain])
     if {counts[page.name, t.slug].trips for t in (*plain, *sharded)} != {counts[page.name, plain[0].slug].trips}:
         differs.append("trips")
-    return Verdict(page.name, round(ratio, 3), round(low, 3), round(high, 3), verdict, ", ".join(differs))
+    undisturbed = Figures.of(large.rounds).p10 / Figures.of(small.rounds).p10
+    return Verdict(
+        page=page.name,
+        ratio=round(ratio, 3),
+        low=round(low, 3),
+        high=round(high, 3),
+        undisturbed=round(undisturbed, 3),
+        verdict=verdict,
+        differs=", ".join(differs),
+    )
 
 
 def _differences(counts: Sequence[Count]) -> list[str]:
@@ -139,7 +153,7 @@ def _times(
 ) -> str:
     head = ["page", "tickets"]
     for c in concurrencies:
-        head += [f"p50 ms, {c} at a time", "p95", "req/s"]
+        head += [f"p10 ms, {c} at a time", "p50", "p95", "req/s"]
     head += ["CPU ms: portal", "engine"]
     rows = []
     for page in PAGES:
@@ -147,7 +161,7 @@ def _times(
             row = [page.title if number == 0 else "", tenant.label]
             for c in concurrencies:
                 f = figures[page.name, tenant.slug, c]
-                row += [f"{f.p50:.1f} ±{f.spread:.1f}", f"{f.p95:.1f}", f"{f.per_second:.0f}"]
+                row += [f"{f.p10:.1f}", f"{f.p50:.1f} ±{f.spread:.1f}", f"{f.p95:.1f}", f"{f.per_second:.0f}"]
             alone = figures[page.name, tenant.slug, concurrencies[0]]
             rows.append([*row, f"{alone.portal_cpu:.1f}", f"{alone.engine_cpu:.1f}"])
     return table(head, rows)
@@ -176,10 +190,19 @@ def _verdicts(verdicts: Sequence[Verdict], tenants: Sequence[Filled]) -> str:
     plain = [t for t in tenants if t.shards == 1]
     titles = {page.name: page.title for page in PAGES}
     rows = [
-        [titles[v.page], f"{v.ratio:.2f}", f"{v.low:.2f} to {v.high:.2f}", v.verdict, v.differs or "equal"]
+        [
+            titles[v.page],
+            f"{v.ratio:.2f}",
+            f"{v.low:.2f} to {v.high:.2f}",
+            f"{v.undisturbed:.2f}",
+            v.verdict,
+            v.differs or "equal",
+        ]
         for v in verdicts
     ]
-    return table(["page", f"{plain[-1].label} / {plain[0].label}", "middle half of rounds", "times", "counts"], rows)
+    return table(
+        ["page", f"{plain[-1].label} / {plain[0].label}", "middle half of rounds", "of p10", "times", "counts"], rows
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -20,8 +20,9 @@ from tests import commands
 from tests.commands import Ended
 from tests.world import World
 from tickets import lifecycle as tickets
-from tickets.proof import mutants, run, targets, tricks
+from tickets.proof import mutants, run, targets, tricks, web
 from tickets.proof.plan import Plan
+from tickets.proof.routes import routes
 
 
 def three_tenants() -> World:
@@ -53,9 +54,11 @@ def three() -> Iterator[World]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the broken walls, and with one visit where three are made."""
+    """Without the broken walls; with one visit where three are made, and none that is not about tickets."""
     monkeypatch.setattr(mutants, "MUTANTS", {})
     monkeypatch.setattr(tricks, "PASSES", tricks.PASSES[:1])
+    about_tickets = [route for route in routes() if route.path.startswith("tickets")]
+    monkeypatch.setattr(web, "routes", lambda: iter(about_tickets))
 
 
 @pytest.fixture

@@ -235,6 +235,6 @@ def test_a_visit_can_be_made_again_alone(tmp_path: Path) -> None:
 def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(context, "_context", without_memberships)
     monkeypatch.setattr(proof, "HTTP_SHARE", 1)  # visits only
-    ended, report = reported(tmp_path / "proof.json", requests=1000)
+    ended, report = reported(tmp_path / "proof.json", requests=800)
     assert ended.status == 1
     assert set(report["crossing"]["request"]["tricks"]) & {"member no more", "spliced cookie"}

@@ -8,27 +8,25 @@ import signal
 import time
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 
-from portal.dynamo import client, guard, keys, tables
+from portal.dynamo import client, keys, tables
 from tenants import accounts, members
 from tenants.roles import Role
 from tests import commands
 from tests.proving import plan, prove, quick, reported, stored, three
 from tests.world import World
 from tickets.items import DetailItem
-from tickets.proof import report, run, visitors, web
-from tickets.proof.attempt import Attempt, is_harmless
-from tickets.proof.oracle import Oracle
+from tickets.proof import report, web
+from tickets.proof.attempt import Attempt
 from tickets.proof.plan import Plan
 from tickets.proof.proof import Proof
 from tickets.proof.run import Crossing, Tally
 from tickets.proof.targets import SCRATCH_ADDRESS
-from tickets.proof.wire import IAM, NOT_SENT, Crossed, Wire
+from tickets.proof.wire import Wire
 
 __all__ = ["plan", "quick", "three"]  # fixtures
 
@@ -173,85 +171,6 @@ def test_a_report_that_cannot_be_written_is_said_and_no_reason_to_fail(tmp_path:
     ended = prove("--json", tmp_path, "--skip-http", requests=20)
     assert ended.status == 0
     assert "could not be written" in ended.err
-
-
-# --- the judge, and what keeps the proof harmless ---
-
-
-def key(pk: str, **more: Any) -> dict[str, Any]:
-    return {"TableName": tables.TICKETS.full_name, "Key": {"pk": {"S": pk}, "sk": {"S": "SUMMARY"}}, **more}
-
-
-@pytest.mark.parametrize(
-    ("text", "own"),
-    [
-        (keys.ticket(A, 1), True),
-        (A, True),
-        (keys.ticket(B, 1), False),
-        (A + "0", False),
-        (f"TENANT#{A}0|", False),
-        ("", False),
-    ],
-)
-def test_the_judge_knows_one_rule(text: str, own: bool) -> None:
-    oracle = Oracle(A)
-    assert oracle.allows("GetItem", key(text)) is own
-    assert oracle.allows("Scan", key(text)) is False
-    assert oracle.allows("DeleteItem", key(text)) is False
-    assert [*oracle.foreign_in({"Items": [{"pk": {"S": text}}]})] == ([] if own else [text])
-
-
-def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: Plan) -> None:
-    oracles = {t.id: Oracle(t.id) for t in plan.targets}
-    for number in range(4000):
-        attempt = plan.attempt(number)
-        if attempt.call is None and oracles[attempt.draw.me.id].allows(attempt.operation, attempt.params):
-            assert is_harmless(attempt.operation, attempt.params), run.described(attempt)
-
-
-# --- with IAM as the wall ---
-
-
-def behind_iam(made: Plan, answer: tuple[int, dict[str, Any]], settings: LazySettings) -> dict[str, int]:
-    """What becomes of hostile requests where the guard is off and the engine answers so to whatever is forbidden."""
-    settings.DYNAMODB_GUARD = False
-    client.reset()
-    wire = Wire({t.id: Oracle(t.id) for t in made.targets}, behind_iam=True)
-    events = client.connection("tenant").client.meta.events
-
-    def refuse(**_: Any) -> Any:
-        return (SimpleNamespace(status_code=answer[0]), answer[1]) if wire._forbidden else None
-
-    events.register("before-call.dynamodb", refuse)
-    stopped: dict[str, int] = {}
-    try:
-        with wire.attached():
-            for number in range(300):
-                attempt = made.attempt(number)
-                how = wire.attempt(attempt)
-                stopped[how] = stopped.get(how, 0) + 1
-    finally:
-        settings.DYNAMODB_GUARD = True
-        client.reset()
-        visitors.remove_scratch(made.targets)
-    return stopped
-
-
-def test_with_the_guard_off_iam_has_to_deny(plan: Plan, settings: LazySettings) -> None:
-    denied = {"Error": {"Code": "AccessDeniedException", "Message": "no"}, "ResponseMetadata": {}}
-    stopped = behind_iam(plan, (400, denied), settings)
-    assert stopped[IAM] > 20
-    assert stopped[NOT_SENT] > 20
-    assert not [how for how in stopped if how.startswith("guard")]
-    with pytest.raises(guard.IsolationError):
-        guard.current_tenant()
-
-
-@pytest.mark.parametrize("code", ["", "ConditionalCheckFailedException"])
-def test_an_engine_that_looks_at_the_item_has_not_denied(code: str, plan: Plan, settings: LazySettings) -> None:
-    answer: dict[str, Any] = {"Error": {"Code": code, "Message": ""}} if code else {}
-    with pytest.raises(Crossed, match="IAM let through"):
-        behind_iam(plan, (400 if code else 200, answer), settings)
 
 
 def test_the_json_is_for_machines(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def _planted(table: str, body: dict[str, Any]) -> Iterator[Any]:
     item, update = body.get("Item"), body.get("UpdateExpression")
     if item is None and update is None:
         return
-    hashes = {_declared(table).hash, *(i.hash for i in _declared(table).indexes)}
+    hashes = _hashes(table)
     if item is not None:
         yield from (item[name] for name in hashes if name in item)
     for attribute, placeholder in expressions.mentions(update) if update is not None else ():
@@ -153,6 +153,11 @@ def _planted(table: str, body: dict[str, Any]) -> Iterator[Any]:
             if not placeholder:
                 raise NotUnderstood("a key that is not set to one value")
             yield body["ExpressionAttributeValues"][placeholder]
+
+
+@lru_cache(maxsize=64)
+def _hashes(table: str) -> frozenset[str]:
+    return frozenset((_declared(table).hash, *(i.hash for i in _declared(table).indexes)))
 
 
 def _real(attribute: str, params: dict[str, Any]) -> str:

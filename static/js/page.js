@@ -13,6 +13,7 @@ function wantedPart(element) {
 // Two answers may be under way for one place. Of two that were only asked for, the one asked for last is shown; and an
 // answer whose place was replaced meanwhile goes to the element that stands there now, so that no answer to a form is lost.
 const asked = new Map();
+let told = false;
 document.addEventListener("htmx:beforeRequest", (event) => {
   const { xhr, target, requestConfig } = event.detail;
   if (!target) return;
@@ -44,6 +45,7 @@ function route(event) {
   if (!whole) return;
   if (part && answer.querySelector(part) && place) {
     document.getElementById("messages")?.replaceChildren(...answer.getElementById("messages").childNodes);
+    told = true;
     if (xhr.status < 400 && !asking) {
       document.dispatchEvent(new CustomEvent("pooldesk:taken", { detail: requestConfig.elt }));
       if (requestConfig.elt.dataset.done) announce(requestConfig.elt.dataset.done);
@@ -80,6 +82,8 @@ document.addEventListener("htmx:afterSettle", (event) => {
     const landing = (home && document.getElementById(home)) || document.querySelector("#main [data-focus-after]");
     (landing || document.getElementById("main"))?.focus({ preventScroll: true });
   }
+  if (told) document.querySelector("#messages .notice")?.scrollIntoView({ block: "nearest" });
+  told = false;
   const news = swapped.matches?.("[data-announce]") ? swapped : swapped.querySelector?.("[data-announce]");
   if (news) announce(news.dataset.announce);
   makeScrollersReachable(document);

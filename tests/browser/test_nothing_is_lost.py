@@ -92,6 +92,13 @@ def test_a_comment_from_a_page_of_another_tenant_waits_for_a_decision(
     expect(page.get_by_label("Comment", exact=True)).to_have_value("")
     assert not lifecycle.read(desks.context("alice", "globex"), 1).comment_count
 
+    type_comment(page)
+    switch_to(tab_beside(page, "/tickets/"), "Globex")
+    send_comment(page)
+    page.get_by_role("link", name="Discard and stay in Globex").click()
+    expect(page.locator("[data-row]")).to_have_count(1)
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
+
 
 def test_a_plain_form_of_another_tenant_waits_too(desks: World, person: NewPage, witness: Witness) -> None:
     witness.accepts(409)
@@ -108,17 +115,6 @@ def test_a_plain_form_of_another_tenant_waits_too(desks: World, person: NewPage,
     expect(page.get_by_role("heading", level=1)).to_have_text("Meant for Acme")
     expect(page.get_by_role("region", name="Description")).to_contain_text(TEXT)
     expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
-
-
-def test_what_was_meant_for_another_tenant_can_be_discarded(desks: World, person: NewPage, witness: Witness) -> None:
-    witness.accepts(409)
-    page = person("alice", "acme")
-    type_comment(page)
-    switch_to(tab_beside(page, "/tickets/"), "Globex")
-    send_comment(page)
-    page.get_by_role("link", name="Discard and stay in Globex").click()
-    expect(page.locator("[data-row]")).to_have_count(1)
-    expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
 
 
 def test_a_draft_belongs_to_its_tenant(desks: World, person: NewPage) -> None:
@@ -300,7 +296,7 @@ def test_the_draft_of_a_new_ticket_is_gone_once_it_is_open(desks: World, person:
 # --- quick hands and slow networks ---
 
 
-def test_a_double_click_sends_once(desks: World, person: NewPage) -> None:
+def test_a_second_click_sends_nothing(desks: World, person: NewPage) -> None:
     page = person("bob")
     type_comment(page)
     page.get_by_role("button", name="Comment", exact=True).dblclick()
@@ -308,7 +304,12 @@ def test_a_double_click_sends_once(desks: World, person: NewPage) -> None:
     assert comments(page) == [TEXT]
     page.goto("/tickets/new/")
     page.get_by_label("Title").fill("Once")
-    page.get_by_role("button", name="Open the ticket").dblclick()
+    held = hold(page, "**/tickets/new/")
+    # The second comes while the first is under way, which is when Playwright itself would wait.
+    twice = "(button) => { button.click(); setTimeout(() => button.click(), 100); }"
+    page.get_by_role("button", name="Open the ticket").evaluate(twice)
+    page.wait_for_timeout(300)
+    let_go(page, held)
     expect(page.get_by_role("heading", level=1)).to_have_text("Once")
     page.goto("/tickets/")
     expect(page.locator("[data-row]")).to_have_count(4)

@@ -67,16 +67,17 @@ def bob_changes(number: int) -> None:
     )
 
 
-def test_the_pictures_of_the_readme(page: Page, witness: Witness) -> None:
+def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witness) -> None:
     witness.accepts(409)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for row in (1, 3, 4):
         page.locator("input[name=tickets]").nth(row).check()
     in_both_schemes(page, "queue")
     page.get_by_role("button", name="Clear").click()
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-    shoot(page, "queue-390")
-    page.set_viewport_size({"width": 1280, "height": 800})
+    phone = browse(viewport=NARROW, has_touch=True, is_mobile=True)
+    phone.context.add_cookies(page.context.cookies())  # type: ignore[arg-type]
+    phone.goto("/tickets/")
+    shoot(phone, "queue-390")
     page.get_by_role("link", name=TICKET).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TICKET)
     in_both_schemes(page, "ticket")

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from portal.dynamo import client, guard, tables
+from portal.dynamo.repository import TRANSACTION_LIMIT
 from tickets.proof.oracle import Oracle
 from tickets.proof.wire import Crossed, listening
 
@@ -86,16 +87,13 @@ class Watch:
         if tables.SESSIONS.full_name in body or tables.THROTTLES.full_name in body:
             # A visit that ends its session, or counts an attempt to sign in, goes on as if it were done.
             return SimpleNamespace(status_code=200), {"Attributes": {"attempts": {"N": "1"}}}
-        code, more = "ConditionalCheckFailedException", {}
-        if model.name == "TransactWriteItems":
-            code, more = (
-                "TransactionCanceledException",
-                {"CancellationReasons": [{"Code": "ConditionalCheckFailed"}] * 100},
-            )
+        many = model.name == "TransactWriteItems"
+        code = "TransactionCanceledException" if many else "ConditionalCheckFailedException"
         return SimpleNamespace(status_code=400), {
             "Error": {"Code": code, "Message": "withheld"},
+            "CancellationReasons": [{"Code": "ConditionalCheckFailed"}] * TRANSACTION_LIMIT * many,
             "ResponseMetadata": {},
-        } | more
+        }
 
 
 @contextmanager

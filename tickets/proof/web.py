@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from http.cookies import SimpleCookie
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -28,6 +29,7 @@ from tickets.proof.watch import Watch
 from tickets.proof.wire import Crossed
 
 HOST: Final = "testserver"
+_HTTP: Final = "http-"  # before the number of a visit
 _SHORTEST: Final = 12  # characters of a title that is worth looking for
 
 
@@ -70,13 +72,12 @@ class Attack:
         nowhere = "django.core.mail.backends.dummy.EmailBackend"
         with override_settings(ALLOWED_HOSTS=hosts, DEBUG=False, EMAIL_BACKEND=nowhere), watch.attached():
             try:
-                self._greet(browser, watch, visits)
-                for number in numbers if visits.refused is None else ():
+                if not self._greet(browser, watch, visits, secret):
+                    return
+                for number in numbers:
                     visit = self.visit(number)
-                    try:
-                        status = _make(browser, watch, visit, secret)
-                    except Crossed as error:
-                        visits.crossing = Crossing(f"http-{number}", str(error), visit.described)
+                    status, _ = _make(browser, watch, visit, secret, visits, number)
+                    if not status:
                         return
                     visits.routes.setdefault((visit.route.path or "/", visit.method), Counter())[status] += 1
                     for trick in visit.tricks or ("numbers and names only",):
@@ -103,28 +104,37 @@ class Attack:
         strangers = [t for t in self.targets if t.id not in visitor.homes]
         return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
 
-    def _greet(self, browser: Client, watch: Watch, visits: Visits) -> None:
-        """Every visitor sees the own queue, or no refusal of the rest means anything."""
+    def _greet(self, browser: Client, watch: Watch, visits: Visits, secrets: _Secrets) -> bool:
+        """Whether every visitor sees the own queue; else no refusal of the rest means anything."""
         for visitor in self.visitors.members.values():
             visit = plain(visitor)
-            with watch.visit(visitor.homes):
-                response = _send(browser, visit)
-            if response.status_code != 200 or visitor.target.tenant.name not in response.content.decode():
-                why = f"A member's own queue answered {response.status_code}."
-                visits.refused = Crossing("http-own-queue", why, visit.described)
-                return
+            status, body = _make(browser, watch, visit, secrets, visits, 0)
+            if not status:
+                return False
+            if status != "200" or visitor.target.tenant.name not in body:
+                visits.refused = Crossing(f"{_HTTP}0", f"A member's own queue answered {status}.", visit.described)
+                return False
             visits.honest += 1
+        return True
 
 
-def _make(browser: Client, watch: Watch, visit: Visit, secrets: _Secrets) -> str:
-    with watch.visit(visit.homes):
-        response = _send(browser, visit)
-    body = getattr(response, "content", b"").decode(errors="replace")
-    body += "\n".join(f"{name}: {value}" for name, value in response.items())
-    for text in secrets.kept_from(visit):
-        if text in body:
-            raise Crossed(f"The answer, {response.status_code}, holds {text!r} of a tenant that the visitor is not in.")
-    return str(response.status_code)
+def _make(
+    browser: Client, watch: Watch, visit: Visit, secrets: _Secrets, visits: Visits, number: int
+) -> tuple[str, str]:
+    """Status and text of the answer, or "" for both after a crossing, which is then noted under this number."""
+    try:
+        with watch.visit(visit.homes):
+            response = _send(browser, visit)
+        body = unescape(getattr(response, "content", b"").decode(errors="replace"))
+        body += "\n".join(f"{name}: {value}" for name, value in response.items())
+        for text in secrets.kept_from(visit):
+            if text in body:
+                status = response.status_code
+                raise Crossed(f"The answer, {status}, holds {text!r} of a tenant that the visitor is not in.")
+    except Crossed as error:
+        visits.crossing = Crossing(f"{_HTTP}{number}", str(error), visit.described)
+        return "", ""
+    return str(response.status_code), body
 
 
 def _send(browser: Client, visit: Visit) -> Any:

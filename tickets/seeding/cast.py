@@ -101,7 +101,8 @@ def desk(name: str, *, seed: int, tickets: int, users: int) -> Desk:
     # A desk without a single colleague still has somebody to own it.
     invented = list(_colleagues(seed, slug, max(users, 1 if needs_owner else 0), needs_owner))
     members = sorted([*named, *invented], key=lambda m: m.role is not Role.OWNER)
-    return Desk(made_id(seed, "tenant", slug), name, slug, tickets, tuple(members), tuple(_contacts(seed, slug)))
+    contacts = tuple(_contacts(seed, slug, not_called={m.person.name for m in members}))
+    return Desk(made_id(seed, "tenant", slug), name, slug, tickets, tuple(members), contacts)
 
 
 def _named(seed: int, email: str) -> Person:
@@ -121,10 +122,13 @@ def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[Membe
         yield Member(Person(made_id(seed, "user", email), email, f"{first} {last}"), role)
 
 
-def _contacts(seed: int, slug: str) -> Iterator[tuple[str, str]]:
+def _contacts(seed: int, slug: str, *, not_called: set[str]) -> Iterator[tuple[str, str]]:
+    """Customers, none of them with the name of a member: a timeline would not tell the two apart."""
     rng = _random(seed, slug, "contacts")
     for _ in range(_CONTACTS):
         name = f"{rng.choice(words().first_names)} {rng.choice(words().last_names)}"
+        while name in not_called:
+            name = f"{rng.choice(words().first_names)} {rng.choice(words().last_names)}"
         yield name, rng.choice(words().customers)
 
 
