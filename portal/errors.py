@@ -89,6 +89,12 @@ class ConditionFailed(PortalError):
         self.item = item
 
 
+class Rejected(PortalError):
+    """The engine can never take this request, however often it is sent: an item would become too large, say."""
+
+    code = "rejected"
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why one member of a transaction was refused. `code` is DynamoDB's, e.g. ConditionalCheckFailed."""

@@ -71,6 +71,18 @@ class TenantItem(Item):
     created_at = UnicodeAttribute()
 
 
+class DirectoryItem(Item):
+    """That a tenant exists, by its slug: so that commands and operators find all of them without a scan."""
+
+    table = tables.DIRECTORY
+
+    kind = UnicodeAttribute(hash_key=True)
+    name = UnicodeAttribute(range_key=True)
+    tenant_id = UnicodeAttribute()
+    title = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+
+
 class MemberItem(Item):
     """The same membership as the tenant sees it: whom a ticket can be assigned to."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from django.conf import settings
 
@@ -12,7 +13,7 @@ from portal.dynamo import keys, platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants import accounts, members
-from tenants.items import TenantItem, UniqueItem
+from tenants.items import DirectoryItem, TenantItem, UniqueItem
 from tenants.models import User
 from tenants.roles import Role
 
@@ -20,6 +21,7 @@ _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 
 ACTIVE = "active"
 SUSPENDED = "suspended"
+_TENANTS = "TENANT"  # the directory's partition that lists them
 
 
 def slug_of(name: str) -> str:
@@ -57,6 +59,7 @@ def create(
     transaction = Transaction()
     transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist())
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
+    transaction.put(DirectoryItem(_TENANTS, slug, tenant_id=tenant.tenant_id, title=name, created_at=tenant.created_at))
     if owner is not None:
         for item in members.pair(
             user=owner, tenant_id=tenant.tenant_id, tenant_name=name, tenant_slug=slug, role=Role.OWNER
@@ -80,6 +83,11 @@ def find(slug: str) -> TenantItem:
         raise NotFound(f"There is no tenant with the slug {slug!r}.")
     tenant: TenantItem = found
     return tenant
+
+
+def directory() -> Iterator[DirectoryItem]:
+    """All tenants by slug, a Query for every megabyte of them; for commands that go through all."""
+    yield from DirectoryItem.query(_TENANTS)
 
 
 def set_status(tenant_id: str, status: str) -> None:

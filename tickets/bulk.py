@@ -101,6 +101,7 @@ def _add(tenant: TenantContext, transaction: Transaction, seen: Seen, to: Status
     values = lifecycle.derived(tenant, seen.number, status=to.value, resolver=seen.resolver, updated_at=at)
     actions = [getattr(SummaryItem, name).set(value) for name, value in values.items()]
     actions.append(SummaryItem.version.set(seen.version + 1))
+    actions += lifecycle.dated(seen.status, to, at)
     transaction.update(
         SummaryItem(pk, keys.SUMMARY),
         actions,

@@ -7,12 +7,15 @@ left behind, had they written each entry at its time.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from portal import clock
 from portal.dynamo import keys
 from tenants.context import TenantContext
+from tickets import aggregates
 from tickets.fields import Priority, Status
 from tickets.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 from tickets.lifecycle import derived
@@ -65,6 +68,31 @@ class History:
         """1 when opened, and one more with each change of fields."""
         return 1 + sum(1 for e in self.entries if e.changes)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the summary remembers of the entries for the aggregates; see lifecycle.dated."""
+        found: dict[str, Any] = {}
+        days: Counter[str] = Counter()
+        requester = (self.requester, self.requester_name)
+        for entry in self.entries:
+            at = clock.stamp(entry.at)
+            if entry.kind != "event":
+                days[aggregates.day_count(aggregates.COMMENTED, at)] += 1
+                found["commented_at"] = at
+                if entry.kind == "comment" and (entry.author, entry.author_name) != requester:
+                    found.setdefault("responded_at", at)
+            for name, before, after in entry.changes:
+                if name != "status" or aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+                    continue
+                if aggregates.is_unresolved(after):
+                    days[aggregates.day_count(aggregates.REOPENED, at)] += 1
+                    found["reopened_at"] = at
+                    del found["resolved_at"]
+                else:
+                    days[aggregates.day_count(aggregates.RESOLVED, at)] += 1
+                    found["resolved_at"] = at
+        return found | {"days": dict(days)}
+
 
 @dataclass(frozen=True)
 class Collection:
@@ -84,8 +112,8 @@ def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, st
     return Entry("event", at, author, author_name, verb="changed", changes=changes)
 
 
-def collection(tenant: TenantContext, number: int, history: History) -> Collection:
-    """The items of this history under this number."""
+def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> Collection:
+    """The items of this history under this number, counted in this epoch of aggregates."""
     pk = tenant.repository.key(keys.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
     summary = SummaryItem(
@@ -102,6 +130,8 @@ def collection(tenant: TenantContext, number: int, history: History) -> Collecti
         comment_count=history.comment_count,
         version=history.version,
         request_id=digest,
+        epoch=epoch,
+        **history.facts,
         **derived(
             tenant,
             number,

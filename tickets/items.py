@@ -19,6 +19,10 @@ class SummaryItem(Item):
 
     `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments.
     `request_id` is the idempotency key of the last write.
+
+    For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
+    and last resolved, reopened and commented on; in `days` how often which of these happened on which day
+    (`aggregates.day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
     """
 
     table = tables.TICKETS
@@ -41,6 +45,12 @@ class SummaryItem(Item):
     comment_count = NumberAttribute(default=0)
     version = NumberAttribute(default=1)
     request_id = UnicodeAttribute(default="")
+    responded_at = UnicodeAttribute(null=True)
+    resolved_at = UnicodeAttribute(null=True)
+    reopened_at = UnicodeAttribute(null=True)
+    commented_at = UnicodeAttribute(null=True)
+    days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    epoch = NumberAttribute(default=0)
 
 
 class DetailItem(Item):
@@ -78,13 +88,14 @@ class ActivityItem(Item):
 
 
 class CounterItem(Item):
-    """The last ticket number that was given out in a tenant."""
+    """The last ticket number that was given out in a tenant, and the epoch in which new tickets are counted."""
 
     table = tables.TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
     last = NumberAttribute()
+    epoch = NumberAttribute(default=0)
 
 
 class RequestItem(Item):
@@ -128,3 +139,19 @@ class SeedItem(Item):
     written = NumberAttribute(default=0)
     taken = NumberAttribute(default=0)
     complete = NumberAttribute(default=0)
+
+
+class DeadLetterItem(Item):
+    """A stream record that could not be counted: `record` is its JSON, `aggregate` the only item that did not take
+    it, "" for all of them. `sequence` begins with the padded sequence number. Removed by TTL after 30 days."""
+
+    table = tables.DEAD_LETTERS
+
+    stream = UnicodeAttribute(hash_key=True)
+    sequence = UnicodeAttribute(range_key=True)
+    tenant_id = UnicodeAttribute(default="")
+    aggregate = UnicodeAttribute(default="")
+    reason = UnicodeAttribute()
+    record = UnicodeAttribute()
+    at = UnicodeAttribute()
+    expires_at = NumberAttribute()

@@ -18,6 +18,7 @@ from portal.errors import Conflict, Invalid, NotFound, Throttled, TransactionRef
 from tenants import members
 from tenants.context import TenantContext
 from tenants.roles import Role
+from tickets import aggregates
 from tickets.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, MOVES, TITLE_LIMIT, Priority, Status
 from tickets.items import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
@@ -68,7 +69,7 @@ def create(
         raise Invalid(f"A description has at most {DESCRIPTION_LIMIT:,} characters.", field="description")
     repository = tenant.repository
     request_id = request_id or new_request_id()
-    number = repository.increment(keys.counter, sort=keys.COUNTER_TICKET)
+    number, epoch = repository.increment(keys.counter, sort=keys.COUNTER_TICKET)
     at = clock.stamp()
     pk = repository.key(keys.ticket, number)
     summary = SummaryItem(
@@ -82,6 +83,7 @@ def create(
         requester_name=tenant.user_name,
         created_at=at,
         request_id=request_id,
+        epoch=epoch,
         **derived(tenant, number, status=Status.OPEN.value, resolver="", updated_at=at),
     )
     record = RequestItem(
@@ -122,6 +124,21 @@ def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, u
         "tenant_status": tenant.repository.key(keys.tenant_status, status.upper(), shard),
         "resolver_updated": keys.resolver_updated(resolver, updated_at),
     }
+
+
+def dated(before: str, after: str, at: str) -> list[Action]:
+    """What a summary remembers of a change of status, for the aggregates and for the lists behind their numbers."""
+    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+        return []
+    if aggregates.is_unresolved(after):
+        return [SummaryItem.resolved_at.remove(), SummaryItem.reopened_at.set(at), _count(aggregates.REOPENED, at)]
+    return [SummaryItem.resolved_at.set(at), _count(aggregates.RESOLVED, at)]
+
+
+def _count(kind: str, at: str) -> Action:
+    stored: Any = SummaryItem.days[aggregates.day_count(kind, at)]
+    action: Action = stored.set((stored | 0) + 1)
+    return action
 
 
 def event(
@@ -265,7 +282,14 @@ def _write_comment(
         author_name=tenant.user_name,
         body=body,
     )
-    actions = [SummaryItem.comment_count.add(1), SummaryItem.request_id.set(request_id)]
+    actions = [
+        SummaryItem.comment_count.add(1),
+        SummaryItem.request_id.set(request_id),
+        SummaryItem.commented_at.set(at),
+        _count(aggregates.COMMENTED, at),
+    ]
+    if not internal and tenant.user_id != summary.requester:
+        actions.append(SummaryItem.responded_at.set(SummaryItem.responded_at | at))
     changes: list[tuple[str, str, str]] = []
     status = summary.status
     if then is not None and then.value != status:
@@ -300,6 +324,7 @@ def _write(
         updated_at=at,
     )
     actions = [*actions, *(getattr(SummaryItem, name).set(value) for name, value in values.items())]
+    actions += dated(summary.status, values["status"], at)
     if changes:
         actions.append(SummaryItem.version.set(int(summary.version) + 1))
     transaction = Transaction()

@@ -47,7 +47,7 @@ _PARAMETERS: Final = {
 }
 
 
-def requests_of(operation: str, params: dict[str, Any], tenant: str) -> list[iam.Request]:
+def requests_of(operation: str, params: dict[str, Any], tenant: str | None) -> list[iam.Request]:
     """What AWS would authorise for this call: one request per table, or per member of a transaction.
 
     Raises NotUnderstood, and whatever Python raises for a malformed request. An unknown operation has no keys.
@@ -55,7 +55,7 @@ def requests_of(operation: str, params: dict[str, Any], tenant: str) -> list[iam
     return list(_requests(operation, params, tenant))
 
 
-def _requests(operation: str, params: dict[str, Any], tenant: str) -> Iterator[iam.Request]:
+def _requests(operation: str, params: dict[str, Any], tenant: str | None) -> Iterator[iam.Request]:
     if operation in ("GetItem", "UpdateItem", "DeleteItem"):
         yield _request(operation, params["TableName"], [params["Key"]], tenant)
     elif operation == "PutItem":
@@ -78,7 +78,7 @@ def _requests(operation: str, params: dict[str, Any], tenant: str) -> Iterator[i
         yield iam.Request(f"dynamodb:{operation}", policies.table_arn(str(params.get("TableName", "*"))), (), tenant)
 
 
-def _request(operation: str, table: str, holders: list[dict[str, Any]], tenant: str) -> iam.Request:
+def _request(operation: str, table: str, holders: list[dict[str, Any]], tenant: str | None) -> iam.Request:
     name = _declared(table).hash
     leading = tuple(_text(holder[name]) for holder in holders)
     return iam.Request(f"dynamodb:{operation}", policies.table_arn(table), leading, tenant)
@@ -90,7 +90,7 @@ def _written(member: dict[str, Any]) -> dict[str, Any]:
     return holder
 
 
-def _query(params: dict[str, Any], tenant: str) -> iam.Request:
+def _query(params: dict[str, Any], tenant: str | None) -> iam.Request:
     table, index = params["TableName"], params.get("IndexName")
     declared = _declared(table)
     name = declared.hash

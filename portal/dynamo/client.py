@@ -1,11 +1,11 @@
-"""The one place that makes DynamoDB clients: two per process, lazily, shared by all threads and all models.
+"""The one place that makes DynamoDB clients: one per scope and process, lazily, shared by all threads and models.
 
 PynamoDB by default makes a client per model (80 ms and 3.6 MB each, without a lock). Here every model of a
 scope shares one `Connection`; the client behind it is made at first use, forgotten in a forked child, and its
 endpoint is read from the settings at that moment, so that an engine may start after Django does.
 
-There are two connections because there are two kinds of caller: `connection("tenant")` serves the tables
-whose keys carry the tenant, `connection("platform")` the few that are read before a tenant is known.
+There is a connection for each kind of caller: `connection("tenant")` serves the tables whose keys carry the tenant,
+`connection("platform")` the few that are read before a tenant is known, `connection("worker")` what follows the stream.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class SharedConnection(Connection):
 
 
 def make_client(scope: Scope) -> Any:
-    """A DynamoDB client with the meter on it; for tenants also with the guard and, where one is set, their role."""
+    """A DynamoDB client with the meter on it; for tenants and workers with the guard; for tenants with their role."""
     session = _session(settings.DYNAMODB_ENDPOINT_URL)
     if scope == "tenant" and settings.TENANT_ROLE_ARN:
         sts = _create("sts", _session(settings.STS_ENDPOINT_URL), settings.STS_ENDPOINT_URL)
@@ -137,9 +137,15 @@ def make_client(scope: Scope) -> Any:
         session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
     client = _create("dynamodb", session, settings.DYNAMODB_ENDPOINT_URL)
     meter.attach(client)
-    if scope == "tenant" and settings.DYNAMODB_GUARD:
-        guard.attach(client)
+    if scope != "platform" and settings.DYNAMODB_GUARD:
+        guard.attach(client, scope)
     return client
+
+
+def make_streams_client() -> Any:
+    """A client of DynamoDB Streams, which reads what the worker folds."""
+    endpoint_url = settings.DYNAMODB_ENDPOINT_URL
+    return _create("dynamodbstreams", _session(endpoint_url), endpoint_url)
 
 
 def _session(endpoint_url: str) -> Any:
@@ -169,6 +175,7 @@ def _create(service: str, session: Any, endpoint_url: str) -> Any:
 
 
 _connections: dict[Scope, SharedConnection] = {}
+_streams: SharedConnection | None = None
 _connections_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 
@@ -182,11 +189,20 @@ def connection(scope: Scope) -> SharedConnection:
     return _connections[scope]
 
 
+def streams() -> SharedConnection:
+    """The process's connection to DynamoDB Streams, for `call`."""
+    global _streams
+    with _connections_lock:
+        if _streams is None:
+            _streams = SharedConnection(make_streams_client)
+    return _streams
+
+
 def reset() -> None:
     """Forget clients and threads. Called in a forked child, and by tests that change the endpoint."""
-    global _connections_lock, _pool
+    global _connections_lock, _pool, _streams
     _connections_lock = threading.Lock()
-    _pool = None
+    _pool = _streams = None
     for shared in _connections.values():
         shared.forget()
 

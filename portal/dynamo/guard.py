@@ -13,9 +13,10 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
-from portal.dynamo import anatomy, iam, keys, policies
+from portal.dynamo import anatomy, iam, keys, policies, tables
 from portal.errors import NotFound
 
 log = logging.getLogger("pooldesk.security")
@@ -51,12 +52,13 @@ def current_tenant() -> str:
     return tenant
 
 
-def attach(client: Any) -> None:
-    """Guard every request of this botocore client with the tenant role's policy."""
-    policy = iam.Policy(policies.document("tenant"))
+def attach(client: Any, role: str = "tenant") -> None:
+    """Guard every request of this botocore client with the policy of the tenant's role or of the worker's."""
+    policy = iam.Policy(policies.document(role))
+    refuse = refuse_foreign if role == "tenant" else refuse_strange
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
-        refuse_foreign(policy, model.name, params)
+        refuse(policy, model.name, params)
 
     # Last, so that it sees what is sent; under the bare name, because botocore has handlers of its own under the
     # service's. PynamoDB turns parameter validation off: what is malformed is refused here.
@@ -65,15 +67,44 @@ def attach(client: Any) -> None:
 
 def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
     """Raise IsolationError unless the policy allows every part of this request to the current tenant."""
-    try:
+    with _refusals(operation, params):
         tenant = current_tenant()
         parts = anatomy.requests_of(operation, params, tenant)
         anatomy.refuse_planted(operation, params, tenant)
+        _refuse_disallowed(policy, parts)
+
+
+def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
+    """The same for the worker. Its policy cannot name one tenant, because a batch holds the changes of many; so each
+    key in a table of the tenants is held against the tenant whose changes are being applied as well."""
+    with _refusals(operation, params):
+        parts = anatomy.requests_of(operation, params, None)
         for part in parts:
-            if not policy.allows(part):
-                raise anatomy.NotUnderstood(f"{part.action} of {len(part.keys)} keys is not allowed")
-        if not parts:
-            raise anatomy.NotUnderstood("empty request")
+            if part.resource in _arns_of_tenants():
+                tenant = current_tenant()
+                if not all(keys.belongs_to(tenant, key) for key in part.keys):
+                    raise anatomy.NotUnderstood("a key that is not the tenant's")
+        _refuse_disallowed(policy, parts)
+
+
+@lru_cache(maxsize=1)
+def _arns_of_tenants() -> frozenset[str]:
+    return frozenset(policies.table_arn(table.full_name) for table in tables.ALL if table.scope == "tenant")
+
+
+def _refuse_disallowed(policy: iam.Policy, parts: list[iam.Request]) -> None:
+    for part in parts:
+        if not policy.allows(part):
+            raise anatomy.NotUnderstood(f"{part.action} of {len(part.keys)} keys is not allowed")
+    if not parts:
+        raise anatomy.NotUnderstood("empty request")
+
+
+@contextmanager
+def _refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
+    """Turns whatever is raised inside into an IsolationError that has been reported."""
+    try:
+        yield
     except Exception as error:  # a shape that nobody expected is refused like one that somebody did
         why = f"malformed: {type(error).__name__}"
         if isinstance(error, IsolationError | anatomy.NotUnderstood):

@@ -24,6 +24,9 @@ DETAIL: Final = "DETAIL"
 ACTIVITY_PREFIX: Final = "ACTIVITY#"
 COUNTER_TICKET: Final = "TICKET"
 UNASSIGNED: Final = "UNASSIGNED"
+VERIFIED: Final = "VERIFIED"  # sorts behind all aggregates
+_TICKET: Final = re.compile(r"TENANT#([0-9a-f]{32})\|TICKET#([1-9][0-9]*)\Z")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 # What a policy binds leading keys to: `{tenant}` stands for the tenant's id, `*` for anything. The delimiter after
@@ -77,6 +80,48 @@ def import_source(tenant_id: str, source: str) -> str:
     """Partition key of what was imported from one archive; the sort key is the row's own id in there."""
     digest = hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
     return f"TENANT#{_tenant(tenant_id)}|IMPORT#{digest}"
+
+
+def aggregate(tenant_id: str) -> str:
+    """Partition key of what the stream worker maintains: `totals`, `tags` and `day` are its sort keys."""
+    return f"TENANT#{_tenant(tenant_id)}|AGGREGATE"
+
+
+def totals(epoch: int) -> str:
+    """Sort key of the counts of all tickets. An epoch begins with each rebuild; readers add all of them up."""
+    return f"TOTALS#{_epoch(epoch)}"
+
+
+def tags(epoch: int) -> str:
+    """Sort key of the counts by tag."""
+    return f"TAGS#{_epoch(epoch)}"
+
+
+def day(date: str, epoch: int) -> str:
+    """Sort key of what happened on one day, "2026-11-20" in UTC."""
+    if not _DAY.match(date):
+        raise ValueError("a day is written as 2026-11-20")
+    return f"DAY#{date}#{_epoch(epoch)}"
+
+
+def first_day(date: str) -> str:
+    """The bound from which on a Query meets the days from this one on, then the totals and tags, and no more days."""
+    return day(date, 0)
+
+
+def aggregate_parts(sort_key: str) -> tuple[str, str, int] | None:
+    """Kind ("TOTALS", "TAGS" or "DAY"), date ("" where there is none) and epoch; None for another sort key."""
+    kind, _, rest = sort_key.partition("#")
+    date, _, epoch = rest.rpartition("#")
+    if kind not in ("TOTALS", "TAGS", "DAY") or bool(date) != (kind == "DAY") or not epoch.isdigit():
+        return None
+    return kind, date, int(epoch)
+
+
+def _epoch(number: int) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise ValueError("an epoch is a number from 0")
+    return number
 
 
 def proof(tenant_id: str) -> str:
@@ -133,6 +178,12 @@ def ticket_number(tenant_id: str, pk: str) -> int | None:
     prefix = f"TENANT#{_tenant(tenant_id)}|TICKET#"
     rest = pk[len(prefix) :] if pk.startswith(prefix) else ""
     return int(rest) if rest.isascii() and rest.isdigit() and rest[0] != "0" else None
+
+
+def owner_of(pk: str) -> tuple[str, int] | None:
+    """Tenant and number of a ticket's partition key, or None for anything else. For readers of the stream only."""
+    match = _TICKET.match(pk)
+    return (match[1], int(match[2])) if match else None
 
 
 def belongs_to(tenant_id: str, partition_key: str) -> bool:

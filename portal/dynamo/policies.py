@@ -25,13 +25,14 @@ _TENANT_VARIABLE: Final = f"${{{TAG}}}"
 
 # Members of a transaction are authorised as the single operations that they are.
 _TENANT_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
-    tables.TICKETS: ("BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+    tables.TICKETS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
     tables.MEMBERS: ("GetItem", "Query"),
 }
 _PLATFORM_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
     tables.USERS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "UpdateItem"),
     tables.SESSIONS: ("BatchGetItem", "DeleteItem", "GetItem", "PutItem"),
     tables.THROTTLES: ("DeleteItem", "UpdateItem"),
+    tables.DIRECTORY: ("DeleteItem", "PutItem", "Query", "UpdateItem"),
     tables.MEMBERSHIPS: (
         "BatchGetItem",
         "BatchWriteItem",
@@ -42,6 +43,7 @@ _PLATFORM_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
     ),
     tables.TENANTS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "UpdateItem"),
     tables.MEMBERS: ("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"),
+    tables.LEASES: ("GetItem", "Query"),
 }
 
 
@@ -98,5 +100,7 @@ def _worker() -> list[dict[str, Any]]:
     arn = table_arn(tables.TICKETS.full_name)
     return [
         _allow("ReadStream", ["DescribeStream", "GetRecords", "GetShardIterator"], [f"{arn}/stream/*"]),
-        _allow("MaintainAggregates", ["GetItem", "UpdateItem"], [arn], keys.ALL_AGGREGATES),
+        _allow("MaintainAggregates", ["DeleteItem", "Query", "UpdateItem"], [arn], keys.ALL_AGGREGATES),
+        _allow("HoldLeases", ["Query", "UpdateItem"], [table_arn(tables.LEASES.full_name)]),
+        _allow("KeepDeadLetters", ["DeleteItem", "PutItem", "Query"], [table_arn(tables.DEAD_LETTERS.full_name)]),
     ]

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
@@ -31,6 +31,13 @@ BATCH_WRITE_LIMIT = 25  # members of one BatchWriteItem
 ITEM_LIMIT = 400 * 1024  # bytes of one item, names included
 
 TenantKey = Callable[..., str]  # a builder of keys.py whose first argument is the tenant id
+
+
+class Counted(NamedTuple):
+    """A counter's new value, and the epoch of aggregates that stands beside it."""
+
+    last: int
+    epoch: int
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,14 @@ class TenantRepository:
         raw = answer.get("Item")
         return model.from_raw_data(raw) if raw else None
 
+    def get_many(
+        self, model: type[_I], wanted: Sequence[tuple[TenantKey, tuple[Any, ...], str | None]]
+    ) -> list[_I | None]:
+        """Up to 100 items, each by key builder, its arguments and sort key: one consistent BatchGetItem."""
+        asked = [(model, self.key(build, *args), sort) for build, args, sort in wanted]
+        with guard.acting_for(self.tenant_id):
+            return batch_get(client.connection("tenant"), asked, consistent=True)  # type: ignore[return-value]
+
     def query(
         self,
         table: tables.Table,
@@ -216,8 +231,8 @@ class TenantRepository:
         answer = self._send("Query", request)
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
-    def increment(self, build: TenantKey, *args: Any, sort: str, by: int = 1) -> int:
-        """Add to a counter and return its new value: one UpdateItem. A lost answer skips numbers, never repeats one."""
+    def increment(self, build: TenantKey, *args: Any, sort: str, by: int = 1) -> Counted:
+        """Add to a counter and return it: one UpdateItem. A lost answer skips numbers, never repeats one."""
         answer = self._send(
             "UpdateItem",
             {
@@ -226,10 +241,11 @@ class TenantRepository:
                 "UpdateExpression": "ADD #n :by",
                 "ExpressionAttributeNames": {"#n": "last"},
                 "ExpressionAttributeValues": {":by": {"N": str(by)}},
-                "ReturnValues": "UPDATED_NEW",
+                "ReturnValues": "ALL_NEW",
             },
         )
-        return int(answer["Attributes"]["last"]["N"])
+        stored = answer["Attributes"]
+        return Counted(int(stored["last"]["N"]), int(stored["epoch"]["N"]) if "epoch" in stored else 0)
 
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
         """All of the transaction's writes or none. Raises TransactionRefused."""

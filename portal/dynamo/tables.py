@@ -2,7 +2,7 @@
 
 Names are `{prefix}.{Feature}.{SubTable}`. Where the scope is "tenant", every leading key of the table and of
 its indexes belongs to exactly one tenant. "platform" tables are the stated exceptions: they are read before a
-tenant is known, through a client of their own.
+tenant is known, through a client of their own. "worker" tables are what the workers need beside the streams.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.conf import settings
 
 from portal.dynamo import keys
 
-Scope = Literal["tenant", "platform"]
+Scope = Literal["tenant", "platform", "worker"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ USERS = Table("Platform.Users", "platform", "pk")
 SESSIONS = Table("Platform.Sessions", "platform", "session_key", ttl="expires_at")
 THROTTLES = Table("Platform.Throttles", "platform", "bucket", ttl="expires_at")
 MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
+# One partition per kind of object, so that commands and operators find all tenants by a Query.
+DIRECTORY = Table("Platform.Directory", "platform", "kind", "name")
 TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
 MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
 
@@ -98,6 +100,10 @@ _LIST_ROW = (
     "created_at",
     "comment_count",
     "version",
+    # Where there is one: when it was last resolved, reopened, commented on. The dashboard's numbers lead to lists.
+    "resolved_at",
+    "reopened_at",
+    "commented_at",
 )
 
 STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", _LIST_ROW)
@@ -114,4 +120,18 @@ TICKETS = Table(
     leading_keys=keys.OWN_COLLECTIONS,
 )
 
-ALL: tuple[Table, ...] = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, TENANTS, MEMBERS, TICKETS)
+LEASES = Table("Streams.Leases", "worker", "stream", "shard", ttl="expires_at")
+DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "stream", "sequence", ttl="expires_at")
+
+ALL: tuple[Table, ...] = (
+    USERS,
+    SESSIONS,
+    THROTTLES,
+    MEMBERSHIPS,
+    DIRECTORY,
+    TENANTS,
+    MEMBERS,
+    TICKETS,
+    LEASES,
+    DEAD_LETTERS,
+)

@@ -16,6 +16,7 @@ _ITEM_OUTPUTS = {
     "BatchWriteItemOutput",
     "DeleteItemOutput",
     "GetItemOutput",
+    "GetRecordsOutput",
     "PutItemOutput",
     "QueryOutput",
     "TransactWriteItemsOutput",

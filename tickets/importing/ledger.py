@@ -75,6 +75,7 @@ class Numbers:
         self._repository = repository
         # The last number handed out and the last one reserved: one value, so that Ctrl-C finds them in step.
         self._block = (0, 0)
+        self.epoch = 0  # of aggregates, as it was when the last block was reserved
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +89,7 @@ class Numbers:
     def next(self) -> int:
         last, end = self._block
         if last == end:
-            end = self._repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=BLOCK)
+            end, self.epoch = self._repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=BLOCK)
             last = end - BLOCK
         self._block = (last + 1, end)
         return last + 1

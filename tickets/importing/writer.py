@@ -95,7 +95,7 @@ def write(
     """
     changed_since = claim is not None and claim.digest != row.digest
     number = int(claim.number) if claim and not changed_since else numbers.next()
-    items = collection(tenant, number, made)
+    items = collection(tenant, number, made, epoch=numbers.epoch)
     marker = _marker(tenant, source, row, number)
     try:
         if claim is None and _fits(made):

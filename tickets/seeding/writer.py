@@ -116,7 +116,7 @@ def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: 
     counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
     missing = tickets - (int(counter.last) if counter else 0)
     if missing > 0:
-        record.taken = repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=missing) - missing
+        record.taken = repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=missing).last - missing
     elif tickets > record.planned:
         # Somebody has used these numbers, or reserved them here and was killed before noting it.
         record.taken = tickets
@@ -127,6 +127,8 @@ def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: 
 
 def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, resumed: bool = False) -> Iterator[int]:
     planned, day = int(record.planned), date.fromisoformat(record.day)
+    counter = tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    epoch = int(counter.epoch) if counter else 0
     for start in range(int(record.written) + 1, planned + 1, BLOCK):
         numbers = list(range(start, min(start + BLOCK, planned + 1)))
         last = numbers[-1]
@@ -134,7 +136,7 @@ def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, res
         numbers = [n for n in numbers if not (resumed or n <= record.taken) or not _exists(tenant, n)]
         _write(
             tenant.repository,
-            [collection(tenant, n, invent(desk, n, planned=planned, seed=seed, day=day)) for n in numbers],
+            [collection(tenant, n, invent(desk, n, planned=planned, seed=seed, day=day), epoch=epoch) for n in numbers],
         )
         record.written = last
         tenant.repository.put_all([record])
