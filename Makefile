@@ -12,7 +12,7 @@ DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
 option = $(if $($(1)),--$(2) $($(1)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format seed shell bench clean distclean chromium
+.PHONY: help run test lint format seed shell prove bench clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -42,6 +42,10 @@ seed: $(VENV)/run.stamp ## Add sample data, while `make run` runs or not. TENANT
 
 shell: $(VENV)/run.stamp ## A Python shell on the data of `make run`
 	@exec $(DEMO) shell
+
+prove: $(VENV)/run.stamp ## Attack the walls between tenants, on the data of `make run`. REQUESTS=20000
+	@$(DEMO) seed --if-empty
+	@exec $(DEMO) prove_isolation $(call option,REQUESTS,requests)
 
 bench: $(VENV)/dev.stamp ## Measurements, on DynamoDB Local. BENCH_ARGS=
 	$(PY) -m benchmarks $(BENCH_ARGS)

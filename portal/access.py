@@ -11,9 +11,10 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Access:
-    """`public`: anybody. `signed_in`: anybody with an account. `member`: of the pinned tenant, from `role` upwards."""
+    """`public`: anybody. `signed_in`: anybody with an account. `member`: of the pinned tenant, from `role` upwards.
+    `operator`: who runs the platform, for all tenants."""
 
-    level: Literal["public", "signed_in", "member"]
+    level: Literal["public", "signed_in", "member", "operator"]
     role: str = ""
 
 
@@ -28,6 +29,10 @@ def public(view: View) -> View:
 
 def signed_in(view: View) -> View:
     return _declare(view, Access("signed_in"))
+
+
+def operator(view: View) -> View:
+    return _declare(view, Access("operator"))
 
 
 def member(role: str) -> Callable[[View], View]:

@@ -54,10 +54,15 @@ class TenantSuspended(PortalError):
 
 
 class Conflict(PortalError):
-    """Somebody else was first. The edge shows both versions and keeps what was typed."""
+    """Somebody else was first. The edge shows both versions and keeps what was typed. `field` names the form field,
+    if it is about one."""
 
     code = "conflict"
     status = 409
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class Unavailable(PortalError):

@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "portal.apps.PortalConfig",
     "tenants.apps.TenantsConfig",
     "tickets.apps.TicketsConfig",
+    "tenants.apps.OperatorAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",

@@ -17,7 +17,7 @@ from portal.errors import Invalid
 PAGE_MARK = "_page"
 _SALT = "portal.stash"
 _HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
-_TECHNICAL = {"version", "request_id", "back", "next", "tickets", "email"}
+_TECHNICAL = {"seen", "version", "request_id", "back", "next", "tickets", "email"}
 _ID = re.compile(r"[0-9a-f]{32}")
 
 

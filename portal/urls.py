@@ -1,5 +1,6 @@
 """All routes. The tenant is in none of them: it is pinned to the session."""
 
+from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
@@ -11,6 +12,7 @@ urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
     path("", include("tenants.urls")),
     path("tickets/", include("tickets.urls")),
+    path("admin/", admin.site.urls),
 ]
 
 handler400 = "portal.pages.bad_request"

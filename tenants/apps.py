@@ -1,5 +1,24 @@
 from django.apps import AppConfig
+from django.contrib.admin import autodiscover
+from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.checks import check_admin_app
+from django.core import checks
 
 
 class TenantsConfig(AppConfig):
     name = "tenants"
+
+
+class OperatorAdminConfig(AdminConfig):
+    """Django's admin with the operators' site.
+
+    Its check of dependencies is left out: it wants Django's own session and authentication middlewares, for which
+    `IdentityMiddleware` stands.
+    """
+
+    default = False
+    default_site = "tenants.operators.OperatorSite"
+
+    def ready(self) -> None:
+        checks.register(check_admin_app, checks.Tags.admin)
+        autodiscover()

@@ -59,6 +59,10 @@ class TenantContext:
         return self.role.at_least(Role.ADMIN)
 
     @property
+    def is_owner(self) -> bool:
+        return self.role is Role.OWNER
+
+    @property
     def page_mark(self) -> str:
         return page_mark(self.user_id, self.tenant_id)
 

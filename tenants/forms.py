@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import forms
 from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
+from tenants import invites
 from tenants.models import User
+from tenants.roles import Role
 
 _EMAIL = forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
 
@@ -78,3 +82,86 @@ class PasswordChangeForm(NewPasswordForm):
         if not self.user.check_password(password):
             raise ValidationError("That is not your current password.")
         return password
+
+
+class NewAccountForm(NewPasswordForm):
+    """Name and password of somebody who was invited and has no account yet."""
+
+    name = forms.CharField(
+        label="Your name",
+        max_length=100,
+        help_text="As your colleagues see it.",
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+    )
+    field_order = ("name", "new_password1", "new_password2")
+
+    def clean_name(self) -> str:
+        return " ".join(self.cleaned_data["name"].split())
+
+
+class InviteForm(forms.Form):
+    """Addresses, one or a pasted list, and what they are invited as: nothing above the own role."""
+
+    addresses = forms.CharField(
+        label="E-mail addresses",
+        max_length=20_000,
+        help_text=f"One or more, one per line or with commas between them, up to {invites.MOST_AT_ONCE}.",
+        widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    role = forms.ChoiceField(label="Role", initial=Role.AGENT.value)
+
+    def __init__(self, role: Role, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(r.value, f"{r.label}: {r.may}") for r in Role if role.at_least(r)]
+        self.fields["role"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
+
+    def clean_addresses(self) -> list[str]:
+        found: list[str] = []
+        wrong: list[str] = []
+        for line in re.split(r"[\n,;]+", self.cleaned_data["addresses"]):
+            address = _address(line)
+            if not address:
+                continue
+            try:
+                validate_email(address)
+            except ValidationError:
+                wrong.append(address[:100])
+            else:
+                found.append(address)
+        if wrong:
+            raise ValidationError([f"\u201c{address}\u201d is not an e-mail address." for address in wrong[:10]])
+        if not found:
+            raise ValidationError("Enter at least one address.")
+        if len(found) > invites.MOST_AT_ONCE:
+            raise ValidationError(f"At most {invites.MOST_AT_ONCE} together; these are {len(found)}.")
+        return found
+
+
+def _address(line: str) -> str:
+    """The address in a line, also where it is pasted as "Name <address>"."""
+    match = re.search(r"<([^<>]+)>\s*$", line)
+    return (match[1] if match else line).strip()
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=[(role.value, role.label) for role in Role])
+
+
+class DeskForm(forms.Form):
+    """A tenant's name and slug."""
+
+    name = forms.CharField(label="Name", max_length=80)
+    slug = forms.SlugField(
+        label="Short name",
+        max_length=40,
+        help_text="a-z, 0-9 and hyphens. It tells this desk from others with the same name, in lists and commands.",
+    )
+
+
+class AuditFilterForm(forms.Form):
+    """Which rows of the audit trail, from the page's address."""
+
+    actor = forms.CharField(required=False, max_length=64)
+    entity = forms.CharField(required=False, max_length=120)
+    first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))

@@ -72,7 +72,10 @@ class TenantItem(Item):
 
 
 class DirectoryItem(Item):
-    """That a tenant exists, by its slug: so that commands and operators find all of them without a scan."""
+    """That a tenant exists, by its slug: so that commands and operators find all of them without a scan.
+
+    A suspended tenant has a second item, in the partition of the suspended.
+    """
 
     table = tables.DIRECTORY
 
@@ -81,6 +84,7 @@ class DirectoryItem(Item):
     tenant_id = UnicodeAttribute()
     title = UnicodeAttribute()
     created_at = UnicodeAttribute()
+    status = UnicodeAttribute(default="active")
 
 
 class MemberItem(Item):
@@ -94,3 +98,81 @@ class MemberItem(Item):
     email = UnicodeAttribute()
     role = UnicodeAttribute()
     created_at = UnicodeAttribute()
+
+
+class InviteItem(Item):
+    """A pending invitation as its tenant sees it. `link` is the key of what its link leads to: a hash, no secret."""
+
+    table = tables.INVITES
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    invite_id = UnicodeAttribute(range_key=True)
+    email = UnicodeAttribute()
+    role = UnicodeAttribute()
+    invited_by_name = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    sent_at = UnicodeAttribute()
+    expires_at = UnicodeAttribute()
+    link = UnicodeAttribute()
+
+
+class InviteLinkItem(Item):
+    """What an invitation's link leads to. It goes when the invitation is used, revoked or sent again."""
+
+    table = tables.USERS
+
+    pk = UnicodeAttribute(hash_key=True)
+    tenant_id = UnicodeAttribute()
+    invite_id = UnicodeAttribute()
+
+
+class InvitedItem(Item):
+    """That an address is invited to a tenant: makes it so once, and lets the invited person see it when choosing."""
+
+    table = tables.MEMBERSHIPS
+
+    platform_user_id = UnicodeAttribute(hash_key=True)
+    tenant_id = UnicodeAttribute(range_key=True)
+    invite_id = UnicodeAttribute()
+    role = UnicodeAttribute()
+    tenant_name = UnicodeAttribute()
+    invited_by_name = UnicodeAttribute()
+    expires_at = UnicodeAttribute()
+
+
+class AuditItem(Item):
+    """One event of the audit trail. `before` and `after` are JSON objects of texts, "" where there is nothing.
+
+    `lane`, `sequence`, `previous` and `hash` are its place in the chain; see tenants/audit_chain.py.
+    """
+
+    table = tables.AUDIT
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    timestamp_event_id = UnicodeAttribute(range_key=True)
+    tenant_actor = UnicodeAttribute()
+    tenant_entity = UnicodeAttribute()
+    action = UnicodeAttribute()
+    actor_id = UnicodeAttribute()
+    actor_email = UnicodeAttribute(default="")
+    origin = UnicodeAttribute(default="")
+    entity_type = UnicodeAttribute()
+    entity_id = UnicodeAttribute()
+    entity_name = UnicodeAttribute(default="")
+    before = UnicodeAttribute(default="")
+    after = UnicodeAttribute(default="")
+    lane = UnicodeAttribute()
+    sequence = NumberAttribute()
+    previous = UnicodeAttribute(default="")
+    hash = UnicodeAttribute()
+
+
+class ChainItem(Item):
+    """The end of one lane of a tenant's audit chain: how many rows there are, and the hash of the last."""
+
+    table = tables.CHAINS
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    lane = UnicodeAttribute(range_key=True)
+    sequence = NumberAttribute()
+    hash = UnicodeAttribute()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from portal import clock
-from portal.dynamo import keys, platform, tables
+from portal.dynamo import keys, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, TransactionRefused
+from tenants import audit
+from tenants.audit import Action, Actor, Entry
 from tenants.items import MemberItem, MembershipItem
 from tenants.models import User
 from tenants.roles import Role
@@ -42,12 +45,12 @@ def memberships_of(user_id: str) -> list[Membership]:
     return sorted(found, key=lambda m: (m.name.casefold(), m.tenant_id))
 
 
-def members_of(repository: TenantRepository) -> list[Member]:
+def members_of(repository: TenantRepository, *, consistent: bool = False) -> list[Member]:
     """The members of a tenant by name: one Query for some 6,000 members, then one more for each further 1 MB."""
     members: list[Member] = []
     start = None
     while True:
-        page = repository.query(tables.MEMBERS, keys.tenant, start=start)
+        page = repository.query(tables.MEMBERS, keys.tenant, start=start, consistent=consistent)
         items = [MemberItem.from_raw_data(raw) for raw in page.items]
         members += [Member(i.user_id, i.name, i.email, Role(i.role)) for i in items]
         start = page.last_key
@@ -76,8 +79,9 @@ def pair(
     )
 
 
-def add(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role: Role) -> None:
-    """Make a person a member. Operators only: commands and seeds. Raises Conflict when they are one already."""
+def add(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role: Role, by: Actor | None = None) -> None:
+    """Make a person a member. Operators only: their admin, commands and seeds. Raises Conflict when they are one
+    already. `by` is who does it, for the audit trail; without it there is no row."""
     membership, mirror = pair(
         user=user, tenant_id=tenant_id, tenant_name=tenant_name, tenant_slug=tenant_slug, role=role
     )
@@ -85,33 +89,50 @@ def add(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role:
     transaction.put(membership, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
     try:
-        platform.transact(transaction)
+        audit.commit(transaction, _entries(tenant_id, user.id, Action.MEMBER_ADDED, by, after={"role": role.value}))
     except TransactionRefused as error:
         raise Conflict(f"{user.email} is a member of {tenant_name} already.") from error
 
 
-def set_role(*, user_id: str, tenant_id: str, role: Role) -> None:
-    """Change a role on both sides. Raises Conflict when the person is not a member."""
+def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role | None = None, by: Actor | None = None) -> None:
+    """Change a role on both sides. Raises Conflict when the person is no member, or no longer has the role `seen`."""
     transaction = Transaction()
     transaction.update(
         MembershipItem(user_id, tenant_id),
         [MembershipItem.role.set(role.value)],
-        condition=MembershipItem.tenant_id.exists(),
+        condition=MembershipItem.tenant_id.exists() if seen is None else MembershipItem.role == seen.value,
     )
     transaction.update(MemberItem(tenant_id, user_id), [MemberItem.role.set(role.value)])
-    _write_existing(transaction)
+    before = {"role": seen.value} if seen else {}
+    entries = _entries(tenant_id, user_id, Action.MEMBER_ROLE_CHANGED, by, before=before, after={"role": role.value})
+    _write_existing(transaction, entries)
 
 
-def remove(*, user_id: str, tenant_id: str) -> None:
+def remove(*, user_id: str, tenant_id: str, by: Actor | None = None) -> None:
     """Take a person out of a tenant; it counts at the person's next click. Raises Conflict for a non-member."""
     transaction = Transaction()
     transaction.delete(MembershipItem(user_id, tenant_id), condition=MembershipItem.tenant_id.exists())
     transaction.delete(MemberItem(tenant_id, user_id))
-    _write_existing(transaction)
+    _write_existing(transaction, _entries(tenant_id, user_id, Action.MEMBER_REMOVED, by))
 
 
-def _write_existing(transaction: Transaction) -> None:
+def _write_existing(transaction: Transaction, entries: list[Entry]) -> None:
     try:
-        platform.transact(transaction)
+        audit.commit(transaction, entries)
     except TransactionRefused as error:
+        refused = next((reason for reason in error.reasons if reason), None)
+        if refused is not None and refused.item is not None:
+            raise Conflict("Somebody else has just changed this role.") from error
         raise Conflict("This person is not a member.") from error
+
+
+def _entries(
+    tenant_id: str,
+    user_id: str,
+    action: Action,
+    by: Actor | None,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> list[Entry]:
+    return [Entry(tenant_id, action, by, "user", user_id, "", before or {}, after or {})] if by else []

@@ -106,6 +106,8 @@ class AccessMiddleware:
             return None
         if not request.user.is_authenticated:
             return ask_to_sign_in(request)
+        if access.level == "operator" and not request.user.is_operator:
+            return render(request, "portal/403.html", {"reason": "This is for the platform's operators."}, status=403)
         return self._check_member(request, access) if access.level == "member" else None
 
     def _check_member(self, request: HttpRequest, access: Access) -> HttpResponse | None:

@@ -9,9 +9,18 @@ from django.http import HttpRequest
 _SECTIONS = {
     "tickets:queue": "queue",
     "tickets:new": "new",
+    "tickets:dashboard": "dashboard",
     "tenants:account": "account",
     "tenants:password_change": "account",
     "tenants:pick": "pick",
+    "tenants:members": "members",
+    "tenants:member_role": "members",
+    "tenants:member_remove": "members",
+    "tenants:invitations": "invitations",
+    "tenants:audit": "audit",
+    "tenants:settings": "settings",
+    "tickets:handover": "members",
+    "tickets:handovers": "members",
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest
 
+from tenants.audit import Actor
 from tenants.context import TenantContext
 from tenants.models import User
 
@@ -19,3 +21,18 @@ class TenantRequest(SignedInRequest):
     """A member of the pinned tenant, with at least the role that the view declares."""
 
     tenant: TenantContext
+
+
+def client_address(request: HttpRequest) -> str:
+    """The caller's network address: the socket's, or what the trusted proxies in front say."""
+    hops = [h.strip() for h in request.headers.get("X-Forwarded-For", "").split(",") if h.strip()]
+    trusted: int = settings.TRUSTED_PROXIES
+    if trusted and len(hops) >= trusted:
+        return hops[-trusted]
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Who acts and from where, for the audit trail. Somebody is signed in."""
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    return Actor(user.id, user.email, client_address(request))

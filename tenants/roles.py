@@ -17,5 +17,15 @@ class Role(StrEnum):
         return _ORDER.index(self) >= _ORDER.index(other)
 
     @property
+    def may(self) -> str:
+        """What it is for, in a few words."""
+        return {
+            Role.VIEWER: "reads tickets",
+            Role.AGENT: "works tickets",
+            Role.ADMIN: "works tickets, invites and manages people",
+            Role.OWNER: "all of it, and the desk's settings",
+        }[self]
+
+    @property
     def label(self) -> str:
         return self.value.capitalize()

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from tenants import views
+from tenants import audit_views, desk_views, invite_views, views
 
 app_name = "tenants"
 
@@ -15,4 +15,16 @@ urlpatterns = [
     path("password/reset/<str:uid>/<str:token>/", views.password_reset_confirm, name="password_reset_confirm"),
     path("tenants/", views.pick, name="pick"),
     path("tenants/switch/", views.switch, name="switch"),
+    path("tenants/accept/", invite_views.accept_waiting, name="accept_waiting"),
+    path("invitation/<str:token>/", invite_views.invitation, name="invitation"),
+    path("desk/leave/", desk_views.leave, name="leave"),
+    path("desk/members/", desk_views.members_page, name="members"),
+    path("desk/members/<str:user>/role/", desk_views.change_role, name="member_role"),
+    path("desk/members/<str:user>/remove/", desk_views.remove, name="member_remove"),
+    path("desk/invitations/", invite_views.invitations, name="invitations"),
+    path("desk/invitations/<str:invite>/resend/", invite_views.resend, name="invitation_resend"),
+    path("desk/invitations/<str:invite>/revoke/", invite_views.revoke, name="invitation_revoke"),
+    path("desk/audit/", audit_views.audit_page, name="audit"),
+    path("desk/audit/export/", audit_views.export, name="audit_export"),
+    path("desk/settings/", desk_views.settings_page, name="settings"),
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, update_session_auth_hash
@@ -16,11 +19,14 @@ from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_de
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.access import public, signed_in
+from portal.dynamo.client import fan_out
 from portal.errors import Invalid, NotFound
 from portal.stash import Stash
-from tenants import accounts, context, mail, members, throttle
+from tenants import accounts, context, invites, mail, members, sessions, throttle
+from tenants.audit import Actor
 from tenants.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.models import User
+from tenants.request import actor_of, client_address
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -40,6 +46,7 @@ def login(request: HttpRequest) -> HttpResponse:
         return render(request, "tenants/login.html", page | {"wait_minutes": attempt.wait_minutes}, status=429)
     user = authenticate(request, email=form.cleaned_data["email"], password=form.cleaned_data["password"])
     if user is None:
+        sessions.refused(form.cleaned_data["email"], origin=client_address(request))
         form.add_error(None, "E-mail and password do not match an account.")
         return render(request, "tenants/login.html", page, status=422)
     throttle.succeeded(attempt)
@@ -59,9 +66,17 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
         if interrupted and constant_time_compare(context.page_mark(user.id, membership.tenant_id), interrupted):
             chosen = membership
     request.session[context.TENANT_KEY] = chosen.tenant_id if chosen else ""
+    if chosen is not None:
+        sessions.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
     if stash is not None and chosen is not None:
         return _resume(request, user, chosen.tenant_id, stash)
     target = _safe_next(request, next_url)
+    if user.is_operator and not mine:
+        # Who only runs the platform has no desk to choose, and no page of one to go back to.
+        admin_url = reverse("admin:index")
+        if stash is not None and stash.path.startswith(admin_url):
+            return _resume(request, user, "", stash)
+        return redirect(target if target.startswith(admin_url) else admin_url)
     if chosen is None:
         pick_url = reverse("tenants:pick")
         return redirect(f"{pick_url}?next={target}" if next_url else pick_url)
@@ -86,7 +101,7 @@ def logout(request: HttpRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def logout_everywhere(request: HttpRequest) -> HttpResponse:
-    accounts.sign_out_everywhere(str(request.user.pk))
+    accounts.sign_out_everywhere(str(request.user.pk), by=actor_of(request))
     end_session(request)
     messages.success(request, "You are signed out on every device.")
     return redirect("tenants:login")
@@ -151,8 +166,14 @@ def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpRe
 @signed_in
 @require_safe
 def pick(request: HttpRequest) -> HttpResponse:
-    """The caller's tenants. One Query, whatever their number; the search looks through what it brought."""
-    everything = members.memberships_of(str(request.user.pk))
+    """The caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
+    their number; the search looks through what they brought."""
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    queries: list[Callable[[], Any]] = [
+        lambda: members.memberships_of(user.id),
+        lambda: invites.waiting_for(user.email),
+    ]
+    everything, waiting = fan_out(queries)
     search = request.GET.get("q", "").strip()
     current = request.tenant.tenant_id if request.tenant else ""  # type: ignore[attr-defined]
     found = [
@@ -170,6 +191,7 @@ def pick(request: HttpRequest) -> HttpResponse:
         "memberships": found,
         "q": search,
         "total": len(everything),
+        "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
         "next": _safe_next(request, request.GET.get("next", "")),
     }
     partial = "HX-Request" in request.headers
@@ -184,6 +206,8 @@ def switch(request: HttpRequest) -> HttpResponse:
     tenant = context.enter(user, request.POST.get("tenant", ""))
     if tenant is None:
         raise NotFound("You are not a member of this tenant.")
+    if request.session.get(context.TENANT_KEY) != tenant.tenant_id:
+        sessions.started(tenant.tenant_id, by=actor_of(request))
     request.session[context.TENANT_KEY] = tenant.tenant_id
     stash = _stash(request)
     if stash is not None:
@@ -215,12 +239,3 @@ def _user_of_link(uid: str) -> User | None:
         return accounts.find_by_id(urlsafe_base64_decode(uid).decode())
     except ValueError:
         return None
-
-
-def client_address(request: HttpRequest) -> str:
-    """The caller's network address: the socket's, or what the trusted proxies in front say."""
-    hops = [h.strip() for h in request.headers.get("X-Forwarded-For", "").split(",") if h.strip()]
-    trusted: int = settings.TRUSTED_PROXIES
-    if trusted and len(hops) >= trusted:
-        return hops[-trusted]
-    return str(request.META.get("REMOTE_ADDR", ""))

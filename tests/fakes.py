@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -25,9 +25,10 @@ def refusal(code: str, *, status: int = 400, **more: Any) -> Answer:
 
 @contextmanager
 def answering(
-    scope: tables.Scope, operation: str, *answers: Answer | Callable[[dict[str, Any]], Answer]
+    scope: tables.Scope, operation: str, *answers: Answer | Callable[[dict[str, Any]], Answer | None]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The scope's client gives these answers to the operation, one per call, and then asks the engine again.
+    """The scope's client gives these answers to the operation, one per call, and then asks the engine again. Where an
+    answer is a function that returns None, the engine is asked as well.
 
     Yields the requests that were answered so.
     """
@@ -39,8 +40,8 @@ def answering(
             return None
         seen.append(params)
         given = left.pop(0)
-        status, body = given(params) if callable(given) else given
-        return SimpleNamespace(status_code=status), body
+        answered = given(params) if callable(given) else given
+        return answered and (SimpleNamespace(status_code=answered[0]), answered[1])
 
     events.register(f"before-call.dynamodb.{operation}", answer)
     try:
@@ -60,6 +61,7 @@ class IndexInMemory:
         self.tenant_id = tenant_id
         self.rows: list[dict[str, Any]] = []
         self.queries = 0
+        self.read = 0  # rows that left the index
 
     def key(self, build: Callable[..., str], *args: Any) -> str:
         return build(self.tenant_id, *args)
@@ -91,6 +93,7 @@ class IndexInMemory:
             assert low <= start[index.range]["S"] <= high, "a start key outside the bounds"
             rows = [r for r in rows if (place(r) < place(start) if descending else place(r) > place(start))]
         shown = rows[:limit]
+        self.read += len(shown)
         last = shown[-1] if len(shown) == limit else None
         return Page(shown, {n: last[n] for n in ("tenant_status", index.range, "pk", "sk")} if last else None)
 
@@ -104,9 +107,18 @@ def tenant_in_memory(tenant_id: str, *, shards: int = 1, shard_epoch: int = 0) -
 
 
 def index_row(
-    tenant_id: str, number: int, updated_at: str, *, shards: int, status: Status = Status.OPEN, resolver: str = ""
+    tenant_id: str,
+    number: int,
+    updated_at: str,
+    *,
+    shards: int,
+    status: Status = Status.OPEN,
+    resolver: str = "",
+    priority: str = "normal",
+    tags: Sequence[str] = (),
+    **moments: str,
 ) -> dict[str, Any]:
-    """A ticket's row in the indexes, as far as a list needs it."""
+    """A ticket's row in the indexes, as far as a list needs it. `moments` are created_at and others; "" is left out."""
     shard = keys.status_shard(number, shards)
     return {
         "pk": {"S": keys.ticket(tenant_id, number)},
@@ -117,12 +129,13 @@ def index_row(
         "number": {"N": str(number)},
         "title": {"S": f"Ticket {number}"},
         "status": {"S": status.value},
-        "priority": {"S": "normal"},
-        "tags": {"L": []},
+        "priority": {"S": priority},
+        "tags": {"L": [{"S": tag} for tag in tags]},
         "resolver": {"S": resolver},
         "resolver_name": {"S": ""},
         "requester_name": {"S": ""},
         "created_at": {"S": updated_at},
         "comment_count": {"N": "0"},
         "version": {"N": "1"},
+        **{name: {"S": moment} for name, moment in moments.items() if moment},
     }

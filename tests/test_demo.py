@@ -67,6 +67,25 @@ class Command(BaseCommand):
     def handle(self, **options):
         table.create()
 """,
+    "sample/management/commands/run_stream.py": """
+import os, signal, sys, time
+from pathlib import Path
+from django.core.management.base import BaseCommand
+from sample import table
+def stop(number, frame):
+    Path("drained").write_text(f"{table.count()} items")
+    sys.exit(0)
+class Command(BaseCommand):
+    def add_arguments(self, parser):
+        parser.add_argument("--drain", type=float)
+        parser.add_argument("--metrics", type=float)
+    def handle(self, **options):
+        signal.signal(signal.SIGTERM, stop)
+        Path("worker").write_text(str(os.getpid()))
+        assert options["drain"] == 10
+        while True:
+            time.sleep(0.1)
+""",
     "sample/management/commands/seed.py": """
 import os, time
 from django.core.management.base import BaseCommand, CommandError
@@ -88,11 +107,11 @@ class Command(BaseCommand):
 class Demo:
     """A project with one table, in a directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, files: dict[str, str] = FILES) -> None:
         self.directory = directory
         self.port = free_port()
         self.running: subprocess.Popen[str] | None = None
-        for name, text in FILES.items():
+        for name, text in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_text(text)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DYNAMODB_"))}
@@ -198,6 +217,22 @@ def test_an_engine_that_is_given_is_used_and_left_running(demo: Demo) -> None:
     assert f"Engine     {settings.DYNAMODB_ENDPOINT_URL}\n" in banner
     assert demo.end()[0] == 0
     assert not (demo.directory / "var").exists()
+
+
+def test_the_stream_worker_is_stopped_while_the_engine_still_answers(demo: Demo) -> None:
+    demo.start()
+    assert demo.call("seed", "--key", "second").returncode == 0
+    assert demo.end()[0] == 0
+    assert (demo.directory / "drained").read_text() == "2 items"
+
+
+def test_a_stream_worker_that_dies_stops_everything(demo: Demo) -> None:
+    demo.start()
+    os.kill(int((demo.directory / "worker").read_text()), signal.SIGKILL)
+    assert demo.running
+    rest, _ = demo.running.communicate(timeout=60)
+    assert demo.running.returncode == 1
+    assert "The stream worker ended unexpectedly, with exit status -9." in rest
 
 
 def test_a_web_server_that_dies_stops_everything(demo: Demo) -> None:

@@ -273,7 +273,8 @@ def evaluate(tmp_path: Path, document: Any, lines: str) -> subprocess.CompletedP
 
 
 def test_the_command_answers_one_verdict_a_line(tmp_path: Path) -> None:
-    case = {"action": "dynamodb:GetItem", "resource": ARNS[-3], "keys": [f"TENANT#{A}|TICKET#1"], "tag": A}
+    tickets = policies.table_arn(tables.TICKETS.full_name)
+    case = {"action": "dynamodb:GetItem", "resource": tickets, "keys": [f"TENANT#{A}|TICKET#1"], "tag": A}
     lines = "\n".join(json.dumps(c) for c in (case, case | {"tag": B}, case | {"keys": []}, case | {"tag": None}))
     result = evaluate(tmp_path, policies.document("tenant"), lines)
     assert result.returncode == 0, result.stderr

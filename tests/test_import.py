@@ -155,7 +155,7 @@ def test_a_row_with_nulls_where_there_may_be_nothing_is_taken(world: World, path
 
 
 def test_an_imported_ticket_has_the_attributes_of_one_that_the_rules_wrote(world: World, path: Path) -> None:
-    (number,) = world.tickets("acme", 1)
+    (number,) = world.tickets("acme", 1, who="bob")
     alice = world.context("alice", "acme")
     rules.comment(alice, number, body="Hello", then=Status.CLOSED)
     imported(archives.write(path, issue(7, comments=1, state="CLOSED", closedAt="2024-03-02T08:00:00Z")))

@@ -38,6 +38,9 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     keys.counter: st.just(()),
     keys.request: st.tuples(parts),
     keys.import_source: st.tuples(parts),
+    keys.aggregate: st.just(()),
+    keys.audit_actor: st.tuples(parts),
+    keys.audit_entity: st.tuples(parts, parts),
     keys.proof: st.just(()),
     keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
 }
@@ -82,7 +85,10 @@ NOT_TENANT_IDS = [
 
 def sample(build: Callable[..., str], tenant_id: Any) -> Any:
     """A call of the builder or reader with arguments that are fine."""
-    fixed = {keys.ticket: (7,), keys.request: ("r",), keys.import_source: ("s",), keys.tenant_status: ("OPEN", 0)}
+    fixed: dict[Any, tuple[Any, ...]] = {
+        keys.ticket: (7,), keys.request: ("r",), keys.import_source: ("s",), keys.tenant_status: ("OPEN", 0),
+        keys.audit_actor: ("a",), keys.audit_entity: ("user", "e"),
+    }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
 
 
@@ -132,12 +138,12 @@ def test_no_tenants_key_begins_with_what_opens_another_tenants_keys(
     assume(mine != theirs)
     build, args = call
     key = build(mine, *args)
-    # The two forms in the isolation policy: the bare id of small tables, and the composite with its delimiter.
+    # The forms in the isolation policy: the bare id of small tables, and the composites with their delimiters.
     assert key != theirs
     assert not key.startswith(f"TENANT#{theirs}|")
     # Not even a policy that forgot the delimiter would match.
     assert not key.startswith((theirs, f"TENANT#{theirs}"))
-    assert key == mine or key.startswith(f"TENANT#{mine}|")
+    assert key == mine or key.startswith((f"TENANT#{mine}|", f"{mine}#"))
 
 
 @quick

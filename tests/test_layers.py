@@ -18,8 +18,9 @@ ROOT = Path(settings.BASE_DIR)
 FEATURES = ("tickets", "tenants", "portal")  # each imports itself and what follows
 # A package of the edge is an edge with all that it holds.
 EDGE = {
-    "access", "admin", "api", "apps", "auth", "checks", "forms", "middleware", "pages", "request", "settings", "stash",
-    "templatetags", "urls", "views", "wsgi",
+    "access", "admin", "api", "apps", "audit_views", "auth", "checks", "desk_views", "forms", "handover_views",
+    "invite_views", "middleware", "operators", "pages", "request", "settings", "stash", "templatetags", "urls",
+    "verify_views", "views", "wsgi",
 }  # fmt: skip
 ENTRY = {"management"}
 HTTP = ("django.http", "django.shortcuts", "django.views", "django.middleware", "django.core.handlers", "django_htmx")

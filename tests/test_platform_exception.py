@@ -10,26 +10,62 @@ import pytest
 
 from portal.dynamo.client import Item
 from portal.nosql.items import SessionItem
-from tenants.items import AccountItem, MembershipItem, ThrottleItem, UniqueItem
+from tenants.items import (
+    AccountItem,
+    ChainItem,
+    DirectoryItem,
+    InvitedItem,
+    InviteLinkItem,
+    MembershipItem,
+    ThrottleItem,
+    UniqueItem,
+)
 from tests.test_layers import imports, modules, name
 
-# Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning.
-PLATFORM = {"tenants.accounts", "tenants.context", "tenants.lifecycle", "tenants.members"}
-# Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes.
-CONNECTION = {"portal.dynamo.platform", "portal.dynamo.schema", "tickets.proof.watch"}
+# Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
+# has been counted, which is the same for all tenants and tells nothing about any.
+PLATFORM = {
+    # The operators' admin: its planned reads of platform tables, and its plain writes.
+    "portal.nosql.admin.site",
+    "portal.nosql.patterns",
+    "tenants.accounts",
+    "tenants.audit",
+    "tenants.audit_chain",
+    "tenants.context",
+    "tenants.invites",
+    "tenants.lifecycle",
+    "tenants.renaming",
+    "tickets.pulse",
+}
+# Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;
+# and the stream worker, whose connection is another one, with a policy and a guard of its own.
+CONNECTION = {"portal.dynamo.platform", "portal.dynamo.schema", "portal.dynamo.worker", "tickets.proof.watch"}
 # The proof asks for accounts that it must not get, and removes the one that it made.
 PROOF = {"tickets.proof.calls", "tickets.proof.visitors"}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
-    AccountItem: {*PROOF, "tenants.accounts", "tenants.context", "tenants.models"},
-    UniqueItem: {"tenants.accounts", "tenants.lifecycle"},
+    AccountItem: {*PROOF, "tenants.accounts", "tenants.context", "tenants.facades", "tenants.models"},
+    UniqueItem: {"tenants.accounts", "tenants.lifecycle", "tenants.renaming"},
     ThrottleItem: {"tenants.throttle"},
-    MembershipItem: {"tenants.context", "tenants.members"},
+    DirectoryItem: {"tenants.facades", "tenants.lifecycle", "tenants.renaming"},
+    ChainItem: {"tenants.audit", "tenants.audit_chain"},
+    InvitedItem: {"tenants.invites"},
+    InviteLinkItem: {"tenants.invites"},
+    MembershipItem: {
+        "tenants.context",
+        "tenants.facades",
+        "tenants.invites",
+        "tenants.members",
+        "tenants.renaming",
+        "tenants.roster",
+    },
     SessionItem: {"portal.nosql.sessions", "tenants.context", "tickets.proof.calls"},
 }
 # Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which
-# makes one of its own and removes it. An invitation that is accepted will be one more.
+# makes one of its own and removes it; and an invitation that is accepted, which is the only way from the portal.
 CALLERS = {
+    "tenants.admin.memberships",
+    "tenants.invites",
     "tenants.lifecycle",
     "tenants.management.commands.add_member",
     "tickets.proof.visitors",

@@ -132,11 +132,13 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote(engine: 
     alice = acme()
     number = rules.create(alice, title="Mine", description="It broke.", tags=["a"])
     rules.comment(alice, number, body="Hello", then=Status.CLOSED)
+    # What only some tickets have met.
+    sometimes = {"commented_at", "resolved_at", "reopened_at", "responded_at"}
 
     def shapes(numbers: range) -> set[tuple[str, ...]]:
         wanted = {keys.ticket(alice.tenant_id, n) for n in numbers}
         items = [item for item in everything() if item["pk"]["S"] in wanted]
-        return {tuple(sorted(f"{name}:{next(iter(value))}" for name, value in item.items())) for item in items}
+        return {tuple(sorted(f"{n}:{next(iter(v))}" for n, v in item.items() if n not in sometimes)) for item in items}
 
     assert shapes(range(1, 8)) == shapes(range(number, number + 1))
 

@@ -41,6 +41,9 @@ BUCKETS: Final = (
 )  # fmt: skip
 OVER: Final = "over"
 
+# What `contribution` raises for an image that no rule of ours writes.
+UNCOUNTABLE: Final = (KeyError, ValueError, TypeError, AttributeError, IndexError)
+
 Image = Mapping[str, Any]  # an item as DynamoDB writes it: {"status": {"S": "open"}, ...}
 Counts = Counter[str]  # of one aggregate item, by attribute
 Contribution = dict[str, Counts]  # by sort key of the aggregate item
@@ -58,7 +61,7 @@ def is_unresolved(status: str) -> bool:
 def contribution(image: Image) -> Contribution:
     """What the summary with this image adds to the aggregates of its tenant. Zero counts are left out.
 
-    Raises KeyError, ValueError or TypeError for an image that no rule of ours writes.
+    Raises one of UNCOUNTABLE for an image that no rule of ours writes.
     """
     status, priority = Status(image["status"]["S"]), Priority(image["priority"]["S"])
     epoch = int(image["epoch"]["N"]) if "epoch" in image else 0
@@ -162,7 +165,7 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Fold:
             continue
         try:
             old, new = (contribution(data[name]) if name in data else {} for name in ("OldImage", "NewImage"))
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        except UNCOUNTABLE as error:
             reason = f"{type(error).__name__}: {error}"[:300]
             found.poison.append(Poison(sequence, owner[0], reason, record))
             continue
@@ -189,7 +192,7 @@ def by_item(changes: Iterable[Change]) -> dict[str, list[tuple[str, Counts]]]:
 
 # --- reading them ---
 
-_BOOKKEEPING: Final = {"pk", "sk", "applied_at"}
+_BOOKKEEPING: Final = {"pk", "sk", "applied_at", "expires_at"}
 MARK_PREFIX: Final = "s_"  # of the attributes that hold the last sequence applied of a stream shard
 
 

@@ -22,7 +22,7 @@ from tenants.context import TenantContext
 from tickets import lifecycle
 from tickets.fields import MOVES, Status
 from tickets.items import SummaryItem
-from tickets.queries import Listed
+from tickets.lists import Listed
 
 _ITEMS_PER_TICKET: Final = 2
 LIMIT: Final = TRANSACTION_LIMIT // _ITEMS_PER_TICKET

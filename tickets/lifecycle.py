@@ -226,7 +226,7 @@ def change_priority(tenant: TenantContext, number: int, *, to: Priority, version
 
 def assign(tenant: TenantContext, number: int, *, to: str, version: int) -> None:
     """Give a ticket to a member, or to nobody with "". Raises NotFound, EditConflict, and Invalid for non-agents."""
-    name = _resolver_name(tenant, to)
+    name = resolver_name(tenant, to)
     summary = _fresh(tenant, number, version)
     if summary.resolver == to:
         return
@@ -363,7 +363,8 @@ def _fresh(tenant: TenantContext, number: int, version: int) -> SummaryItem:
     return summary
 
 
-def _resolver_name(tenant: TenantContext, user_id: str) -> str:
+def resolver_name(tenant: TenantContext, user_id: str) -> str:
+    """The name of somebody who can have tickets; "" for nobody. Raises Invalid."""
     if not user_id:
         return ""
     if user_id == tenant.user_id:

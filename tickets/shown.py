@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -15,8 +15,8 @@ from tenants.context import TenantContext
 from tickets import lifecycle
 from tickets.bulk import Seen
 from tickets.fields import MOVES, Priority, Status
-from tickets.items import ActivityItem, SummaryItem
-from tickets.queries import Listed
+from tickets.items import SummaryItem
+from tickets.queries import Activity, Listed
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Entry:
     changes: list[dict[str, str]]
 
 
-def entry(item: ActivityItem) -> Entry:
+def entry(item: Activity) -> Entry:
     changes = [
         {"label": lifecycle.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
     ]
@@ -92,25 +92,29 @@ def status_moves(item: SummaryItem) -> list[dict[str, str]]:
     return [{"value": s.value, "label": s.label} for s in MOVES[Status(item.status)]]
 
 
+# In the order in which they stand in an address.
+_QUEUE_PARAMS: Final = (
+    "status",
+    "resolver",
+    "name",
+    "priority",
+    "tag",
+    "created",
+    "resolved",
+    "reopened",
+    "commented",
+    "after",
+)
+
+
 def queue_url(**params: str | None) -> str:
-    """The queue with these filters in its address; None and "" leave one out."""
-    query = urlencode({k: v for k, v in params.items() if v})
+    """The queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
+
+    `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
+    row says it; `priority` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days in UTC:
+    "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20" or "2026-11-01..". `after` is a cursor.
+    """
+    if unknown := params.keys() - set(_QUEUE_PARAMS):
+        raise TypeError(f"the queue has no filter {sorted(unknown)}")
+    query = urlencode({name: value for name in _QUEUE_PARAMS if (value := params.get(name))})
     return reverse("tickets:queue") + (f"?{query}" if query else "")
-
-
-def queue_tabs(status: Status, who: str, person: str) -> dict[str, Any]:
-    """The filters of the queue, each with its address and whether it is on. `who` is "", me, none or a user id."""
-    people = [("Everyone", ""), ("Mine", "me"), ("Unassigned", "none")]
-    if who not in ("", "me", "none"):
-        people.append((person or "One person", who))
-    return {
-        "status_tabs": [
-            {"value": s.value, "label": s.label, "url": queue_url(status=s.value, resolver=who), "current": s is status}
-            for s in Status
-        ],
-        "who_tabs": [
-            {"label": label, "url": queue_url(status=status.value, resolver=value), "current": value == who}
-            for label, value in people
-        ],
-        "people_url": reverse("tickets:people") + "?" + urlencode({"status": status.value}),
-    }

@@ -21,15 +21,16 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import tables, worker
-from portal.errors import ConditionFailed, Invalid, Rejected
+from portal.dynamo import keys, tables, worker
+from portal.dynamo.repository import Transaction
+from portal.errors import ConditionFailed, Invalid, Rejected, Throttled, TransactionRefused
 from tickets import aggregates
 from tickets.aggregates import Change, Counts
 from tickets.items import DeadLetterItem
@@ -58,10 +59,17 @@ class Outcome:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def process(records: Sequence[Mapping[str, Any]], *, shard: str, read_at: float) -> Outcome:
+def process(
+    records: Sequence[Mapping[str, Any]],
+    *,
+    shard: str,
+    read_at: float,
+    between: Callable[[], object] = lambda: None,
+) -> Outcome:
     """Apply a batch of one shard, whole and in order. Both hosts, the poller and the Lambda function, call this.
 
     `shard` is any text that names stream and shard for ever; `read_at` is time.monotonic() when the batch was read.
+    `between` is called between two writes: a batch of many tenants may take longer than its host may be silent.
     Raises Throttled and Unavailable, after which the same batch is to be sent again; Invalid for one held too long.
     """
     if time.monotonic() - read_at > HELD_SECONDS:
@@ -76,6 +84,7 @@ def process(records: Sequence[Mapping[str, Any]], *, shard: str, read_at: float)
         taken: set[str] = set()
         for sort_key, counted in aggregates.by_item(changes).items():
             for group in _groups(counted):
+                between()
                 try:
                     taken |= _apply(tenant_id, sort_key, mark, group, outcome)
                 except Rejected as rejected:
@@ -145,9 +154,10 @@ def _addition(mark: str, counted: Sequence[tuple[str, Counts]]) -> dict[str, Any
     first, last, today = counted[0][0], counted[-1][0], clock.stamp()[:10]
     adding = additions(total)
     return {
-        "UpdateExpression": "SET #mark = :last, #at = :now" + adding.pop("expression"),
+        # An item that a rebuild has left to TTL is needed after all; see rebuild.py.
+        "UpdateExpression": "SET #mark = :last, #at = :now REMOVE #ttl" + adding.pop("expression"),
         "ConditionExpression": "attribute_not_exists(#mark) OR #mark < :first",
-        "ExpressionAttributeNames": adding["names"] | {"#mark": mark, "#at": "applied_at"},
+        "ExpressionAttributeNames": adding["names"] | {"#mark": mark, "#at": "applied_at", "#ttl": tables.TICKETS.ttl},
         "ExpressionAttributeValues": adding["values"]
         # With the date behind it, a mark is still above every sequence before it and below every one after it.
         | {":first": {"S": first}, ":last": {"S": f"{last}@{today}"}, ":now": {"S": clock.stamp()}},
@@ -207,10 +217,10 @@ def _tidy(tenant_id: str, sort_key: str, stored: Mapping[str, Any]) -> float:
 
 
 def _bury(sequence: str, tenant_id: str, reason: str, record: Mapping[str, Any], sort_key: str = "") -> None:
-    """Keep a record that cannot be counted. The same one again replaces itself."""
+    """Keep a record that cannot be counted. The same one again replaces itself, unless it is settled by now."""
     letter = DeadLetterItem(
         tables.TICKETS.name,
-        f"{sequence}#{sort_key}" if sort_key else sequence,
+        keys.letter(sequence, sort_key),
         tenant_id=tenant_id,
         aggregate=sort_key,
         reason=reason,
@@ -218,5 +228,14 @@ def _bury(sequence: str, tenant_id: str, reason: str, record: Mapping[str, Any],
         at=clock.stamp(),
         expires_at=int(time.time()) + LETTER_DAYS * 86400,
     )
-    worker.put(letter)
+    settled = DeadLetterItem(keys.settled_letters(letter.stream), letter.sequence)
+    writing = Transaction()
+    writing.check(settled, DeadLetterItem.sequence.does_not_exist())
+    writing.put(letter)
+    try:
+        worker.commit(writing)
+    except TransactionRefused as refused:
+        if refused.reasons and refused.reasons[0] and refused.reasons[0].code == "ConditionalCheckFailed":
+            return  # replayed or dropped: a redelivery must not bring it back, to be counted a second time
+        raise Throttled("A dead letter could not be written.") from refused
     log.error("A stream record was put aside: %s, tenant %s, %s", sequence.lstrip("0"), tenant_id or "(none)", reason)

@@ -1,7 +1,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
-from tickets import views
+from tickets import handover_views, verify_views, views
 
 
 class TicketNumber(IntConverter):
@@ -18,7 +18,12 @@ urlpatterns = [
     path("", views.queue, name="queue"),
     path("new/", views.new, name="new"),
     path("bulk/", views.bulk_change, name="bulk"),
+    path("dashboard/verify/", verify_views.verify, name="verify"),
+    path("dashboard/verified/", verify_views.verified, name="verified"),
     path("people/", views.people, name="people"),
+    path("handover/", handover_views.handovers, name="handovers"),
+    path("handover/<str:user>/", handover_views.hand_on, name="handover"),
+    path("dashboard/", views.dashboard_page, name="dashboard"),
     path("<ticket_number:number>/", views.ticket, name="ticket"),
     path("<ticket_number:number>/edit/", views.edit, name="edit"),
     path("<ticket_number:number>/comment/", views.comment, name="comment"),

@@ -16,7 +16,7 @@ from portal.errors import Invalid
 from tenants import members
 from tenants.request import TenantRequest
 from tenants.roles import Role
-from tickets import bulk, fields, lifecycle, queries, shown
+from tickets import bulk, dashboard, fields, lifecycle, panels, queries, queue_page, shown
 from tickets.fields import Status
 from tickets.forms import ChangeForm, CommentForm, TicketForm
 from tickets.items import SummaryItem
@@ -28,51 +28,20 @@ get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 @member(Role.VIEWER)
 @require_safe
 def queue(request: TenantRequest) -> HttpResponse:
-    tenant = request.tenant
-    status = fields.status(request.GET.get("status", Status.OPEN.value))
-    who = request.GET.get("resolver", "")
-    resolver = {"": None, "me": tenant.user_id, "none": ""}.get(who, who)
-    found = queries.page(tenant, status=status, resolver=resolver, after=request.GET.get("after"))
-    rows = [shown.row(tenant, item) for item in found.rows]
-    person = next((r.resolver_name for r in rows), request.GET.get("name", ""))[:100]
-    here = {"status": status.value, "resolver": who}
-    page = {
-        "rows": rows,
-        "next_url": shown.queue_url(**here, after=found.next) if found.next else None,
-        "prev_url": shown.queue_url(**here, after=found.previous) if found.previous else None,
-        "first_url": shown.queue_url(**here) if request.GET.get("after") else None,
-    }
-    context = shown.queue_tabs(status, who, person) | {
-        "page": page,
-        "bulk_targets": [{"value": s.value, "label": s.label} for s in fields.MOVES[status]],
-        "bulk_limit": bulk.LIMIT,
-        "empty": None if rows else _why_empty(tenant.is_agent, status, who, first=page["first_url"]),
-        "can_write": tenant.is_agent,
-    }
+    params = request.GET.dict()
+    if address := queue_page.tidied(params):
+        return redirect(address)
+    asked = queue_page.Asked.of(params)
+    context = queue_page.context(request.tenant, asked, params.get("after", ""))
     return render(request, "tickets/queue.html", context)
-
-
-def _why_empty(can_write: bool, status: Status, who: str, first: Any) -> dict[str, str]:
-    if first:
-        return {"title": "That was the last one", "text": "", "action_url": first, "action_label": "Back to the top"}
-    whose = {"": "", "me": " of yours", "none": " without an assignee"}.get(who, " of this person")
-    empty = {"title": f"No {status.value} tickets{whose}", "text": "", "action_url": "", "action_label": ""}
-    if who:
-        url = shown.queue_url(status=status.value)
-        return empty | {"action_url": url, "action_label": f"All {status.value} tickets"}
-    if status is Status.OPEN:
-        empty["text"] = "Nothing waits for an answer."
-        if can_write:
-            empty |= {"action_url": reverse("tickets:new"), "action_label": "New ticket"}
-    return empty
 
 
 @member(Role.VIEWER)
 @require_safe
 def people(request: TenantRequest) -> HttpResponse:
     """Whose tickets to list: the members of the tenant, as links to the queue."""
-    status = fields.status(request.GET.get("status", Status.OPEN.value)).value
-    return _people(request, lambda m: shown.queue_url(status=status, resolver=m.id, name=m.name), {"ticket": None})
+    asked = queue_page.Asked.of(request.GET.dict())
+    return _people(request, lambda m: asked.url(resolver=m.id, name=m.name), {"ticket": None})
 
 
 def _people(request: TenantRequest, link: Any, context: dict[str, Any], status: int = 200) -> HttpResponse:
@@ -320,3 +289,15 @@ def _back(request: TenantRequest) -> str:
     if url_has_allowed_host_and_scheme(url, allowed_hosts=None) and url.startswith("/"):
         return url
     return reverse("tickets:queue")
+
+
+@member(Role.AGENT)
+@require_safe
+def dashboard_page(request: TenantRequest) -> HttpResponse:
+    """The numbers of the tenant for those who run it; for agents their own."""
+    tenant = request.tenant
+    if not tenant.is_admin:
+        return render(request, "tickets/share.html", panels.share(tenant, dashboard.share(tenant)))
+    days = request.GET.get("days", "")
+    found = dashboard.read(tenant, days=next((n for n in dashboard.PERIODS if str(n) == days), dashboard.PERIODS[0]))
+    return render(request, "tickets/dashboard.html", panels.dashboard(tenant, found))

@@ -38,6 +38,7 @@ _PARAMETERS: Final = {
         "Query": "IndexName KeyConditionExpression FilterExpression ExclusiveStartKey Limit ScanIndexForward "
         "ConsistentRead Select",
         "BatchGetItem": "RequestItems",
+        "KeysAndAttributes": "Keys ConsistentRead",
         "BatchWriteItem": "RequestItems",
         "TransactGetItems": "TransactItems",
         "TransactWriteItems": "TransactItems",
@@ -119,6 +120,8 @@ def _bodies(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, dict[
     if operation in ("TransactWriteItems", "TransactGetItems"):
         kinds = _READS | _WRITES
         bodies += [(kinds[kind], b["TableName"], b) for m in params["TransactItems"] for kind, b in m.items()]
+    elif operation == "BatchGetItem":
+        bodies += [("KeysAndAttributes", table, wanted) for table, wanted in params["RequestItems"].items()]
     elif operation == "BatchWriteItem":
         members = [(table, member) for table, group in params["RequestItems"].items() for member in group]
         bodies += [(kind, table, body) for table, member in members for kind, body in member.items()]

@@ -55,10 +55,12 @@ def current_tenant() -> str:
 def attach(client: Any, role: str = "tenant") -> None:
     """Guard every request of this botocore client with the policy of the tenant's role or of the worker's."""
     policy = iam.Policy(policies.document(role))
-    refuse = refuse_foreign if role == "tenant" else refuse_strange
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
-        refuse(policy, model.name, params)
+        if role == "tenant":
+            refuse_foreign(policy, model.name, params)
+        else:
+            refuse_strange(policy, model.name, params)
 
     # Last, so that it sees what is sent; under the bare name, because botocore has handlers of its own under the
     # service's. PynamoDB turns parameter validation off: what is malformed is refused here.
@@ -79,11 +81,12 @@ def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -
     key in a table of the tenants is held against the tenant whose changes are being applied as well."""
     with _refusals(operation, params):
         parts = anatomy.requests_of(operation, params, None)
-        for part in parts:
-            if part.resource in _arns_of_tenants():
-                tenant = current_tenant()
-                if not all(keys.belongs_to(tenant, key) for key in part.keys):
-                    raise anatomy.NotUnderstood("a key that is not the tenant's")
+        tenants = [part for part in parts if part.resource in _arns_of_tenants()]
+        if tenants:
+            tenant = current_tenant()
+            anatomy.refuse_planted(operation, params, tenant)
+            if not all(keys.belongs_to(tenant, key) for part in tenants for key in part.keys):
+                raise anatomy.NotUnderstood("a key that is not the tenant's")
         _refuse_disallowed(policy, parts)
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.dynamo import policies, tables
+from portal.dynamo import infra_worker, policies, tables
+from portal.dynamo.infra_worker import ON_LAMBDA
 from portal.dynamo.tables import Table
 
 Json = dict[str, Any]
@@ -32,6 +33,11 @@ HEADER: Final = """\
 #     --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \\
 #     --parameter-overrides Environment=prod TablePrefix=Pooldesk.Prod
 #
+# The stream is followed by pollers, `manage.py run_stream` as the worker role, or by a Lambda function of this stack:
+# WorkerService=lambda.amazonaws.com WorkerCodeBucket=<bucket> WorkerCodeKey=<key of the zip>. The zip holds
+# portal/, tenants/, tickets/ and what `pip install --target . -r requirements.txt` brings for Linux on x86_64. Both at
+# the same time count nothing twice, but cost twice.
+#
 # The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
 # AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.
 #
@@ -47,7 +53,8 @@ HEADER: Final = """\
 # tenant  Reads and writes one tenant's items: DynamoDB compares each leading key with the session's TenantId tag.
 #         Only the web role may assume it, only with that tag, and only with a value as long as a tenant id; that it
 #         is lower-case hex, which IAM cannot say, the portal checks before it asks.
-# worker  Reads the stream of the tickets and keeps the aggregates.
+# worker  Reads the stream of the tickets and keeps the aggregates. As a function it also writes its log and tells the
+#         queue what Lambda has given up; then `manage.py rebuild_aggregates` is due.
 """
 
 
@@ -57,16 +64,19 @@ def template() -> Json:
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
         "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
-        "Parameters": _parameters(),
+        "Parameters": {**_parameters(), **infra_worker.parameters()},
+        "Rules": infra_worker.rules(),
         "Conditions": {
             PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
             OWN_KEY: {"Fn::Equals": [{"Ref": "Encryption"}, "customer-managed"]},
+            ON_LAMBDA: infra_worker.condition(),
         },
         "Resources": {
             KEY: _key(),
             **{logical_id(table): _table(table) for table in tables.ALL},
             **_roles(),
             **_policies(),
+            **infra_worker.resources(logical_id(tables.TICKETS), WORKER),
         },
         "Outputs": _outputs(),
     }
@@ -104,12 +114,6 @@ def _parameters() -> Json:
             "Description": "Where the web process runs",
             "Default": "ecs-tasks.amazonaws.com",
             "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com"],
-        },
-        "WorkerService": {
-            "Type": "String",
-            "Description": "Where the stream worker runs",
-            "Default": "lambda.amazonaws.com",
-            "AllowedValues": ["lambda.amazonaws.com", "ecs-tasks.amazonaws.com", "ec2.amazonaws.com"],
         },
     }
 
@@ -286,6 +290,7 @@ def _outputs() -> Json:
         (WORKER, "What the stream worker runs as"),
     ):
         outputs[f"{role}Arn"] = {"Description": description, "Value": _arn(role)}
+    outputs |= infra_worker.outputs()
     outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": _arn(KEY)}
     return outputs
 

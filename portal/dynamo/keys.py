@@ -25,6 +25,8 @@ ACTIVITY_PREFIX: Final = "ACTIVITY#"
 COUNTER_TICKET: Final = "TICKET"
 UNASSIGNED: Final = "UNASSIGNED"
 VERIFIED: Final = "VERIFIED"  # sorts behind all aggregates
+PULSE: Final = "PULSE"  # sort key beside the leases of a stream's shards
+PLATFORM: Final = "0" * 32  # stands for a tenant where events belong to none; no tenant ever has this id
 _TICKET: Final = re.compile(r"TENANT#([0-9a-f]{32})\|TICKET#([1-9][0-9]*)\Z")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
@@ -33,6 +35,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 # the id is what keeps one tenant's pattern from matching another's.
 OWN_COLLECTIONS: Final = "TENANT#{tenant}|*"
 OWN_ID: Final = "{tenant}"
+OWN_COMPOSITES: Final = "{tenant}#*"
 ALL_AGGREGATES: Final = "TENANT#*|AGGREGATE"
 
 
@@ -54,6 +57,34 @@ def _part(value: str, what: str) -> str:
 def tenant(tenant_id: str) -> str:
     """Partition key of Tenants.Config and Admin.Users."""
     return _tenant(tenant_id)
+
+
+# --- Audit.AdminActions: the partition is the tenant's id, or PLATFORM ---
+
+
+def audit_row(at: str, event_id: str) -> str:
+    """Sort key of an audited event, in the table and in its indexes: they sort by time."""
+    return f"{_part(at, 'a timestamp')}#{_part(event_id, 'an event id')}"
+
+
+def audited_at(row: str) -> str:
+    """The timestamp in what `audit_row` made."""
+    return row.partition("#")[0]
+
+
+def audit_actor(tenant_id: str, actor: str) -> str:
+    """Partition key of gsi-actor: what one person did in one tenant."""
+    return f"{_tenant(tenant_id)}#{_part(actor, 'an actor')}"
+
+
+def audit_entity(tenant_id: str, kind: str, entity_id: str) -> str:
+    """Partition key of gsi-entity: what was done to one thing."""
+    return f"{_tenant(tenant_id)}#{_part(kind, 'a kind')}#{_part(entity_id, 'an id')}"
+
+
+def anonymous(text: str) -> str:
+    """Stands for a text, such as an address of a person, where an id is wanted: 32 hex digits, always the same."""
+    return hashlib.blake2b(text.strip().casefold().encode(), digest_size=16).hexdigest()
 
 
 # --- Support.Tickets ---
@@ -116,6 +147,16 @@ def aggregate_parts(sort_key: str) -> tuple[str, str, int] | None:
     if kind not in ("TOTALS", "TAGS", "DAY") or bool(date) != (kind == "DAY") or not epoch.isdigit():
         return None
     return kind, date, int(epoch)
+
+
+def letter(sequence: str, aggregate_key: str) -> str:
+    """Sort key of a dead letter: a padded sequence number, and the one aggregate it is about, "" for all of them."""
+    return f"{sequence}#{aggregate_key}" if aggregate_key else sequence
+
+
+def settled_letters(stream: str) -> str:
+    """Partition key of what remembers that dead letters of this stream were replayed or dropped."""
+    return f"{stream}/SETTLED"
 
 
 def _epoch(number: int) -> int:
@@ -188,7 +229,7 @@ def owner_of(pk: str) -> tuple[str, int] | None:
 
 def belongs_to(tenant_id: str, partition_key: str) -> bool:
     """Whether a partition key of a tenant-scoped table is this tenant's."""
-    return partition_key == _tenant(tenant_id) or partition_key.startswith(f"TENANT#{tenant_id}|")
+    return partition_key == _tenant(tenant_id) or partition_key.startswith((f"TENANT#{tenant_id}|", f"{tenant_id}#"))
 
 
 # --- platform tables: the stated exceptions, read before a tenant is known ---
@@ -212,6 +253,16 @@ def email(address: str) -> str:
 def slug(value: str) -> str:
     """Partition key of the item that makes a tenant's slug unique, beside the accounts."""
     return f"SLUG#{_part(value, 'a slug')}"
+
+
+def invite_token(token: str) -> str:
+    """Partition key of what an invitation's link leads to. Only a hash of the link's secret is stored."""
+    return f"INVITE#{hashlib.blake2b(token.encode(), digest_size=32).hexdigest()}"
+
+
+def invited(address: str) -> str:
+    """Partition key, in Platform.Memberships, of an address's pending invitations: one per tenant."""
+    return f"INVITED#{email(address).partition('#')[2]}"
 
 
 def throttle(kind: str, subject: str, window: int) -> str:

@@ -93,6 +93,11 @@ def measure() -> Iterator[Meter]:
         _current.reset(token)
 
 
+def current() -> Meter | None:
+    """The meter that counts now, for a page that says what it has cost so far."""
+    return _current.get()
+
+
 @contextmanager
 def together() -> Iterator[None]:
     """Calls made inside are sent at the same time: one sequential round trip. A nested group joins the outer one."""

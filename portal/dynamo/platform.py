@@ -10,11 +10,13 @@ Source: Spotlight, "Cross-tenant exception: Platform.Memberships": treat new cod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from portal.dynamo import client, repository
+from portal.dynamo import client, repository, tables
 from portal.dynamo.client import Item
-from portal.dynamo.repository import Transaction
+from portal.dynamo.repository import Page, Transaction
+
+_I = TypeVar("_I", bound=Item)
 
 
 def connection() -> client.SharedConnection:
@@ -24,6 +26,32 @@ def connection() -> client.SharedConnection:
 def transact(transaction: Transaction) -> None:
     """All of the writes or none. Raises TransactionRefused."""
     repository.write(connection(), transaction)
+
+
+def get(model: type[_I], hash_key: str, range_key: str) -> _I | None:
+    """One item of any table that the platform's policy lets it read, or None: one GetItem, eventually consistent."""
+    table = model.table
+    key = {table.hash: {"S": hash_key}, str(table.range): {"S": range_key}}
+    raw = connection().dispatch("GetItem", {"TableName": table.full_name, "Key": key}).get("Item")
+    return model.from_raw_data(raw) if raw else None
+
+
+def query(
+    table: tables.Table,
+    partition: str,
+    *,
+    index: tables.Index | None = None,
+    begins_with: str | None = None,
+    descending: bool = False,
+    limit: int | None = None,
+    start: dict[str, Any] | None = None,
+) -> Page:
+    """One Query of one partition of a platform table, at most 1 MB; see `repository.TenantRepository.query`."""
+    request = repository.query_request(
+        table, partition, index=index, begins_with=begins_with, descending=descending, limit=limit, start=start
+    )
+    answer = connection().dispatch("Query", request)
+    return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
 
 def get_all(wanted: Sequence[tuple[type[Item], str, str | None]], *, consistent: bool = False) -> list[Any]:

@@ -27,23 +27,31 @@ _TENANT_VARIABLE: Final = f"${{{TAG}}}"
 _TENANT_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
     tables.TICKETS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
     tables.MEMBERS: ("GetItem", "Query"),
+    tables.INVITES: ("GetItem", "Query"),
+    tables.AUDIT: ("GetItem", "Query"),
 }
 _PLATFORM_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
-    tables.USERS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "UpdateItem"),
+    tables.USERS: ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
     tables.SESSIONS: ("BatchGetItem", "DeleteItem", "GetItem", "PutItem"),
     tables.THROTTLES: ("DeleteItem", "UpdateItem"),
     tables.DIRECTORY: ("DeleteItem", "PutItem", "Query", "UpdateItem"),
     tables.MEMBERSHIPS: (
         "BatchGetItem",
         "BatchWriteItem",
+        "ConditionCheckItem",
         "DeleteItem",
         "PutItem",
         "Query",
         "UpdateItem",
     ),
-    tables.TENANTS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "UpdateItem"),
+    tables.TENANTS: ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"),
+    tables.INVITES: ("BatchGetItem", "DeleteItem", "PutItem"),
     tables.MEMBERS: ("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"),
+    # Rows are added; nobody has the right to update or delete one.
+    tables.AUDIT: ("PutItem",),
+    tables.CHAINS: ("BatchGetItem", "PutItem", "Query"),
     tables.LEASES: ("GetItem", "Query"),
+    tables.DEAD_LETTERS: ("BatchGetItem", "DeleteItem", "Query"),
 }
 
 
@@ -81,26 +89,42 @@ def _sid(prefix: str, table: Table) -> str:
 def _tenant() -> list[dict[str, Any]]:
     statements = []
     for table, actions in _TENANT_ACTIONS.items():
-        own = table.leading_keys.replace("{tenant}", _TENANT_VARIABLE)
-        statements.append(_allow(_sid("Own", table), actions, [table_arn(table.full_name)], own))
-        if table.indexes:
-            arns = [table_arn(table.full_name, i.name) for i in table.indexes]
-            statements.append(_allow(_sid("OwnIndexesOf", table), ["Query"], arns, own))
+        arn = table_arn(table.full_name)
+        statements.append(_allow(_sid("Own", table), actions, [arn], _bound(table.leading_keys)))
+        for pattern in dict.fromkeys(index.leading_keys for index in table.indexes):
+            arns = [table_arn(table.full_name, i.name) for i in table.indexes if i.leading_keys == pattern]
+            statements.append(_allow(_sid("OwnIndexesOf", table), ["Query"], arns, _bound(pattern)))
     return statements
 
 
+def _bound(pattern: str) -> str:
+    return pattern.replace("{tenant}", _TENANT_VARIABLE)
+
+
 def _platform() -> list[dict[str, Any]]:
-    return [
+    statements = [
         _allow(_sid("All", table), actions, [table_arn(table.full_name)])
         for table, actions in _PLATFORM_ACTIONS.items()
+    ]
+    everything = [table_arn(table.full_name) for table in tables.ALL]
+    return [
+        *statements,
+        # An operator who replays a dead letter counts it: in aggregates, and in no ticket.
+        _allow("ReplayDeadLetters", ["UpdateItem"], [table_arn(tables.TICKETS.full_name)], keys.ALL_AGGREGATES),
+        # The operators' page of tables: states and estimates, no items.
+        _allow("DescribeTables", ["DescribeTable"], everything),
     ]
 
 
 def _worker() -> list[dict[str, Any]]:
     arn = table_arn(tables.TICKETS.full_name)
     return [
-        _allow("ReadStream", ["DescribeStream", "GetRecords", "GetShardIterator"], [f"{arn}/stream/*"]),
+        _allow("ReadStream", ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"], [f"{arn}/stream/*"]),
         _allow("MaintainAggregates", ["DeleteItem", "Query", "UpdateItem"], [arn], keys.ALL_AGGREGATES),
         _allow("HoldLeases", ["Query", "UpdateItem"], [table_arn(tables.LEASES.full_name)]),
-        _allow("KeepDeadLetters", ["DeleteItem", "PutItem", "Query"], [table_arn(tables.DEAD_LETTERS.full_name)]),
+        _allow(
+            "KeepDeadLetters",
+            ["ConditionCheckItem", "DeleteItem", "PutItem", "Query", "UpdateItem"],
+            [table_arn(tables.DEAD_LETTERS.full_name)],
+        ),
     ]

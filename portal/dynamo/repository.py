@@ -21,7 +21,17 @@ from portal.dynamo import client, guard, keys, tables
 from portal.dynamo.client import Item
 from portal.errors import Unavailable
 
-__all__ = ["Action", "Condition", "Page", "TenantRepository", "Transaction", "batch_get", "batch_put", "write"]
+__all__ = [
+    "Action",
+    "Condition",
+    "Page",
+    "TenantRepository",
+    "Transaction",
+    "batch_get",
+    "batch_put",
+    "query_request",
+    "write",
+]
 
 _I = TypeVar("_I", bound=Item)
 
@@ -67,6 +77,10 @@ class Transaction:
     def delete(self, item: Item, *, condition: Condition | None = None) -> None:
         self._add("Delete", item.get_delete_kwargs_from_instance(condition=condition), condition)
 
+    def check(self, item: Item, condition: Condition) -> None:
+        """Refuse all of it unless the stored item that has this item's key meets the condition."""
+        self._add("ConditionCheck", item.get_delete_kwargs_from_instance(condition=condition), condition)
+
     def _add(self, kind: str, member: dict[str, Any], condition: Condition | None) -> None:
         if condition is not None:
             member["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
@@ -109,6 +123,19 @@ def batch_get(
         asked = request.setdefault(model.Meta.table_name, {"Keys": [], "ConsistentRead": consistent})["Keys"]
         if key not in asked:
             asked.append(key)
+    found = _batch_get_raw(connection, request)
+    results: list[Item | None] = []
+    for model, key in order:
+        rows = found.get(model.Meta.table_name, ())
+        raw = next((row for row in rows if all(row.get(k) == v for k, v in key.items())), None)
+        results.append(model.from_raw_data(raw) if raw else None)
+    return results
+
+
+def _batch_get_raw(
+    connection: client.SharedConnection, request: dict[str, dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The raw items of a BatchGetItem by table, in no order."""
     found: dict[str, list[dict[str, Any]]] = {}
     for attempt in range(4):
         answer = connection.dispatch("BatchGetItem", {"RequestItems": request})
@@ -120,12 +147,7 @@ def batch_get(
         time.sleep(0.02 * 2**attempt)
     else:
         raise Unavailable("The database did not return every item.")
-    results: list[Item | None] = []
-    for model, key in order:
-        rows = found.get(model.Meta.table_name, ())
-        raw = next((row for row in rows if all(row.get(k) == v for k, v in key.items())), None)
-        results.append(model.from_raw_data(raw) if raw else None)
-    return results
+    return found
 
 
 def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> None:
@@ -145,6 +167,48 @@ def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> Non
                 raise Unavailable("The database did not take every item.")
             time.sleep(0.02 * 2**attempt)
             pending = left + pending
+
+
+def query_request(
+    table: tables.Table,
+    partition: str,
+    *,
+    index: tables.Index | None = None,
+    begins_with: str | None = None,
+    between: tuple[str, str] | None = None,
+    descending: bool = False,
+    limit: int | None = None,
+    start: dict[str, Any] | None = None,
+    consistent: bool = False,
+) -> dict[str, Any]:
+    """The parameters of one Query of one partition; see `TenantRepository.query`."""
+    hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range)
+    names = {"#h": hash_name}
+    values = {":h": {"S": partition}}
+    condition = "#h = :h"
+    if begins_with is not None:
+        condition += " AND begins_with (#r, :r)"
+        names["#r"], values[":r"] = range_name or "", {"S": begins_with}
+    elif between is not None:
+        condition += " AND #r BETWEEN :lo AND :hi"
+        names["#r"] = range_name or ""
+        values[":lo"], values[":hi"] = {"S": between[0]}, {"S": between[1]}
+    request: dict[str, Any] = {
+        "TableName": table.full_name,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+        "ScanIndexForward": not descending,
+    }
+    if index:
+        request["IndexName"] = index.name
+    if limit is not None:
+        request["Limit"] = limit
+    if start is not None:
+        request["ExclusiveStartKey"] = start
+    if consistent:
+        request["ConsistentRead"] = True
+    return request
 
 
 class TenantRepository:
@@ -185,6 +249,15 @@ class TenantRepository:
         with guard.acting_for(self.tenant_id):
             return batch_get(client.connection("tenant"), asked, consistent=True)  # type: ignore[return-value]
 
+    def get_raw(self, table: tables.Table, build: TenantKey, args: Iterable[Any], *, sort: str) -> list[dict[str, Any]]:
+        """The raw items that exist among up to 100 of one kind, in no order: one consistent BatchGetItem."""
+        wanted = [{table.hash: {"S": self.key(build, a)}, table.range or "": {"S": sort}} for a in args]
+        with guard.acting_for(self.tenant_id):
+            found = _batch_get_raw(
+                client.connection("tenant"), {table.full_name: {"Keys": wanted, "ConsistentRead": True}}
+            )
+        return found.get(table.full_name, [])
+
     def query(
         self,
         table: tables.Table,
@@ -202,32 +275,17 @@ class TenantRepository:
 
         `start` is an exclusive start key: a former page's `last_key`.
         """
-        hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range)
-        names = {"#h": hash_name}
-        values = {":h": {"S": self.key(build, *args)}}
-        condition = "#h = :h"
-        if begins_with is not None:
-            condition += " AND begins_with (#r, :r)"
-            names["#r"], values[":r"] = range_name or "", {"S": begins_with}
-        elif between is not None:
-            condition += " AND #r BETWEEN :lo AND :hi"
-            names["#r"] = range_name or ""
-            values[":lo"], values[":hi"] = {"S": between[0]}, {"S": between[1]}
-        request: dict[str, Any] = {
-            "TableName": table.full_name,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": values,
-            "ScanIndexForward": not descending,
-        }
-        if index:
-            request["IndexName"] = index.name
-        if limit is not None:
-            request["Limit"] = limit
-        if start is not None:
-            request["ExclusiveStartKey"] = start
-        if consistent:
-            request["ConsistentRead"] = True
+        request = query_request(
+            table,
+            self.key(build, *args),
+            index=index,
+            begins_with=begins_with,
+            between=between,
+            descending=descending,
+            limit=limit,
+            start=start,
+            consistent=consistent,
+        )
         answer = self._send("Query", request)
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
@@ -246,6 +304,18 @@ class TenantRepository:
         )
         stored = answer["Attributes"]
         return Counted(int(stored["last"]["N"]), int(stored["epoch"]["N"]) if "epoch" in stored else 0)
+
+    def update(self, item: Item, actions: list[Action], *, condition: Condition | None = None) -> dict[str, Any]:
+        """Update the stored item that has this item's key, made where it is missing, and return it, raw.
+
+        Raises ConditionFailed with the stored item. A lost answer is sent again, and may be refused the second time.
+        """
+        self._refuse_foreign_key(str(getattr(item, item.table.hash)))
+        request = item.get_update_kwargs_from_instance(actions=actions, condition=condition)
+        if condition is not None:
+            request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        stored: dict[str, Any] = self._send("UpdateItem", {**request, "ReturnValues": "ALL_NEW"})["Attributes"]
+        return stored
 
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
         """All of the transaction's writes or none. Raises TransactionRefused."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from portal.dynamo import client, schema
+from portal.dynamo import client
 from portal.dynamo.tables import Table
 from portal.errors import PortalError, Unavailable
 
@@ -51,12 +51,17 @@ class Batch:
 
 
 def arn(table: Table) -> str:
-    """The ARN of the table's stream. Raises Unavailable where there is none."""
-    described = schema.describe(table) or {}
-    found: str = described.get("LatestStreamArn", "")
+    """The ARN of the table's stream, the newest where there were several. Raises Unavailable where there is none."""
+    found = _call("ListStreams", TableName=table.full_name)["Streams"]
     if not found:
         raise Unavailable(f"{table.full_name} has no stream. Run: manage.py create_tables --wait")
-    return found
+    # The label is the moment at which the stream was enabled. One that was disabled can still be read for a day.
+    return str(max(found, key=lambda stream: stream["StreamLabel"])["StreamArn"])
+
+
+def name_of(stream_arn: str, shard_id: str) -> str:
+    """What names a shard for ever and everywhere: some engines give every stream a shard of the same id."""
+    return f"{stream_arn}/{shard_id}"
 
 
 def shards(stream_arn: str) -> list[Shard]:

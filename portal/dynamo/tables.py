@@ -19,12 +19,14 @@ Scope = Literal["tenant", "platform", "worker"]
 
 @dataclass(frozen=True)
 class Index:
-    """A global secondary index. `include` lists the projected attributes beside the keys."""
+    """A global secondary index. `include` lists the projected attributes beside the keys, `leading_keys` the pattern
+    of its partition keys."""
 
     name: str
     hash: str
     range: str
     include: tuple[str, ...]
+    leading_keys: str = keys.OWN_COLLECTIONS
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Table:
     indexes: tuple[Index, ...] = ()
     ttl: str | None = None
     stream: bool = False
-    # For tenant tables: the pattern of every partition key, of the table and of its indexes.
+    # For tenant tables: the pattern of every partition key.
     leading_keys: str = keys.OWN_ID
 
     @property
@@ -83,6 +85,7 @@ MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "ten
 # One partition per kind of object, so that commands and operators find all tenants by a Query.
 DIRECTORY = Table("Platform.Directory", "platform", "kind", "name")
 TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
+INVITES = Table("Tenants.Invites", "tenant", "tenant_id", "invite_id")
 MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
 
 # What a list row shows, and nothing else: each projected attribute is written to both indexes on every change.
@@ -120,6 +123,24 @@ TICKETS = Table(
     leading_keys=keys.OWN_COLLECTIONS,
 )
 
+# What a row of the audit trail says. The chain that holds the rows together is read from the table alone.
+_AUDIT_ROW = (
+    "action",
+    "actor_id",
+    "actor_email",
+    "origin",
+    "entity_type",
+    "entity_id",
+    "entity_name",
+    "before",
+    "after",
+)
+AUDIT_ACTOR = Index("gsi-actor", "tenant_actor", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
+AUDIT_ENTITY = Index("gsi-entity", "tenant_entity", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
+AUDIT = Table("Audit.AdminActions", "tenant", "tenant_id", "timestamp_event_id", indexes=(AUDIT_ACTOR, AUDIT_ENTITY))
+# Where each lane of a tenant's audit chain ends.
+CHAINS = Table("Audit.Chains", "platform", "tenant_id", "lane")
+
 LEASES = Table("Streams.Leases", "worker", "stream", "shard", ttl="expires_at")
 DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "stream", "sequence", ttl="expires_at")
 
@@ -130,8 +151,11 @@ ALL: tuple[Table, ...] = (
     MEMBERSHIPS,
     DIRECTORY,
     TENANTS,
+    INVITES,
     MEMBERS,
     TICKETS,
+    AUDIT,
+    CHAINS,
     LEASES,
     DEAD_LETTERS,
 )

@@ -82,13 +82,18 @@ def transact(tenant_id: str, members: Sequence[Mapping[str, Any]], transaction: 
 # --- leases and dead letters: items of no tenant ---
 
 
+def commit(transaction: Transaction) -> None:
+    """All of the transaction's writes or none. Raises TransactionRefused."""
+    repository.write(connection(), transaction)
+
+
 def put(item: Item) -> None:
     """Write an item, whatever is there."""
     _dispatch("PutItem", {"TableName": item.table.full_name, "Item": item.serialize()})
 
 
 def change(item: Item, actions: list[Action], *, condition: Condition | None = None) -> dict[str, Any]:
-    """Update the stored item that has this item's key and return it, raw. Raises ConditionFailed with the stored one."""
+    """Update the stored item that has this item's key and return it, raw. Raises ConditionFailed with the stored."""
     request = item.get_update_kwargs_from_instance(actions=actions, condition=condition)
     if condition is not None:
         request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"

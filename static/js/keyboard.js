@@ -62,10 +62,10 @@ document.addEventListener("keydown", (event) => {
     prefix = Date.now();
     return;
   }
-  if (key === "q" && Date.now() - prefix < 1500) {
+  if ("qd".includes(key) && Date.now() - prefix < 1500) {
     prefix = 0;
     event.preventDefault();
-    follow("gq");
+    follow(`g${key}`);
     return;
   }
   prefix = 0;

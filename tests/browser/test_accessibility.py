@@ -161,6 +161,23 @@ def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witn
     assert not auditor.found
 
 
+def test_a_filtered_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(400)
+    lifecycle.change_status(desk.context("bob", "acme"), 4, to=Status.PENDING, version=1)
+    page = person("bob")
+    every_filter = (
+        "status=unresolved&resolver=none&priority=urgent&tag=a-tag-that-is-nearly-forty-characters"
+        "&created=2025-12-28..2026-01-03&reopened=..2026-11-20&commented=2026-01-01.."
+    )
+    auditor.look(page, "filtered, mixed", "/tickets/?status=any&created=2026-01-01..", shows=".tickets-mixed")
+    page.locator("#filter-menu > summary").click()
+    auditor.look(page, "filtered, form", shows="#filter-tag", within="#filter-menu")
+    auditor.look(page, "filtered, nothing", f"/tickets/?{every_filter}", shows=".chips-note")
+    auditor.look(page, "filtered, refused", "/tickets/?created=yesterday")
+    auditor.look(person("vera"), "filtered, viewer", "/tickets/?status=any")
+    assert not auditor.found
+
+
 def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
     witness.accepts(409, 422)
     page = person("alice", "acme")

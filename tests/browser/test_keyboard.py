@@ -10,6 +10,7 @@ from tenants.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.world import World
 from tickets import lifecycle
+from tickets.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
 
@@ -114,6 +115,52 @@ def test_a_question_mark_shows_the_keys_and_they_can_be_switched_off(page: Page)
     expect(keys).to_be_hidden()
     page.get_by_role("button", name="Keyboard shortcuts").click()
     expect(page.get_by_label("Use single-key shortcuts in this browser")).not_to_be_checked()
+
+
+def test_a_list_is_filtered_and_worked_without_a_mouse(page: Page, world: World) -> None:
+    bob = world.context("bob", "acme")
+    lifecycle.change_status(bob, 2, to=Status.PENDING, version=1)
+    lifecycle.edit(bob, 2, version=2, title="Ticket 2", description="", priority=Priority.HIGH, tags=["printer"])
+    lifecycle.edit(bob, 3, version=1, title="Ticket 3", description="", priority=Priority.LOW, tags=["printer"])
+    page.locator("#filter-menu > summary").focus()
+    press(page, "Enter", "Tab")
+    focus_is_on(page, "#filter-status")
+    page.locator("#filter-status").select_option("Unresolved")
+    press(page, "Tab", "Tab")
+    focus_is_on(page, "#filter-tag")
+    page.keyboard.type("Printer")
+    press(page, "Enter")
+    expect(page.locator(".chip")).to_have_text(["Drop the filter tag: printer"])
+    assert page.url.endswith("/tickets/?status=unresolved&tag=printer")
+    focus_is_on(page, "#queue-title")
+    press(page, "j", "x", "j", "x")
+    focus_is_on(page, "[data-row-link] >> nth=1")
+    page.locator("button[name=to][value=closed]").focus()
+    press(page, "Enter")
+    expect(page.locator("#messages")).to_contain_text("2 tickets are closed now.")
+    expect(page.get_by_role("heading", name="No unresolved tickets match")).to_be_visible()
+    page.locator(".chip").focus()
+    focus_is_on(page, ".chip")
+    press(page, "Enter")
+    expect(page.locator(".chip")).to_have_count(0)
+    expect(page.locator("[data-row-link]")).to_have_text(["Ticket 1"])
+    focus_is_on(page, "#queue-title")
+
+
+def test_a_tag_in_a_row_filters_in_place(page: Page, world: World) -> None:
+    bob = world.context("bob", "acme")
+    lifecycle.edit(bob, 2, version=1, title="Ticket 2", description="", priority=Priority.LOW, tags=["printer"])
+    page.reload()
+    page.evaluate("window.stays = true")
+    page.locator("a.tag").focus()
+    assert not page.evaluate(FOCUS_SHOWS)
+    press(page, "Enter")
+    expect(page.locator(".chip")).to_have_count(1)
+    expect(page.locator("[data-row-link]")).to_have_text(["Ticket 2"])
+    assert page.url.endswith("/tickets/?status=open&tag=printer")
+    assert page.evaluate("window.stays")
+    page.go_back()
+    expect(page.locator("[data-row-link]")).to_have_count(3)
 
 
 # --- where focus is ---

@@ -8,8 +8,10 @@ import pytest
 from django.conf import LazySettings, settings
 from playwright.sync_api import Page, expect
 
+from portal import clock
+from portal.dynamo import leases, tables
 from tenants import accounts, context, members
-from tests import commands
+from tests import commands, folding
 from tests.browser.audit import NARROW
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tickets import lifecycle
@@ -81,6 +83,12 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     page.get_by_role("link", name=TICKET).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TICKET)
     in_both_schemes(page, "ticket")
+    folding.Follower().fold()
+    leases.write_pulse(tables.TICKETS, clock.stamp())
+    page.goto("/tickets/dashboard/")
+    in_both_schemes(page, "dashboard")
+    phone.goto("/tickets/dashboard/")
+    shoot(phone, "dashboard-390")
     page.goto("/tickets/")
     page.get_by_role("link", name=CONTESTED).first.click()
     number = int(page.url.rstrip("/").rsplit("/", 1)[1])

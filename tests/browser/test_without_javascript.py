@@ -81,6 +81,19 @@ def test_the_essentials_work_without_javascript(page: Page) -> None:
     expect(rows).to_have_count(1)
 
 
+def test_a_list_is_filtered_without_javascript(page: Page) -> None:
+    sign_in(page, "alice@example.com")
+    page.get_by_role("button", name="Acme").click()
+    page.locator("#filter-menu > summary").click()
+    page.get_by_role("combobox", name="Status").select_option("Any")
+    page.get_by_label("Opened from").fill("2020-01-01")
+    page.get_by_label("Opened to").fill("2020-01-31")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_role("heading", name="No tickets match")).to_be_visible()
+    page.get_by_role("link", name="Drop the filter opened 1 to 31 Jan 2020").click()
+    expect(page.locator("[data-row]")).to_have_count(3)
+
+
 def test_what_needs_a_script_is_not_shown_without_one(page: Page) -> None:
     sign_in(page, "bob@example.com")
     expect(page.locator("[data-row]")).to_have_count(3)

@@ -12,7 +12,7 @@ from portal.dynamo import cursor, keys, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.nosql.items import SessionItem
 from tenants.items import AccountItem, MemberItem, TenantItem
-from tickets import queries
+from tickets import lists, queries
 from tickets.fields import Status
 from tickets.items import DetailItem, SummaryItem
 from tickets.proof.attempt import SCRATCH_SORT, Attempt, shown
@@ -135,11 +135,20 @@ def _transact(draw: Draw, repository: TenantRepository, key: str) -> Callable[[]
     return lambda: repository.transact(transaction)
 
 
+def _update(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
+    never = DetailItem.pk.exists() & DetailItem.pk.does_not_exist()
+    item = DetailItem(key, SCRATCH_SORT)
+    return lambda: repository.update(item, [DetailItem.description.set("proof")], condition=never)
+
+
 METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], object]]]] = {
     "get": _get,
     "query": _query,
     "increment": lambda d, r, key: lambda: r.increment(lambda tenant_id: keys.proof(d.other.id), sort="counter"),
     "transact": _transact,
+    "get_many": lambda d, r, key: lambda: r.get_many(SummaryItem, [(lambda tenant_id: key, (), keys.SUMMARY)]),
+    "get_raw": lambda d, r, key: lambda: r.get_raw(tables.TICKETS, lambda tenant_id, k: k, [key], sort=keys.SUMMARY),
+    "update": _update,
     "put_all": lambda d, r, key: lambda: r.put_all([DetailItem(keys.proof(d.other.id), SCRATCH_SORT, description="x")]),
     "key": lambda d, r, key: lambda: r.key(keys.ticket, key),
 }
@@ -181,9 +190,9 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
     ]
     position = rng.choice(positions)
     tenant = draw.me.tenant
-    index = tables.STATUS_UPDATED if theirs.resolver is None else tables.STATUS_RESOLVER
-    listed = (index.name, theirs.status, theirs.resolver, tenant.shards, tenant.shard_epoch)
-    bound = ("activity", theirs.number) if theirs.number else listed
+    bound: tuple[object, ...] = ("activity", theirs.number)
+    if not theirs.number:
+        bound = lists.binding(tenant, statuses=[Status(theirs.status)], resolver=theirs.resolver)
     match kind:
         case "truncated":
             return text[: rng.randrange(len(text))]

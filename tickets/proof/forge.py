@@ -42,7 +42,7 @@ class Draw:
     def place(self) -> tuple[Table, Index | None]:
         """Any table or any index, each as often as the others, and more often those that hold the tenant's things."""
         places = [(t, i) for t in tables.ALL for i in (None, *t.indexes)]
-        own = [p for p in places if p[0] in (tables.TICKETS, tables.MEMBERS)]
+        own = [p for p in places if p[0] in (tables.TICKETS, tables.MEMBERS, tables.AUDIT)]
         return self.rng.choice(places if self.rng.random() < 0.4 else own)
 
     def sort(self, table: Table) -> str:
@@ -57,7 +57,7 @@ class Draw:
 def _key_of(draw: Draw, target: Target, table: Table, index: Index | None) -> str:
     rng = draw.rng
     if index is not None:
-        return rng.choice(target.partitions)
+        return rng.choice(target.partitions if table == tables.TICKETS else target.trails(index))
     if table == tables.TICKETS:
         return rng.choice(target.items)["pk"] if target.items else keys.ticket(target.id, 1)
     person = rng.choice(target.members) if target.members else None

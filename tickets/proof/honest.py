@@ -19,7 +19,8 @@ from tickets.proof.attempt import IMPOSSIBLE, SCRATCH_SORT, Attempt, place_of, t
 from tickets.proof.forge import Draw
 
 _OPERATIONS: Final = (
-    "GetItem", "Query", "PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems",
+    "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "BatchWriteItem",
+    "TransactWriteItems", "TransactGetItems",
 )  # fmt: skip
 SCRATCH_ITEMS: Final = 200  # of one tenant at most, however long the run
 
@@ -31,7 +32,10 @@ def attempt(draw: Draw) -> Attempt:
     reads = operation in ("GetItem", "Query", "TransactGetItems")
     table = draw.rng.choice([tables.TICKETS, tables.TICKETS, tables.MEMBERS]) if reads else tables.TICKETS
     if operation == "Query":
-        return _query(draw, table)
+        return _query(draw, draw.rng.choice([table, table, tables.AUDIT]))
+    if operation == "BatchGetItem":
+        wanted = [_own_key(draw, tables.TICKETS), *(_key_of(_scratch(draw, n)) for n in range(draw.rng.randrange(3)))]
+        return _made(draw, operation, tables.TICKETS, many.request(operation, tables.TICKETS, wanted))
     if operation == "BatchWriteItem":
         numbers = draw.rng.sample(range(SCRATCH_ITEMS), draw.rng.choice([1, 2, 5, 25]))
         written = [{"PutRequest": {"Item": _scratch(draw, number)}} for number in numbers]
@@ -53,6 +57,10 @@ def _own_key(draw: Draw, table: tables.Table) -> dict[str, Any]:
         return typed_key(table, {"S": draw.me.id}, sort)
     real = draw.rng.choice(draw.me.items) if draw.me.items else {"pk": keys.proof(draw.me.id), "sk": SCRATCH_SORT}
     return {name: {"S": text} for name, text in real.items()}
+
+
+def _key_of(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: item[name] for name in ("pk", "sk")}
 
 
 def _scratch(draw: Draw, number: int) -> dict[str, Any]:
@@ -149,6 +157,8 @@ CALLS: Final[dict[str, Callable[[Draw], object]]] = {
     "get counter": lambda d: d.me.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET),
     "query": lambda d: d.me.tenant.repository.query(tables.TICKETS, keys.ticket, _number(d), limit=5),
     "query members": lambda d: members.members_of(d.me.tenant.repository),
+    "get_many": lambda d: d.me.tenant.repository.get_many(SummaryItem, [(keys.ticket, (1,), keys.SUMMARY)]),
+    "get_raw": lambda d: d.me.tenant.repository.get_raw(tables.TICKETS, keys.ticket, [1, 2], sort=keys.SUMMARY),
     "increment": lambda d: d.me.tenant.repository.increment(keys.proof, sort="counter"),
     "transact": _transact,
     "put_all": _put_all,

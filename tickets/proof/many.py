@@ -10,6 +10,7 @@ from tickets.proof.attempt import Attempt, impossible, place_of, typed_key
 from tickets.proof.forge import KEYS, NO_TEXT, Draw, no_table
 
 OPERATIONS: Final = ("BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems")
+_WRITING: Final = "TransactWriteItems"
 _KINDS: Final = ("Put", "Update", "Delete", "ConditionCheck")
 _SHAPES: Final = (
     "empty request", "empty request", "no text", "odd member", "table name", "second table", "planted index key",
@@ -35,8 +36,8 @@ def attempt(draw: Draw) -> Attempt:
 
 def _not_granted(draw: Draw, operation: str) -> Attempt:
     """All members are the tenant's own; what it asks for is none of its business."""
-    operation = draw.rng.choice(["BatchGetItem", "TransactWriteItems"])
     table = draw.rng.choice([tables.TICKETS, tables.MEMBERS])
+    operation = draw.rng.choice(["BatchGetItem", "TransactWriteItems"]) if table == tables.MEMBERS else _WRITING
     own = {"S": draw.own(table)}
     members = [_member(draw, operation, table, own, draw.rng.choice(_KINDS[2:])) for _ in range(draw.rng.randint(1, 3))]
     return Attempt("own, not granted", operation, place_of(table), draw, request(operation, table, members))

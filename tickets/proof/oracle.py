@@ -15,8 +15,10 @@ from tickets.proof import reading
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 _ACTIONS: Final = {
-    tables.TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchWriteItem"),
+    tables.TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem"),
     tables.MEMBERS: ("GetItem", "Query"),
+    tables.INVITES: ("GetItem", "Query"),
+    tables.AUDIT: ("GetItem", "Query"),
 }
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},
@@ -44,12 +46,15 @@ class Oracle:
 
     def __init__(self, tenant_id: str) -> None:
         self.tenant_id = tenant_id
-        self._prefix = keys.counter(tenant_id).removesuffix("COUNTER")
+        self._prefixes = (
+            keys.counter(tenant_id).removesuffix("COUNTER"),
+            keys.audit_actor(tenant_id, "x").removesuffix("x"),
+        )
 
     def is_own(self, key: object) -> bool:
         """A typed key: the tenant's id, or what begins with it between its delimiters."""
         text = key["S"] if isinstance(key, dict) and [*key] == ["S"] else None
-        return isinstance(text, str) and (text == self.tenant_id or text.startswith(self._prefix))
+        return isinstance(text, str) and (text == self.tenant_id or text.startswith(self._prefixes))
 
     def allows(self, operation: str, params: Any) -> bool:
         """What cannot be read to the end is not the tenant's."""
@@ -68,7 +73,17 @@ class Oracle:
             known = set(params) <= {"RequestItems"} | _ANYWHERE
             groups = params["RequestItems"].items()
             return known and len(groups) > 0 and all(self._group(table, group) for table, group in groups)
+        if operation == "BatchGetItem":
+            known = set(params) <= {"RequestItems"} | _ANYWHERE
+            groups = params["RequestItems"].items()
+            return known and len(groups) > 0 and all(self._wanted(table, group) for table, group in groups)
         return self._one(operation, params)
+
+    def _wanted(self, table: str, group: dict[str, Any]) -> bool:
+        single = {name: value for name, value in group.items() if name not in ("Keys", "ConsistentRead")}
+        return len(group["Keys"]) > 0 and all(
+            self._one("BatchGetItem", {**single, "Key": key, "TableName": table}, wanted="Key") for key in group["Keys"]
+        )
 
     def _group(self, table: str, members: list[dict[str, Any]]) -> bool:
         parts = [(kind, body) for member in members for kind, body in member.items()]

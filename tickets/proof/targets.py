@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from portal.dynamo import keys
+from portal.dynamo import keys, tables
 from portal.errors import NotFound
 from tenants import accounts, context, lifecycle, members
 from tenants.context import TenantContext
@@ -18,7 +18,7 @@ from tenants.roles import Role
 from tickets import queries
 from tickets.fields import Status
 from tickets.items import CounterItem, SummaryItem
-from tickets.queries import Listed
+from tickets.lists import Listed
 
 # The people of the demonstration: their memberships lead to its tenants.
 DEMONSTRATION: Final = ("alice@example.com", "bob@example.com", "charlie@example.com", "vera@example.com")
@@ -65,6 +65,13 @@ class Target:
         key = self.tenant.repository.key
         shards = range(self.tenant.shards)
         return [key(keys.tenant_status, status.value.upper(), shard) for status in Status for shard in shards]
+
+    def trails(self, index: tables.Index) -> list[str]:
+        """Partitions of an index of the audit trail: those of what this tenant's people did, and of what was done."""
+        people = [m.id for m in self.members] or ["system"]
+        if index == tables.AUDIT_ACTOR:
+            return [keys.audit_actor(self.id, person) for person in people]
+        return [keys.audit_entity(self.id, "tenant", self.id), *(keys.audit_entity(self.id, "user", p) for p in people)]
 
     def state(self) -> list[Any]:
         """What must be the same after the run as before: counter, members, settings, and the sampled tickets."""

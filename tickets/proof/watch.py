@@ -87,6 +87,9 @@ class Watch:
         if tables.SESSIONS.full_name in body or tables.THROTTLES.full_name in body:
             # A visit that ends its session, or counts an attempt to sign in, goes on as if it were done.
             return SimpleNamespace(status_code=200), {"Attributes": {"attempts": {"N": "1"}}}
+        if tables.AUDIT.full_name in body:
+            # So does one whose change is audited: refused for ever, it would try again and again.
+            return SimpleNamespace(status_code=200), {}
         many = model.name == "TransactWriteItems"
         code = "TransactionCanceledException" if many else "ConditionalCheckFailedException"
         return SimpleNamespace(status_code=400), {

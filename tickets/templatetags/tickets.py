@@ -1,15 +1,20 @@
-"""The small pieces that stand in every row of a list. Tags and not partials: a page of fifty rows would include a
-partial some three hundred times, which costs more than all the rest of the page."""
+"""The small pieces that stand many times on a page: in every row of a list, in every entry of a ticket's activity.
+
+Tags and not partials: a page of fifty rows would include a partial some three hundred times, which costs more than all
+the rest of the page.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from urllib.parse import quote
 
 from django import template
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
-from portal.templatetags.portal import hue, icon, initials
+from portal.templatetags.portal import hue, icon, initials, markdown, when
+from tickets.shown import Entry, Row
 
 register = template.Library()
 
@@ -44,4 +49,98 @@ def person(name: str, is_me: bool, short: bool = False) -> SafeString:
         initials(name),
         name,
         shown,
+    )
+
+
+@register.simple_tag
+def activity_entry(entry: Entry) -> SafeString:
+    """An entry of a ticket's activity: an event as one line, a comment or note as an article."""
+    if entry.kind == "event":
+        return format_html(
+            '<li class="event" id="entry-{}">{}<p class="event-text"><b>{}</b> {}{} · {}</p></li>',
+            entry.id,
+            icon("event"),
+            entry.author_name,
+            entry.verb,
+            format_html_join("", '<span class="event-change"> {}{}{}</span>', map(_change, entry.changes)),
+            when(entry.at),
+        )
+    is_note = entry.kind == "note"
+    return format_html(
+        '<li id="entry-{}"><article class="entry{}" aria-label="{} by {}"><div class="entry-head">'
+        '<span class="avatar hue-{}" aria-hidden="true">{}</span><b>{}</b><a href="#entry-{}">{}</a>{}</div>'
+        '<div class="prose">{}</div></article></li>',
+        entry.id,
+        " entry-note" if is_note else "",
+        "Internal note" if is_note else "Comment",
+        entry.author_name,
+        hue(entry.author_name),
+        initials(entry.author_name),
+        entry.author_name,
+        entry.id,
+        when(entry.at),
+        format_html('<span class="entry-kind">{}Internal note</span>', icon("note")) if is_note else "",
+        markdown(entry.body),
+    )
+
+
+def _change(change: dict[str, str]) -> tuple[str, str, str]:
+    before = format_html(" from <del>{}</del>", change["before"]) if change["before"] else ""
+    after = " to nothing" if change["before"] else ""
+    if change["after"]:
+        after = format_html(" to <ins>{}</ins>", change["after"])
+    return change["label"].lower(), before, after
+
+
+@register.simple_tag
+def ticket_row(row: Row, can_write: bool, is_mixed: bool, tag_url: str) -> SafeString:
+    """A ticket as a row of the queue. `is_mixed` shows its status; `tag_url` ends where the name of a tag belongs."""
+    cells = [
+        format_html(_CHECK, row.select_value, row.number) if can_write else "",
+        format_html('<td class="cell-number" role="cell">#{}</td>', row.number),
+        format_html(_STATUS, icon(row.status), row.status_label) if is_mixed else "",
+        format_html('<td class="cell-priority" role="cell">{}</td>', priority(row.priority, row.priority_label)),
+        format_html(_TITLE, row.url, row.title, _row_tags(tuple(row.tags), tag_url) if row.tags else ""),
+        format_html('<td class="cell-requester clip" role="cell">{}</td>', row.requester_name),
+        format_html('<td class="cell-resolver" role="cell">{}</td>', person(row.resolver_name, row.is_mine, True)),
+        format_html('<td class="cell-comments" role="cell">{}</td>', _row_count(row.comment_count)),
+        format_html('<td class="cell-when" role="cell">{}</td>', when(row.updated_at)),
+    ]
+    return format_html('<tr class="row" role="row" data-row>{}</tr>', mark_safe("".join(cells)))  # noqa: S308  # safe each
+
+
+_CHECK = (
+    '<td class="cell-check" role="cell"><label class="check">'
+    '<input type="checkbox" name="tickets" value="{}" aria-label="Select #{}"></label></td>'
+)
+_STATUS = '<td class="cell-status" role="cell">{}<span>{}</span></td>'
+_TITLE = (
+    '<th class="cell-title" role="rowheader" scope="row"><div class="cell-title-line">'
+    '<a class="row-link" href="{}" data-row-link>{}</a>{}</div></th>'
+)
+_MORE = '<span class="tag tag-more if-{}" title="{}">+{}<span class="visually-hidden"> more tags</span></span>'
+_WIDE, _NARROW = 3, 2  # tags that there is room for
+
+
+@lru_cache(maxsize=1024)
+def _row_tags(tags: tuple[str, ...], tag_url: str) -> SafeString:
+    """The first tags as links to the tickets that have them, and how many more there are."""
+    links = ((tag_url + quote(tag, safe=""), tag) for tag in tags[:_WIDE])
+    shown = format_html_join("", '<a class="tag" href="{}">{}</a> ', links)
+    for room, what in ((_WIDE, "wide"), (_NARROW, "narrow")):
+        if len(tags) > room:
+            shown += format_html(_MORE, what, ", ".join(tags[room:]), len(tags) - room)
+    return format_html('<span class="tags" hx-boost="true">{}</span>', shown)
+
+
+@lru_cache(maxsize=1024)
+def _row_count(comments: int) -> SafeString | str:
+    if not comments:
+        return ""
+    plural = "" if comments == 1 else "s"
+    return format_html(
+        '<span class="count">{}{}<span class="visually-hidden"> comment{}</span></span>',
+        icon("comment"),
+        comments,
+        plural,
     )

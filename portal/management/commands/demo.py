@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.engine import ENGINES, Engine, EngineError, point_at, running_engine, start_engine
@@ -24,6 +25,7 @@ from portal.processes import LOOPBACK, Child, port_obstacle
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 60
 CHILD_STOP_SECONDS = 15
+DRAIN_SECONDS = 10  # that the stream worker may take to count what the last requests wrote
 SHOW_CURSOR = "\x1b[?25h"
 
 BANNER = """
@@ -112,11 +114,13 @@ class Command(BaseCommand):
         gunicorn += ["--log-level", "warning", "--no-control-socket"]
         # The last is the first to be stopped, so that workers still see what the last requests wrote.
         commands = {
+            "stream worker": self._argv("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0"),
             "web server": gunicorn,
         }
+        quiet = {"LOG_LEVEL": "WARNING", **self.environ}
         children: list[Engine | Child] = [engine] if engine else []
         for name, command in commands.items():
-            child = Child(name, command, env=self.environ)
+            child = Child(name, command, env=quiet if name == "stream worker" else self.environ)
             stack.callback(child.stop, seconds=CHILD_STOP_SECONDS)
             children.append(child)
         stack.callback(self._say, "\nStopping ...")
@@ -129,8 +133,19 @@ class Command(BaseCommand):
                 password=self.environ.get("DEMO_PASSWORD", "demo-pass-123"),
             )
         )
+        if engine:
+            self._verify_in_background(stack)
         while True:
             self._watch(children)
+
+    def _verify_in_background(self, stack: contextlib.ExitStack) -> None:
+        """Make the aggregates right again, should the engine have ended before they were: it forgets its stream."""
+        if "verify_aggregates" not in get_commands():
+            return
+        log = stack.enter_context((Path(settings.BASE_DIR) / "var" / "log" / "verify_aggregates.log").open("ab"))
+        command = self._argv("verify_aggregates", "--all", "--repair")
+        child = Child("verification", command, env=self.environ, output=log)
+        stack.callback(child.stop, seconds=CHILD_STOP_SECONDS)
 
     def _watch(self, children: list[Engine | Child]) -> None:
         """Sleep a moment; raises StopAskedFor after a signal, CommandError if a child ended."""

@@ -1,0 +1,12 @@
+"""Django's own admin over items: the pieces that replace what expects SQL. How to use them: docs/admin.md.
+
+It knows no feature and no project. What a project decides it says in subclasses of `DynamoAdminSite` (who may come in,
+how a change is committed, where a history is read) and of `DynamoAdmin`.
+"""
+
+from portal.nosql.admin.changelist import DynamoChangeList
+from portal.nosql.admin.filters import InputFilter
+from portal.nosql.admin.options import DynamoAdmin
+from portal.nosql.admin.site import Change, DynamoAdminSite, Notice
+
+__all__ = ["Change", "DynamoAdmin", "DynamoAdminSite", "DynamoChangeList", "InputFilter", "Notice"]

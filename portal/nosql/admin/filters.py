@@ -1,0 +1,43 @@
+"""A filter beside the list that is typed in: it names the partition to be listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.admin import SimpleListFilter
+
+
+class InputFilter(SimpleListFilter):
+    """A text field for one facade field. A subclass sets `title`, `parameter_name`, and maybe `help_text`."""
+
+    template = "nosql_admin/input_filter.html"
+    help_text = ""
+
+    def clean(self, value: str) -> str | None:
+        """The field's value for what was typed, or None where there is no such thing."""
+        return value
+
+    def lookups(self, request: Any, model_admin: Any) -> list[Any]:
+        return []
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        typed = (self.value() or "").strip()
+        if not typed:
+            return queryset
+        value = self.clean(typed)
+        return queryset.none() if value is None else queryset.filter(**{str(self.parameter_name): value})
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """One: the form's field, and what else the address says, for hidden fields."""
+        others = changelist.get_filters_params() | {"o": changelist.params.get("o"), "q": changelist.query}
+        hidden = [
+            (name, value)
+            for name, values in others.items()
+            if name != self.parameter_name and values
+            for value in (values if isinstance(values, list) else [values])
+        ]
+        yield {"name": self.parameter_name, "value": self.value() or "", "hidden": hidden, "help": self.help_text}

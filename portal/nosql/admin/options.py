@@ -1,0 +1,254 @@
+"""A ModelAdmin whose pages are planned reads and whose saves are one transaction with their audit rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.options import ShowFacets
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils.text import capfirst
+
+from portal.dynamo.repository import Transaction
+from portal.errors import Invalid, PortalError
+from portal.nosql.admin.changelist import CURSOR_VAR, DynamoChangeList
+from portal.nosql.admin.checks import DynamoAdminChecks
+from portal.nosql.admin.forms import SeenForm
+from portal.nosql.admin.site import Change, content_type
+
+HISTORY_PAGE = 50
+
+if TYPE_CHECKING:  # only the stubs know what it is generic in
+    _ModelAdmin = admin.ModelAdmin[Any]
+else:
+    _ModelAdmin = admin.ModelAdmin
+
+
+class DynamoAdmin(_ModelAdmin):
+    """`may_add`, `may_change`, `may_delete` say what whoever is let into the site can do; looking is always possible.
+
+    `add`, `change` and `remove` write. As they are, they put, update or delete the one item of the object; an admin
+    whose objects are more than that calls its rules there instead.
+    """
+
+    admin_site: Any  # a DynamoAdminSite
+    checks_class = DynamoAdminChecks
+    form = SeenForm
+    change_list_template = "nosql_admin/change_list.html"
+    change_form_template = "nosql_admin/change_form.html"
+    delete_confirmation_template = "nosql_admin/delete_confirmation.html"
+    object_history_template = "nosql_admin/object_history.html"
+    list_per_page = 25
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    view_on_site = False
+    may_add = may_change = may_delete = False
+    # What the change form offers beside saving: (name of the button, its label, what it says before it is pressed).
+    buttons: ClassVar[tuple[tuple[str, str, str], ...]] = ()
+
+    # --- writing ---
+
+    def add(self, request: HttpRequest, obj: Any, form: Any) -> None:
+        transaction, item = Transaction(), obj.to_item()
+        transaction.put(item, condition=_key(item).does_not_exist())
+        self.admin_site.commit(request, transaction, Change("added", obj, after=_values(obj, form.changed_data)))
+
+    def change(self, request: HttpRequest, obj: Any, form: Any) -> None:
+        """Write the changed fields, if they still are what they were when this request read them."""
+        names = [name for name in form.changed_data if name != "seen"]
+        before = {name: form.initial[name] for name in names}
+        item, condition = obj.to_item(), None
+        for name in names:
+            stored = getattr(type(item), name)
+            unchanged = stored == before[name]
+            if before[name] in ("", None, obj._meta.get_field(name).get_default()):
+                unchanged |= stored.does_not_exist()  # which is how a facade shows what is not stored
+            condition = unchanged if condition is None else condition & unchanged
+        if condition is None:
+            return
+        transaction = Transaction()
+        actions = [getattr(type(item), name).set(getattr(obj, name)) for name in names]
+        transaction.update(item, actions, condition=_key(item).exists() & condition)
+        self.admin_site.commit(request, transaction, Change("changed", obj, before, _values(obj, names)))
+
+    def remove(self, request: HttpRequest, obj: Any) -> None:
+        transaction, item = Transaction(), obj.to_item()
+        transaction.delete(item, condition=_key(item).exists())
+        names = [field.name for field in obj._meta.concrete_fields if not field.primary_key]
+        self.admin_site.commit(request, transaction, Change("removed", obj, before=_values(obj, names)))
+
+    def consequences(self, obj: Any) -> Iterable[str]:
+        """What else goes with the object, as sentences on the page that asks for confirmation."""
+        return ()
+
+    def press(self, request: HttpRequest, obj: Any, button: str) -> str:
+        """What one of `buttons` does; returns what to say about it. Raises PortalError."""
+        raise NotImplementedError
+
+    def pressed_url(self, request: HttpRequest) -> str:
+        """Where a button leads that did what it says: the same page, unless the object is gone."""
+        return request.get_full_path()
+
+    def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
+        """Those of `buttons` that make sense for this object."""
+        return list(self.buttons)
+
+    def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
+        (self.change if change else self.add)(request, obj, form)
+
+    def delete_model(self, request: Any, obj: Any) -> None:
+        self.remove(request, obj)
+
+    def log_addition(self, *args: Any, **kwargs: Any) -> Any:
+        """Nothing: the audit row was written with the change."""
+
+    def log_change(self, *args: Any, **kwargs: Any) -> Any:
+        """The same."""
+
+    def log_deletions(self, *args: Any, **kwargs: Any) -> Any:
+        """The same."""
+
+    # --- who may what ---
+
+    def has_view_permission(self, request: Any, obj: Any = None) -> bool:
+        return bool(self.admin_site.has_permission(request))
+
+    has_module_permission = has_view_permission
+
+    def has_add_permission(self, request: Any) -> bool:
+        return self.may_add and self.has_view_permission(request)
+
+    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
+        return self.may_change and self.has_view_permission(request)
+
+    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
+        return self.may_delete and self.has_view_permission(request)
+
+    # --- the list ---
+
+    def get_changelist(self, request: Any, **kwargs: Any) -> type[DynamoChangeList]:
+        return DynamoChangeList
+
+    def get_sortable_by(self, request: Any) -> Any:
+        return {getattr(pattern, "order", "") for pattern in self.model.patterns} & set(self.get_list_display(request))
+
+    def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """By prefix ("^field"), or by the first exact value that finds something ("=field")."""
+        term, found = search_term.strip(), queryset
+        for name in self.search_fields if term else ():
+            if name.startswith("^"):
+                return queryset.filter(**{f"{name[1:]}__startswith": term}), False
+            found = queryset.filter(**{name[1:]: term})
+            if found:
+                break
+        return found, False
+
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
+        if request.POST.get("select_across", "0") not in ("", "0"):
+            raise Invalid("An action takes the rows that are chosen on this page, not all there are.")
+        response: Any = super().changelist_view(request, extra_context)
+        listed = getattr(response, "context_data", None) or {}
+        if "cl" in listed and listed["cl"].bad_request:
+            response.status_code = 400
+        return response
+
+    # --- one object ---
+
+    def _get_obj_does_not_exist_redirect(self, request: Any, opts: Any, object_id: str) -> Any:
+        raise Http404(f"There is no such {opts.verbose_name}.")
+
+    def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        made: Any = super().get_form(request, obj, change, **kwargs)
+        made.refusal = getattr(request, "nosql_refusal", None)
+        return made
+
+    def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
+        content_type(self.model)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def changeform_view(
+        self, request: Any, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        """A write that is refused becomes an error of its form, which then stands upon what is stored now."""
+        pressed = next((name for name, _, _ in self.buttons if name in request.POST), None)
+        if object_id is not None and pressed is not None:
+            return self._pressed(request, object_id, pressed)
+        status = 422
+        response: Any
+        try:
+            response = super().changeform_view(request, object_id, form_url, extra_context)
+        except PortalError as error:
+            if request.method != "POST" or error.status >= 500:
+                raise
+            request.nosql_refusal, status = error, error.status
+            response = super().changeform_view(request, object_id, form_url, extra_context)
+        shown = (getattr(response, "context_data", None) or {}).get("adminform")
+        if request.method == "POST" and shown is not None:
+            response.status_code = 409 if shown.form.is_conflict else status
+        elif shown is not None and shown.form.instance.pk:
+            response.context_data["buttons"] = self.buttons_of(shown.form.instance) if self.may_change else []
+        return response
+
+    def _pressed(self, request: Any, object_id: str, button: str) -> Any:
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        if not self.has_change_permission(request, obj):
+            raise PermissionDenied
+        try:
+            messages.success(request, self.press(request, obj, button))
+        except PortalError as error:
+            if error.status >= 500:
+                raise
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.get_full_path())
+        return HttpResponseRedirect(self.pressed_url(request))
+
+    def get_deleted_objects(self, objs: Any, request: Any) -> Any:
+        """What the page lists: the object and its consequences. Django would follow relations through SQL."""
+        sentences = [sentence for obj in objs for sentence in (f"{capfirst(self.opts.verbose_name)}: {obj}",)]
+        sentences += [sentence for obj in objs for sentence in self.consequences(obj)]
+        return sentences, {}, set(), []
+
+    def delete_view(self, request: Any, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except PortalError as error:
+            if request.method != "POST" or error.status >= 500:
+                raise
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def history_view(self, request: Any, object_id: str, extra_context: Any = None) -> Any:
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        if not self.has_view_or_change_permission(request, obj):
+            raise PermissionDenied
+        planned = self.admin_site.history(request, obj)
+        page = planned.page(HISTORY_PAGE, request.GET.get(CURSOR_VAR, "")) if planned is not None else None
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"History of {obj}",
+            "page": page,
+            "cursor_var": CURSOR_VAR,
+            "module_name": capfirst(self.opts.verbose_name_plural),
+            "object": obj,
+            "opts": self.opts,
+            "preserved_filters": self.get_preserved_filters(request),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, self.object_history_template, context)
+
+
+def _key(item: Any) -> Any:
+    return getattr(type(item), type(item).table.hash)
+
+
+def _values(obj: Any, names: Iterable[str]) -> dict[str, object]:
+    return {name: getattr(obj, name) for name in names if hasattr(obj, name)}

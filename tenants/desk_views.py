@@ -1,0 +1,115 @@
+"""What admins and owners do with their desk: its members and its settings. Rules are in roster.py and renaming.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from portal.access import member
+from portal.errors import Conflict, Forbidden, Invalid
+from tenants import lifecycle, members, renaming, roster
+from tenants.context import TENANT_KEY
+from tenants.forms import DeskForm, RoleForm
+from tenants.request import TenantRequest, actor_of
+from tenants.roles import Role
+
+get_or_post = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@member(Role.ADMIN)
+@require_safe
+def members_page(request: TenantRequest) -> HttpResponse:
+    """All members, by name; owners first would move people about when roles change. One Query."""
+    tenant = request.tenant
+    everybody = members.members_of(tenant.repository)
+    owners = sum(m.role is Role.OWNER for m in everybody)
+    people = [
+        {
+            "id": m.id,
+            "name": m.name,
+            "email": m.email,
+            "role": m.role,
+            "is_me": m.id == tenant.user_id,
+            "roles": _grantable(tenant.role) if roster.may_touch(tenant, m) else [],
+            "is_last_owner": m.role is Role.OWNER and owners == 1,
+        }
+        for m in everybody
+    ]
+    return render(request, "tenants/members.html", {"people": people})
+
+
+def _grantable(own: Role) -> list[Role]:
+    return [role for role in Role if own.at_least(role)]
+
+
+@member(Role.ADMIN)
+@require_POST
+def change_role(request: TenantRequest, user: str) -> HttpResponse:
+    form = RoleForm(request.POST)
+    to = Role(form.cleaned_data["role"]) if form.is_valid() else Role.VIEWER
+    try:
+        changed = roster.change_role(request.tenant, user_id=user, to=to, by=actor_of(request))
+    except (Conflict, Forbidden, Invalid) as error:
+        return _refused(request, error)
+    messages.success(request, f"{changed.name} is {to.value} now; it counts from their next click.")
+    return redirect("tickets:queue" if user == request.tenant.user_id else "tenants:members")
+
+
+@member(Role.ADMIN)
+@get_or_post
+def remove(request: TenantRequest, user: str) -> HttpResponse:
+    """Asks first, on a page of its own, then removes."""
+    tenant = request.tenant
+    if request.method != "POST":
+        return render(request, "tenants/member_remove.html", {"person": roster.target(tenant, user)})
+    try:
+        removed = roster.remove(tenant, user_id=user, by=actor_of(request))
+    except (Conflict, Forbidden) as error:
+        return _refused(request, error)
+    messages.success(request, f"{removed.name} is out of {tenant.name} from their next click.")
+    return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': removed.id})}")
+
+
+@member(Role.VIEWER)
+@require_POST
+def leave(request: TenantRequest) -> HttpResponse:
+    tenant = request.tenant
+    try:
+        roster.remove(tenant, user_id=tenant.user_id, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tenants:account")
+    request.session[TENANT_KEY] = ""
+    messages.success(request, f"You have left {tenant.name}.")
+    return redirect("tenants:pick")
+
+
+def _refused(request: TenantRequest, error: Conflict | Forbidden | Invalid) -> HttpResponse:
+    """Back to the list, which shows how it is now, with the sentence that says why not."""
+    messages.error(request, error.message)
+    return redirect("tenants:members")
+
+
+@member(Role.OWNER)
+@get_or_post
+def settings_page(request: TenantRequest) -> HttpResponse:
+    tenant = request.tenant
+    form = DeskForm(request.POST or None, initial={"name": tenant.name, "slug": tenant.slug})
+    if request.method == "POST" and form.is_valid():
+        try:
+            renaming.rename(tenant, **form.cleaned_data, by=actor_of(request))
+        except (Invalid, Conflict) as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, "Saved.")
+            return redirect("tenants:settings")
+    stored = lifecycle.get(tenant.tenant_id)
+    owners = [m for m in members.members_of(tenant.repository) if m.role is Role.OWNER]
+    page: dict[str, Any] = {"form": form, "owners": owners, "stored": stored}
+    return render(request, "tenants/settings.html", page, status=422 if form.is_bound else 200)

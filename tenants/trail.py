@@ -1,0 +1,177 @@
+"""The audit trail as the admins of a tenant read it: newest first, a page at a time, of one person, of one thing.
+
+One Query per page, of the table or of the index that the filter names. Days are in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo import cursor, keys, tables
+from portal.dynamo.repository import Page, TenantRepository
+from portal.errors import Invalid
+from tenants.audit import Action
+
+PAGE_SIZE: Final = 50
+_EXPORT_PAGE: Final = 500  # rows read at once for an export
+
+WORDS: Final[dict[str, str]] = {
+    Action.TENANT_CREATED: "created the desk",
+    Action.TENANT_SUSPENDED: "suspended the desk",
+    Action.TENANT_RESUMED: "resumed the desk",
+    Action.TENANT_RENAMED: "changed the desk's name or address",
+    Action.TENANT_LIMITS_CHANGED: "changed plan or limits",
+    Action.MEMBER_ADDED: "added a member",
+    Action.MEMBER_INVITED: "invited",
+    Action.MEMBER_ROLE_CHANGED: "changed the role of",
+    Action.MEMBER_REMOVED: "removed",
+    Action.MEMBER_LEFT: "left",
+    Action.INVITATION_RESENT: "sent the invitation again to",
+    Action.INVITATION_REVOKED: "revoked the invitation of",
+    Action.INVITATION_ACCEPTED: "accepted an invitation",
+    Action.TICKETS_HANDED_ON: "handed on the tickets of",
+    Action.SESSION_STARTED: "signed in to the desk",
+    Action.EXPORT_MADE: "exported the audit trail",
+}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which rows. An actor or a thing, not both: an index serves one of them."""
+
+    actor: str = ""
+    entity: tuple[str, str] | None = None  # type and id
+    first: date | None = None
+    last: date | None = None
+
+    def bounds(self) -> tuple[str, str]:
+        """Sort keys around the days, both included."""
+        return f"{self.first or '0'}", f"{self.last or ''}~"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An event in words."""
+
+    at: datetime
+    actor_id: str
+    actor: str
+    origin: str
+    action: str
+    words: str
+    entity_type: str
+    entity_id: str
+    entity: str
+    before: dict[str, str]
+    after: dict[str, str]
+
+    @property
+    def changes(self) -> list[tuple[str, str, str]]:
+        """Name, before, after of each value; "" where there was or is none."""
+        names = dict.fromkeys((*self.before, *self.after))
+        return [(name.replace("_", " "), self.before.get(name, ""), self.after.get(name, "")) for name in names]
+
+
+@dataclass(frozen=True)
+class TrailPage:
+    """Rows newest first; `next` is a cursor, None at the end."""
+
+    rows: list[Row]
+    next: str | None
+
+
+def page(repository: TenantRepository, *, only: Filter, after: str | None = None, size: int = PAGE_SIZE) -> TrailPage:
+    """A page of the trail: one Query. Raises Invalid for a cursor that is not of this list."""
+    bound = _bound(only)
+    start = None
+    if after:
+        position = cursor.load(after, tenant_id=repository.tenant_id, query=bound)
+        if len(position) != 1 or not isinstance(position[0], str):
+            raise Invalid("This page link is damaged.")
+        start = _start(repository, only, position[0])
+    found = _query(repository, only, size + 1, start)
+    rows = found.items[:size]
+    more = len(found.items) > size or found.last_key is not None
+    last = rows[-1][tables.AUDIT.range or ""]["S"] if rows and more else None
+    following = cursor.dump([last], tenant_id=repository.tenant_id, query=bound) if last else None
+    return TrailPage([_row(raw) for raw in rows], following)
+
+
+def everything(repository: TenantRepository, *, only: Filter) -> Iterator[Row]:
+    """All rows of a filter, newest first, read as they are wanted."""
+    start = None
+    while True:
+        found = _query(repository, only, _EXPORT_PAGE, start)
+        yield from (_row(raw) for raw in found.items)
+        start = found.last_key
+        if start is None:
+            return
+
+
+def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> Filter:
+    """From the fields of a page's address; an entity is "user:<id>". Raises Invalid."""
+    try:
+        found = Filter(actor=actor, first=_day(first), last=_day(last))
+        if entity and not actor:
+            kind, _, entity_id = entity.partition(":")
+            found = replace(found, entity=(kind, entity_id))
+        _partition(TenantRepository(keys.PLATFORM), found)
+    except ValueError as error:
+        raise Invalid("This filter cannot be understood.") from error
+    return found
+
+
+def _day(text: str) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _partition(repository: TenantRepository, only: Filter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
+    """Index, key builder and its arguments. Raises ValueError for what cannot stand in a key."""
+    if only.actor:
+        build, args, index = keys.audit_actor, (only.actor,), tables.AUDIT_ACTOR
+        repository.key(build, *args)
+        return index, build, args
+    if only.entity:
+        repository.key(keys.audit_entity, *only.entity)
+        return tables.AUDIT_ENTITY, keys.audit_entity, only.entity
+    return None, keys.tenant, ()
+
+
+def _query(repository: TenantRepository, only: Filter, limit: int, start: dict[str, Any] | None) -> Page:
+    index, build, args = _partition(repository, only)
+    return repository.query(
+        tables.AUDIT, build, *args, index=index, between=only.bounds(), descending=True, limit=limit, start=start
+    )
+
+
+def _start(repository: TenantRepository, only: Filter, sort: str) -> dict[str, Any]:
+    index, build, args = _partition(repository, only)
+    start = {tables.AUDIT.hash: {"S": repository.tenant_id}, tables.AUDIT.range or "": {"S": sort}}
+    return start | ({index.hash: {"S": repository.key(build, *args)}} if index else {})
+
+
+def _bound(only: Filter) -> tuple[object, ...]:
+    return ("audit", only.actor, only.entity, str(only.first), str(only.last))
+
+
+def _row(raw: dict[str, Any]) -> Row:
+    text = {name: value["S"] for name, value in raw.items() if "S" in value}
+    action = text["action"]
+    return Row(
+        at=clock.parse(keys.audited_at(text["timestamp_event_id"])),
+        actor_id=text["actor_id"],
+        actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),
+        origin=text.get("origin", ""),
+        action=action,
+        words=WORDS.get(action, action.replace(".", " ").replace("_", " ")),
+        entity_type=text["entity_type"],
+        entity_id=text["entity_id"],
+        entity=text.get("entity_name", ""),
+        before=json.loads(text.get("before") or "{}"),
+        after=json.loads(text.get("after") or "{}"),
+    )

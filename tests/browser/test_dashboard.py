@@ -1,0 +1,247 @@
+"""The dashboard in a real browser: it keeps itself up to date without disturbing anybody, on screen and on paper."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from portal import clock
+from portal.dynamo import keys, tables, worker
+from portal.dynamo.items import PulseItem
+from tenants.roles import Role
+from tests import folding
+from tests.browser.audit import NARROW, TOO_WIDE, WIDE, audit
+from tests.browser.conftest import NewPage, Witness
+from tests.world import World
+from tickets import lifecycle
+from tickets.aggregates import BUCKETS
+from tickets.fields import Priority, Status
+
+pytestmark = pytest.mark.browser
+
+PAGE = "/tickets/dashboard/"
+LONG = "Maximiliana-Wolfeschlegelsteinhausenbergerdorff-Featherstonehaugh"
+
+
+@pytest.fixture
+def follower(engine: None) -> folding.Follower:
+    return folding.Follower()
+
+
+@pytest.fixture
+def desk(world: World, follower: folding.Follower) -> World:
+    """Three tickets, one of each: open with nobody, pending with Alice, resolved by Bob."""
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    for priority in (Priority.URGENT, Priority.NORMAL, Priority.LOW):
+        lifecycle.create(
+            alice, title="Broken", priority=priority, tags=["vpn", "a-tag-of-forty-characters-that-never-end"]
+        )
+    lifecycle.assign(alice, 2, to=alice.user_id, version=1)
+    lifecycle.change_status(alice, 2, to=Status.PENDING, version=2)
+    lifecycle.assign(alice, 3, to=bob.user_id, version=1)
+    lifecycle.comment(bob, 3, body="Done.", then=Status.RESOLVED)
+    follower.fold()
+    pulse(5)
+    return world
+
+
+def pulse(seconds: int, *, written: int = 0) -> None:
+    """The worker has counted everything up to so many seconds ago."""
+    now = clock.now()
+    as_of, written_at = (clock.stamp(now - timedelta(seconds=s)) for s in (seconds, written))
+    actions = [PulseItem.as_of.set(as_of), PulseItem.written_at.set(written_at)]
+    worker.change(PulseItem(tables.TICKETS.name, keys.PULSE), actions)
+
+
+def number(page: Page, tile: str) -> str:
+    return page.locator(f"#tile-{tile} .tile-number").inner_text()
+
+
+def refresh_often(page: Page) -> None:
+    page.locator("#dashboard").evaluate("(part) => { part.dataset.refresh = '0.2' }")
+
+
+def test_the_page_is_accessible_in_all_its_states(desk: World, person: NewPage, witness: Witness) -> None:
+    pulse(250)
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    expect(page.get_by_text("Numbers are 4 minutes behind")).to_be_visible()
+    for table in page.locator("details.as-table > summary").all():
+        table.click()
+    found = audit(page, "dashboard, behind, with its tables")
+    found += audit_of(person("charlie"), "dashboard, nothing yet")
+    found += audit_of(person("bob"), "dashboard of an agent")
+    assert not found, "\n".join(found)
+
+
+def audit_of(page: Page, name: str) -> list[str]:
+    page.goto(PAGE)
+    return audit(page, name)
+
+
+def test_millions_and_long_names_stay_within_the_window(desk: World, person: NewPage) -> None:
+    desk.add_user(LONG)
+    desk.join(LONG.lower(), "acme", Role.AGENT)
+    acme = desk.context("alice", "acme")
+    counts = {f"{s}_{p}": 1_234_567 for s in Status for p in Priority}
+    people = {
+        f"r_{who}_{s}": 1_234_567 for who in (desk.users[LONG.lower()].id, "f" * 32, "UNASSIGNED") for s in Status
+    }
+    folding.plant(acme, keys.totals(0), **counts, **people)
+    today = keys.day(str(clock.now().date()), 0)
+    buckets = {f"{what}_{bound}": 1_234_567 for what in ("first", "done") for bound in (*BUCKETS, "over")}
+    folding.plant(
+        acme, today, created=12_345_678, done_n=11_111_111, first_n=9_999_999, commented=99_999_999, **buckets
+    )
+    page = person("alice", "acme")
+    page.goto(f"{PAGE}?days=90")
+    for table in page.locator("details.as-table > summary").all():
+        table.click()
+    assert number(page, "created") == "12,345,681"
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        assert page.evaluate(TOO_WIDE) == []
+
+
+def test_a_new_number_appears_and_nothing_else_moves(desk: World, person: NewPage, follower: folding.Follower) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    page.locator("#loads-table > summary").click()
+    link = page.locator("#load-none .number").first
+    link.focus()
+    assert number(page, "open") == "1"
+    lifecycle.create(desk.context("bob", "acme"), title="One more")
+    follower.fold()
+    refresh_often(page)
+    expect(page.locator("#tile-open .tile-number")).to_have_text("2")
+    expect(link).to_be_focused()
+    expect(link).to_have_text("2")
+    expect(page.locator("#loads-table")).to_have_attribute("open", "")
+    assert page.locator("#announce").inner_text() == ""
+
+
+def test_focus_follows_its_row_when_the_order_changes(desk: World, person: NewPage, follower: folding.Follower) -> None:
+    alice = desk.users["alice"].id
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    link = page.locator(f"#load-{alice} a.number")
+    link.focus()
+    tenant = desk.context("alice", "acme")
+    lifecycle.assign(tenant, 1, to=alice, version=1)
+    lifecycle.create(tenant, title="With nobody")
+    lifecycle.create(tenant, title="With nobody")
+    lifecycle.create(tenant, title="With nobody")
+    follower.fold()
+    rows = page.locator("#loads-title ~ table tbody tr")
+    before = [row.get_attribute("id") for row in rows.all()]
+    refresh_often(page)
+    expect(page.locator("#tile-open .tile-number")).to_have_text("4")
+    assert {row.get_attribute("id") for row in rows.all()} == set(before)
+    assert page.evaluate("document.activeElement.closest('tr')?.id") == f"load-{alice}"
+
+
+def test_a_tab_that_is_not_seen_asks_for_nothing(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if PAGE in request.url else None)
+    page.evaluate("Object.defineProperty(document, 'hidden', { get: () => window.away ?? true })")
+    refresh_often(page)
+    page.wait_for_timeout(2500)
+    assert asked == []
+    with page.expect_response(f"**{PAGE}"):
+        page.evaluate("window.away = false")
+
+
+def test_a_failing_refresh_is_said_and_the_numbers_stay(desk: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(503)
+    page = person("alice", "acme")
+    page.goto(PAGE)
+
+    def fails(route: Route) -> None:
+        route.fulfill(status=503, body="<p>down</p>", content_type="text/html")
+
+    page.route(f"**{PAGE}", fails)
+    refresh_often(page)
+    expect(page.get_by_text("could not be refreshed")).to_be_visible()
+    assert number(page, "open") == "1"
+    page.unroute(f"**{PAGE}", fails)
+    expect(page.get_by_text("could not be refreshed")).to_be_hidden()
+
+
+def test_a_page_of_one_desk_never_takes_the_numbers_of_another(desk: World, person: NewPage) -> None:
+    page = person("alice", "globex")
+    page.goto("/tenants/")
+    page.get_by_role("main").get_by_role("button", name="Acme").click()
+    page.goto(PAGE)
+    other = page.context.new_page()
+    other.goto("/tenants/")
+    other.get_by_role("main").get_by_role("button", name="Globex").click()
+    expect(other.locator("#switcher .tenant-name")).to_have_text("Globex")
+    refresh_often(page)
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
+    expect(page.get_by_role("heading", name="Your tickets")).to_be_visible()
+
+
+def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    expect(page.locator("#lag")).to_be_empty()
+    pulse(7300, written=7290)
+    refresh_often(page)
+    expect(page.locator("#lag [role=status]")).to_contain_text("not running; numbers are from 2 hours ago")
+
+
+def test_the_keyboard_reaches_every_link(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    reachable = "#main a[href]:not([tabindex='-1']), #main summary, #main button"
+    wanted = page.locator(reachable).evaluate_all("(all) => all.filter((e) => e.checkVisibility()).length")
+    page.locator("#main").focus()
+    reached = 0
+    for _ in range(wanted):
+        page.keyboard.press("Tab")
+        reached += page.evaluate(
+            "document.activeElement.closest('#main') !== null && document.activeElement.id !== 'main'"
+        )
+    assert reached == wanted > 15
+
+
+def test_a_day_in_the_chart_leads_to_its_tickets(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    page.locator("a.daily-day").last.click()
+    expect(page.locator("[data-row]")).to_have_count(3)
+
+
+def test_g_and_d_lead_to_the_dashboard(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto("/tickets/")
+    page.keyboard.press("g")
+    page.keyboard.press("d")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Dashboard")
+
+
+def test_a_print_has_the_tables_and_no_controls(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator("#daily-table table")).to_be_visible()
+    expect(page.locator(".tabs")).to_be_hidden()
+    expect(page.get_by_role("button", name="Verify the numbers")).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(page.locator("#daily-table")).not_to_have_attribute("open", "")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_without_javascript_the_page_is_whole_and_can_be_reloaded(desk: World, person: NewPage) -> None:
+    page = person("alice", "acme", java_script_enabled=False, viewport=WIDE)
+    page.goto(PAGE)
+    assert number(page, "open") == "1"
+    page.locator("#daily-table > summary").click()
+    expect(page.locator("#daily-table table")).to_be_visible()
+    page.get_by_role("link", name="Reload").click()
+    expect(page).to_have_url(f"{page.url.split(PAGE)[0]}{PAGE}?days=30")

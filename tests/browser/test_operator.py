@@ -1,0 +1,94 @@
+"""An operator's morning: a new tenant with its owner, a suspension, a resumption; on a wide screen and a narrow one."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.audit import NARROW, TOO_WIDE
+from tests.browser.conftest import NewPage, Witness, sign_in
+from tests.operators import make_operator, membership_url, tenant_url, user_url
+from tests.world import World
+
+pytestmark = pytest.mark.browser
+
+
+def test_root_makes_a_tenant_suspends_it_and_resumes_it(
+    world: World, browse: NewPage, person: NewPage, witness: Witness
+) -> None:
+    make_operator()
+    page = browse()
+    message = page.locator(".messagelist")
+
+    # Root signs in by the portal's own form and lands in the admin, which says how the platform is.
+    sign_in(page, "root@example.com")
+    expect(page.get_by_role("heading", name="The platform")).to_be_visible()
+    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+
+    # A new tenant, first with an owner who has no account.
+    page.locator(".model-tenant").get_by_role("link", name="Add").click()
+    page.get_by_label("Name").fill("Initech")
+    page.get_by_label("First owner").fill("nobody@example.com")
+    witness.accepts(400)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".errorlist")).to_contain_text("There is no account with this address.")
+    page.get_by_label("First owner").fill("charlie@example.com")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(message).to_contain_text("Initech (initech)")
+    expect(page.locator("#result_list tbody tr")).to_have_count(3)
+
+    # Charlie works there.
+    charlie = person("charlie")
+    charlie.goto("/tenants/")
+    charlie.get_by_role("button", name="Initech").click()
+    expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
+
+    # Root finds it by the beginning of its slug and suspends it; Charlie's next page says so.
+    page.locator("#searchbar").fill("ini")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="initech", exact=True).click()
+    page.get_by_role("button", name="Suspend").click()
+    expect(message).to_contain_text("Initech is suspended.")
+    witness.accepts(403)
+    charlie.goto("/tickets/")
+    expect(charlie.get_by_role("heading", level=1)).to_contain_text("suspended")
+
+    # The front page says it too, and leads there; Root resumes it, and the history knows all of it.
+    page.get_by_role("link", name="Home").click()
+    page.get_by_role("link", name="Initech is suspended.").click()
+    page.get_by_role("button", name="Resume").click()
+    expect(message).to_contain_text("Initech is active again.")
+    charlie.goto("/tickets/")
+    expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
+    page.get_by_role("link", name="History").click()
+    for action in ("tenant.created", "tenant.suspended", "tenant.resumed"):
+        expect(page.get_by_role("cell", name=action)).to_be_visible()
+
+    # Out again.
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_the_admin_fits_a_telephone_and_the_content_policy(world: World, person: NewPage) -> None:
+    make_operator()
+    world.tickets("acme", 2)
+    page: Page = person("root", viewport=NARROW)
+    acme = world.tenants["acme"].tenant_id
+    for path in (
+        "/admin/",
+        "/admin/status/",
+        "/admin/tenants/tenant/",
+        "/admin/tenants/tenant/add/",
+        tenant_url(world, "acme"),
+        tenant_url(world, "acme", "history/"),
+        user_url(world, "bob"),
+        f"/admin/tenants/membership/?tenant_id={acme}",
+        membership_url(world, "bob", "acme", "delete/"),
+        f"/admin/tenants/auditrow/?tenant_id={acme}",
+        f"/admin/tickets/ticket/?tenant_id={acme}&status__exact=open",
+        "/admin/tickets/deadletter/",
+    ):
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert page.evaluate(TOO_WIDE) == [], path

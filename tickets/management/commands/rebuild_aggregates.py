@@ -1,0 +1,90 @@
+"""`manage.py rebuild_aggregates`: makes the aggregates right, while people go on working."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.management.base import PortalCommand, Progress
+from tickets import rebuild, verify
+from tickets.management import tenants
+from tickets.management.tenants import Chosen
+
+SHOWN = 40  # counts that were wrong, of one tenant
+
+
+class Command(PortalCommand):
+    help = (
+        "Count the aggregates of tenants anew, through the stream and while people go on working: each ticket is "
+        "touched once, and what is left of the old counts is what was wrong. Needs a running stream worker. Exit "
+        "status 1 where that makes no progress: the numbers are then what they were. It may be stopped at any time; "
+        "run again, it begins anew, which does no harm."
+    )
+    again = "Run it again: nothing is wrong meanwhile, and it begins anew."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        tenants.add_arguments(parser)
+        parser.add_argument(
+            "--timeout",
+            type=seconds,
+            default=rebuild.TIMEOUT,
+            metavar="SECONDS",
+            help="how long the stream worker may make no progress (%(default)s)",
+        )
+        parser.add_argument(
+            "--settle",
+            type=seconds,
+            default=verify.SETTLE,
+            metavar="SECONDS",
+            help="how long all must stand still where no worker says how far it is (%(default)s)",
+        )
+
+    def work(self, options: dict[str, Any]) -> None:
+        done = 0
+        for tenant in tenants.chosen(options):
+            run_rebuild(self, tenant, timeout=options["timeout"], settle=options["settle"], write=self.stdout.write)
+            done += 1
+        if not done:
+            raise CommandError("There are no tenants.")
+
+
+def run_rebuild(
+    command: PortalCommand, tenant: Chosen, *, timeout: float, settle: float, write: Callable[[str], object]
+) -> None:
+    """Rebuild one tenant and write what was wrong, line by line."""
+    repository, slug = tenant.repository, tenant.slug
+    waiting = False
+    with Progress(command, f"Rebuilding {slug}", verify.last_number(repository)) as progress:
+
+        def say(what: str) -> None:
+            nonlocal waiting
+            progress.label(f"{slug}: {what}")
+            if not waiting and not sys.stderr.isatty():
+                progress.say(f"{slug}: {what}")
+            waiting = True
+
+        done = rebuild.rebuild(repository, timeout=timeout, settle=settle, advance=progress.advance, say=say)
+    for one in done.removed[:SHOWN]:
+        wrong = f"{abs(one.stored):,} too {'many' if one.stored > 0 else 'few'}"
+        write(f"{slug}: {one.item} {one.count}: {wrong}, corrected")
+    if len(done.removed) > SHOWN:
+        write(f"{slug}: and {len(done.removed) - SHOWN:,} more counts")
+    letters = f", {done.letters:,} dead letters dropped" if done.letters else ""
+    found = {0: "nothing was wrong", 1: "1 count was wrong"}.get(
+        len(done.removed), f"{len(done.removed):,} counts were wrong"
+    )
+    write(f"{slug}: {done.tickets:,} tickets counted anew, {found}{letters}.")
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 86400:
+        raise ArgumentTypeError("must be a number of seconds")
+    return value
