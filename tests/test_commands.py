@@ -12,10 +12,11 @@ import pytest
 from django.contrib.auth import authenticate
 from django.core.management import load_command_class
 
+from portal.dynamo import tables
 from tenants import accounts, lifecycle, members
 from tenants.roles import Role
 from tests import commands
-from tests.commands import finish, run
+from tests.commands import everything, finish, run
 from tests.world import World
 
 GOOD = "a quite long password"
@@ -244,3 +245,30 @@ def test_long_work_shows_a_bar_on_a_terminal(engine: None) -> None:
     assert process.wait(timeout=30) == 0
     assert b"Seeding" in shown
     assert b"3 new tickets" in shown
+
+
+# --- operators ---
+
+
+def test_a_tenant_is_suspended_and_resumed_once_each(world: World) -> None:
+    assert run("suspend_tenant", "acme").out.strip() == "Acme is suspended now."
+    assert "already" in run("suspend_tenant", "acme").out
+    assert run("resume_tenant", "acme").status == 0
+    rows = [raw["action"]["S"] for raw in everything(tables.AUDIT)]
+    assert sorted(a for a in rows if a in ("tenant.suspended", "tenant.resumed")) == [
+        "tenant.resumed",
+        "tenant.suspended",
+    ]
+    assert run("suspend_tenant", "nothing-here").status == 1
+
+
+def test_an_account_that_there_is_becomes_an_operators(world: World) -> None:
+    assert run("create_operator", "bob@example.com", "--existing").status == 0
+    assert accounts.find_by_email("bob@example.com").is_operator
+    assert run("create_operator", "nobody@example.com", "--existing").status == 1
+
+
+def test_an_operator_is_created_with_a_password(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_ROOT", "a long enough phrase")
+    ended = run("create_operator", "ops@example.com", "--name", "Ops", "--password-env", "SECRET_OF_ROOT")
+    assert "an operator's account" in ended.out

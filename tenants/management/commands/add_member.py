@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.base import PortalCommand
 from tenants import lifecycle, members
+from tenants.audit import Actor
 from tenants.management.commands.create_tenant import account
 from tenants.roles import Role
 
@@ -37,5 +38,6 @@ class Command(PortalCommand):
             tenant_name=tenant.name,
             tenant_slug=tenant.slug,
             role=role,
+            by=Actor(origin="add_member"),
         )
         self.stdout.write(f"{user.name} is {role.value} in {tenant.name} now.")

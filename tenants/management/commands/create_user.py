@@ -15,6 +15,7 @@ from django.core.validators import validate_email
 from portal.errors import Conflict, Invalid
 from portal.management.base import PortalCommand
 from tenants import accounts
+from tenants.audit import Actor
 from tenants.models import User
 
 ATTEMPTS: Final = 3
@@ -43,7 +44,13 @@ class Command(PortalCommand):
             password = self._ask(person)
         else:
             password = checked(sys.stdin.readline().rstrip("\r\n"), person)
-        user = accounts.create(email=person.email, name=person.name, password=password, is_operator=options["operator"])
+        user = accounts.create(
+            email=person.email,
+            name=person.name,
+            password=password,
+            is_operator=options["operator"],
+            by=Actor(origin="create_user"),
+        )
         what = "an operator's account" if user.is_operator else "an account"
         self.stdout.write(f"{user.name} has {what} with the address {user.email} and the id {user.id}.")
 

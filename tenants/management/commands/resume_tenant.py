@@ -1,0 +1,26 @@
+"""`manage.py resume_tenant`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from portal.management.base import PortalCommand
+from tenants import lifecycle
+from tenants.audit import Actor
+
+
+class Command(PortalCommand):
+    help = "Resume a tenant. Its members go on at their next click. Where that is so already, nothing happens."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", help="which tenant")
+
+    def work(self, options: dict[str, Any]) -> None:
+        tenant = lifecycle.find(options["slug"])
+        if tenant.status == lifecycle.ACTIVE:
+            self.stdout.write(f"{tenant.name} is {tenant.status} already.")
+            return
+        lifecycle.set_status(tenant.tenant_id, lifecycle.ACTIVE, by=Actor(origin="resume_tenant"))
+        self.stdout.write(f"{tenant.name} is at work again now.")
