@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,7 +229,12 @@ def test_the_stream_worker_is_stopped_while_the_engine_still_answers(demo: Demo)
 
 def test_a_stream_worker_that_dies_stops_everything(demo: Demo) -> None:
     demo.start()
-    os.kill(int((demo.directory / "worker").read_text()), signal.SIGKILL)
+    pid = demo.directory / "worker"
+    deadline = time.monotonic() + 30
+    while not (pid.exists() and pid.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
     assert demo.running
     rest, _ = demo.running.communicate(timeout=60)
     assert demo.running.returncode == 1
