@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from portal.dynamo import client, schema, tables
+from portal.dynamo import client, tables
 from tenants import lifecycle
 from tenants.roles import Role
-from tests import commands
+from tests import commands, embedded
 from tests.commands import Ended
 from tests.world import World
 from tickets import lifecycle as tickets
@@ -42,9 +40,7 @@ def three_tenants() -> World:
 @pytest.fixture(scope="module", autouse=True)
 def three() -> Iterator[World]:
     """One world for all tests of a module: a proof leaves everything as it is."""
-    reset = urllib.request.Request(f"{settings.DYNAMODB_ENDPOINT_URL}/_ministack/reset", method="POST")
-    urllib.request.urlopen(reset, timeout=30).close()
-    schema.create_all()
+    embedded.make_empty()
     world = three_tenants()
     before = stored()
     yield world

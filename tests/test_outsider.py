@@ -19,6 +19,7 @@ from portal.dynamo import meter
 from tenants import accounts, invites
 from tenants.audit import Actor
 from tenants.roles import Role
+from tests import embedded
 from tests.world import PASSWORD, Browser, World
 from tickets import lifecycle
 
@@ -72,8 +73,12 @@ FORM = {
 }
 
 
-@pytest.fixture
-def acme(world: World) -> World:
+@pytest.fixture(scope="module")
+def acme() -> World:
+    """One world for all: whatever an outsider does changes nothing."""
+    embedded.make_empty()
+    world = embedded.world(shards=1)
+    accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True)
     alice = world.context("alice", "acme")
     for n in range(12):
         lifecycle.create(alice, title=f"{SECRET} {n}", description=SECRET)
@@ -97,7 +102,7 @@ def test_every_route_says_who_may_call_it(route: str, view: object) -> None:
 
 
 @pytest.mark.parametrize(("route", "access"), MEMBER_ROUTES, ids=[r for r, _ in MEMBER_ROUTES])
-def test_a_visitor_is_sent_to_sign_in(engine: None, route: str, access: Access) -> None:
+def test_a_visitor_is_sent_to_sign_in(acme: World, route: str, access: Access) -> None:
     response = Client().get(filled(route))
     assert response.status_code == 302
     assert response["Location"].startswith("/login/")
@@ -192,14 +197,13 @@ def test_who_owns_a_tenant_and_is_no_operator_is_forbidden_everywhere_in_the_adm
     assert acme.context("alice", "acme") == before
 
 
-def test_a_visitor_of_the_admin_is_sent_to_sign_in(engine: None) -> None:
+def test_a_visitor_of_the_admin_is_sent_to_sign_in(acme: World) -> None:
     for route in OPERATOR_ROUTES:
         response = Client().get(filled(route))
         assert (response.status_code, response["Location"][:7]) == (302, "/login/"), route
 
 
 def test_every_unsafe_route_of_the_admin_wants_a_csrf_token(acme: World) -> None:
-    accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True)
     browser = Browser()
     browser.sign_in("root@example.com")
     browser.handler.enforce_csrf_checks = True

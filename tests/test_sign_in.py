@@ -144,7 +144,9 @@ def test_signing_in_makes_a_new_session(world: World) -> None:
 
 def test_the_session_cookie_is_shielded(world: World, settings: object) -> None:
     settings.SESSION_COOKIE_SECURE = True  # type: ignore[attr-defined]
-    cookie: Morsel[str] = world.browser("bob").cookies[COOKIE]
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    cookie: Morsel[str] = browser.cookies[COOKIE]
     assert (cookie["httponly"], cookie["samesite"], cookie["secure"]) == (True, "Lax", True)
 
 
@@ -165,7 +167,9 @@ def test_signing_out_everywhere_ends_every_session(world: World) -> None:
 
 
 def test_a_session_item_holds_its_end_of_life(world: World) -> None:
-    item = SessionItem.get(session_key(world.browser("bob")))
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    item = SessionItem.get(session_key(browser))
     assert abs(item.expires_at - time.time() - 14 * 24 * 3600) < 60
     described = client.connection("platform").call("DescribeTimeToLive", TableName=tables.SESSIONS.full_name)
     assert described["TimeToLiveDescription"]["AttributeName"] == "expires_at"
