@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -61,8 +62,8 @@ def fill(engine: Engine, items: int = 40) -> None:
         dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": str(number)}, "colour": {"S": f"colour-{number % 4}"}})
 
 
-def count(engine: Engine, colour: str) -> int:
-    answer = client(engine).query(
+def count(dynamodb: Any, colour: str) -> int:
+    answer = dynamodb.query(
         TableName=TABLE,
         IndexName="gsi-colour",
         KeyConditionExpression="colour = :colour",
@@ -78,7 +79,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(params=["ministack", pytest.param("dynamodb-local", marks=pytest.mark.timeout(900))])
+@pytest.fixture(scope="module", params=["ministack", pytest.param("dynamodb-local", marks=pytest.mark.timeout(900))])
 def kind(request: pytest.FixtureRequest) -> str:
     if request.param == "dynamodb-local":
         try:
@@ -86,6 +87,13 @@ def kind(request: pytest.FixtureRequest) -> str:
         except dynamodb_local.InstallError as reason:
             pytest.skip(str(reason))
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def running(kind: str) -> Iterator[Engine]:
+    """One for the tests that leave it running."""
+    with start_engine(kind) as engine:
+        yield engine
 
 
 @pytest.fixture
@@ -98,7 +106,7 @@ def test_what_was_written_is_there_after_a_restart(kind: str, tmp_path: Path) ->
     with start_engine(kind, state_dir=tmp_path) as engine:
         fill(engine)
     with start_engine(kind, state_dir=tmp_path) as engine:
-        assert count(engine, "colour-0") == 10
+        assert count(client(engine), "colour-0") == 10
 
 
 def test_an_engine_in_memory_forgets_and_leaves_nothing_behind(kind: str) -> None:
@@ -110,18 +118,18 @@ def test_an_engine_in_memory_forgets_and_leaves_nothing_behind(kind: str) -> Non
         assert client(engine).list_tables()["TableNames"] == []
 
 
-def test_sixteen_threads_read_at_once(kind: str) -> None:
-    with start_engine(kind) as engine:
-        fill(engine)
-        with ThreadPoolExecutor(16) as threads:
-            counts = list(threads.map(lambda number: count(engine, f"colour-{number % 4}"), range(160)))
+def test_sixteen_threads_read_at_once(running: Engine) -> None:
+    fill(running)
+    dynamodb = client(running)
+    with ThreadPoolExecutor(16) as threads:
+        counts = list(threads.map(lambda number: count(dynamodb, f"colour-{number % 4}"), range(160)))
     assert counts == [10] * 160
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers on all of 127.0.0.0/8")
-def test_an_engine_listens_on_one_address_only(kind: str) -> None:
-    with start_engine(kind) as engine, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", engine.port), timeout=5)
+def test_an_engine_listens_on_one_address_only(running: Engine) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", running.port), timeout=5)
 
 
 def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(kind: str, tmp_path: Path) -> None:
@@ -154,7 +162,7 @@ time.sleep(100)
 
     wait_until(lambda: running_engine(tmp_path) is None)
     with start_engine(kind, state_dir=tmp_path) as engine:
-        assert count(engine, "colour-0") == 10
+        assert count(client(engine), "colour-0") == 10
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_an_engine(ministack: Engine) -> None:
@@ -170,7 +178,7 @@ def test_an_engine_outlives_the_thread_that_started_it() -> None:
     thread.join()
     with started[0] as engine:
         fill(engine, items=4)
-        assert count(engine, "colour-1") == 1
+        assert count(client(engine), "colour-1") == 1
 
 
 def test_a_fork_does_not_stop_its_parents_engine(ministack: Engine) -> None:

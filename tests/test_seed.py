@@ -380,8 +380,9 @@ def test_memory_does_not_grow_with_the_number_of_tickets(engine: None, monkeypat
             tracemalloc.stop()
 
     peak(50)
-    # The least of some, because threads of others allocate as well.
-    assert min(peak(400) for _ in range(3)) < peak(100) * 1.3
+    limit = peak(100) * 1.3
+    # More than one try, because threads of others allocate as well.
+    assert any(peak(400) < limit for _ in range(3))
 
 
 def test_without_a_day_the_newest_ticket_is_of_the_last_days(engine: None) -> None:

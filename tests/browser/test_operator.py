@@ -71,7 +71,7 @@ def test_root_makes_a_tenant_suspends_it_and_resumes_it(
 
 
 def test_the_admin_fits_a_telephone_and_the_content_policy(world: World, person: NewPage) -> None:
-    make_operator()
+    world.users["root"] = make_operator()
     world.tickets("acme", 2)
     page: Page = person("root", viewport=NARROW)
     acme = world.tenants["acme"].tenant_id
