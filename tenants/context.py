@@ -62,7 +62,7 @@ class TenantContext:
     def is_owner(self) -> bool:
         return self.role is Role.OWNER
 
-    @property
+    @cached_property
     def page_mark(self) -> str:
         return page_mark(self.user_id, self.tenant_id)
 

@@ -170,6 +170,7 @@ def _create(service: str, session: Any, endpoint_url: str) -> Any:
             max_pool_connections=settings.WEB_THREADS + FAN_OUT_THREADS,
             retries={"mode": "standard", "total_max_attempts": settings.DYNAMODB_MAX_ATTEMPTS},
             tcp_keepalive=True,
+            user_agent=f"Pooldesk botocore/{botocore.__version__}",  # botocore's own is put together twice a request
         ),
     )
 

@@ -143,7 +143,13 @@ def attribute_size(value: dict[str, Any]) -> int:
 
 def item_size(item: dict[str, dict[str, Any]]) -> int:
     """Bytes that AWS counts for an item: names and values."""
-    return sum(len(name.encode()) + attribute_size(value) for name, value in item.items())
+    size = 0
+    for name, value in item.items():
+        text = value.get("S")
+        # Most attributes are short texts, and every page counts all that it read.
+        size += len(text) if text is not None and text.isascii() else attribute_size(value)
+        size += len(name.encode())
+    return size
 
 
 def read_units(size: int, *, per_4k: float = 0.5) -> float:

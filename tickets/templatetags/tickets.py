@@ -67,20 +67,27 @@ def activity_entry(entry: Entry) -> SafeString:
         )
     is_note = entry.kind == "note"
     return format_html(
-        '<li id="entry-{}"><article class="entry{}" aria-label="{} by {}"><div class="entry-head">'
-        '<span class="avatar hue-{}" aria-hidden="true">{}</span><b>{}</b><a href="#entry-{}">{}</a>{}</div>'
-        '<div class="prose">{}</div></article></li>',
+        '<li id="entry-{}">{}<a href="#entry-{}">{}</a>{}</div><div class="prose">{}</div></article></li>',
         entry.id,
-        " entry-note" if is_note else "",
-        "Internal note" if is_note else "Comment",
-        entry.author_name,
-        hue(entry.author_name),
-        initials(entry.author_name),
-        entry.author_name,
+        _entry_head(entry.author_name, is_note),
         entry.id,
         when(entry.at),
         format_html('<span class="entry-kind">{}Internal note</span>', icon("note")) if is_note else "",
         markdown(entry.body),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _entry_head(author_name: str, is_note: bool) -> SafeString:
+    return format_html(
+        '<article class="entry{}" aria-label="{} by {}"><div class="entry-head">'
+        '<span class="avatar hue-{}" aria-hidden="true">{}</span><b>{}</b>',
+        " entry-note" if is_note else "",
+        "Internal note" if is_note else "Comment",
+        author_name,
+        hue(author_name),
+        initials(author_name),
+        author_name,
     )
 
 
