@@ -52,7 +52,9 @@ def _grantable(own: Role) -> list[Role]:
 @require_POST
 def change_role(request: TenantRequest, user: str) -> HttpResponse:
     form = RoleForm(request.POST)
-    to = Role(form.cleaned_data["role"]) if form.is_valid() else Role.VIEWER
+    if not form.is_valid():
+        return _refused(request, Invalid("That is not a role."))
+    to = Role(form.cleaned_data["role"])
     try:
         changed = roster.change_role(request.tenant, user_id=user, to=to, by=actor_of(request))
     except (Conflict, Forbidden, Invalid) as error:

@@ -31,6 +31,14 @@ def test_an_owner_changes_a_role_and_it_counts_at_the_next_click(world: World) -
     assert bob.get("/desk/members/").status_code == 200
 
 
+@pytest.mark.parametrize("form", [{}, {"role": ""}, {"role": "king"}, {"role": "OWNER"}])
+def test_a_role_that_does_not_exist_changes_nothing(world: World, form: dict[str, object]) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send(path(world, "bob", "role"), form)
+    assert "That is not a role." in alice.get("/desk/members/").content.decode()
+    assert roles(world)["bob"] is Role.AGENT
+
+
 def test_a_removed_member_is_out_at_the_next_click(world: World) -> None:
     bob = world.browser("bob", "acme")
     assert bob.get("/tickets/").status_code == 200
