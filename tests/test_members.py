@@ -129,6 +129,16 @@ def test_what_a_removed_member_had_is_handed_on_in_one_step(world: World) -> Non
     assert {lifecycle.read(alice, n).resolver for n in numbers} == {world.users["alice"].id}
 
 
+def test_handing_on_to_a_field_that_is_missing_takes_nothing_from_anybody(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    alice, bob = world.context("alice", "acme"), world.users["bob"].id
+    lifecycle.assign(alice, number, to=bob, version=1)
+    browser = world.browser("alice", "acme")
+    browser.send(f"/tickets/handover/{bob}/")
+    assert browser.send(f"/tickets/{number}/assign/", {"version": 2}).status_code == 400
+    assert lifecycle.read(alice, number).resolver == bob
+
+
 @pytest.mark.parametrize("who", ["bob", "vera", "charlie"])
 def test_the_members_page_takes_an_admin(world: World, who: str) -> None:
     browser = world.browser(who, "globex" if who == "charlie" else "acme")

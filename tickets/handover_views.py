@@ -35,6 +35,8 @@ def hand_on(request: TenantRequest, user: str) -> HttpResponse:
         return render(request, "tickets/handover.html", {"found": found})
     to = request.POST.get("to", "")
     try:
+        if not to:
+            raise Invalid("Choose who gets these tickets.")
         moved = handover.hand_on(tenant, user_id=user, to="" if to == "none" else to, by=actor_of(request))
     except Invalid as error:
         messages.error(request, error.message)

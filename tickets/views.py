@@ -182,7 +182,8 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
         stored = lifecycle.read(request.tenant, number)
         return _people(request, None, {"ticket": shown.row(request.tenant, stored)})
     form = ChangeForm(request.POST)
-    if not form.is_valid():
+    # Without a name it is not "nobody": a request that lost a field must not take a ticket from somebody.
+    if not form.is_valid() or not form.cleaned_data["resolver"]:
         raise Invalid("This change cannot be understood. Load the ticket again.")
     who = form.cleaned_data["resolver"]
     resolver = {"me": request.tenant.user_id, "none": ""}.get(who, who)
@@ -243,7 +244,7 @@ def _mine(request: TenantRequest, form: TicketForm | ChangeForm) -> dict[str, st
     if data["priority"]:
         return {"priority": fields.Priority(data["priority"]).label}
     who = data["resolver"]
-    if who in ("", "none"):
+    if who == "none":
         return {"resolver": "Unassigned"}
     if who in ("me", request.tenant.user_id):
         return {"resolver": request.tenant.user_name}
