@@ -13,6 +13,7 @@ from portal.dynamo import keys, platform
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
+from portal.nosql import sessions
 from tenants import audit
 from tenants.audit import Action, Actor, Entry
 from tenants.items import AccountItem, UniqueItem
@@ -121,7 +122,9 @@ def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -
 
 def set_password(user_id: str, password: str, *, by: Actor | None = None) -> User:
     """Store a new password. Every session of the account ends, because sessions carry a hash of the password."""
-    return _update(user_id, [AccountItem.password.set(make_password(password))], Action.USER_PASSWORD_SET, by)
+    user = _update(user_id, [AccountItem.password.set(make_password(password))], Action.USER_PASSWORD_SET, by)
+    sessions.forget(user_id)
+    return user
 
 
 def store_password_hash(user_id: str, password_hash: str) -> User:
@@ -129,8 +132,10 @@ def store_password_hash(user_id: str, password_hash: str) -> User:
 
 
 def sign_out_everywhere(user_id: str, *, by: Actor | None = None) -> User:
-    """End every session of the account with one write."""
-    return _update(user_id, [AccountItem.session_epoch.add(1)], Action.USER_SIGNED_OUT_EVERYWHERE, by)
+    """End every session of the account with one write; afterwards their items are cleared away."""
+    user = _update(user_id, [AccountItem.session_epoch.add(1)], Action.USER_SIGNED_OUT_EVERYWHERE, by)
+    sessions.forget(user_id)
+    return user
 
 
 def set_active(user_id: str, active: bool, *, by: Actor) -> User:
@@ -141,7 +146,10 @@ def set_active(user_id: str, active: bool, *, by: Actor) -> User:
     if user_id == by.id:
         raise Conflict("Nobody disables their own account.")
     action = Action.USER_ENABLED if active else Action.USER_DISABLED
-    return _switch(user_id, AccountItem.is_active, active, action, by, "enabled" if active else "disabled")
+    user = _switch(user_id, AccountItem.is_active, active, action, by, "enabled" if active else "disabled")
+    if not active:
+        sessions.forget(user_id)
+    return user
 
 
 def set_operator(user_id: str, operator: bool, *, by: Actor) -> User:

@@ -60,6 +60,7 @@ class Action(StrEnum):
     USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere"
     SESSION_STARTED = "session.started"
     SESSION_REFUSED = "session.refused"
+    SESSION_ENDED = "session.ended"  # by an operator, or by its owner from elsewhere
     EXPORT_MADE = "export.made"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed"
     DEAD_LETTER_DROPPED = "dead_letter.dropped"

@@ -25,7 +25,7 @@ from tenants.items import AccountItem, MembershipItem, TenantItem
 from tenants.models import User
 from tenants.roles import Role
 
-TENANT_KEY = "tenant_id"  # in the session: the pinned tenant
+TENANT_KEY = sessions.TENANT_KEY
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def resolve(ids: Ids | None) -> Identity:
     if ids is None or not keys.USER_ID.match(ids.user_id):
         return nobody
     item, account, tenant = _read(ids)
-    session = sessions.SessionStore.from_item(item) if item else None
+    session = sessions.SessionStore.from_item(item, ids.session_key) if item else None
     if session is None or session.get(TENANT_KEY, "") != ids.tenant_id:
         session = sessions.SessionStore(ids.session_key)
         pinned = session.get(TENANT_KEY, "")
@@ -143,7 +143,10 @@ def _signed_in(session: SessionBase, user: User) -> bool:
 
 
 def _read(ids: Ids) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
-    wanted: list[Any] = [(SessionItem, ids.session_key, None), (AccountItem, keys.user(ids.user_id), None)]
+    wanted: list[Any] = [
+        (SessionItem, keys.session(ids.session_key), None),
+        (AccountItem, keys.user(ids.user_id), None),
+    ]
     if ids.tenant_id:
         tenant_key = keys.tenant(ids.tenant_id)
         wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]

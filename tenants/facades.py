@@ -7,6 +7,7 @@ tenant's own repository.
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
 from django.db import models
@@ -14,6 +15,7 @@ from django.db import models
 from portal import clock
 from portal.dynamo import keys, tables
 from portal.nosql.facade import Facade
+from portal.nosql.items import SessionItem
 from portal.nosql.patterns import Get, Lookup, Query
 from tenants import accounts, audit, lifecycle
 from tenants.items import AccountItem, AuditItem, DirectoryItem, InviteItem, MemberItem, MembershipItem, TenantItem
@@ -23,11 +25,11 @@ _ROLES: Final = [(role.value, role.label) for role in Role]
 _STATUSES: Final = [(lifecycle.ACTIVE, "active"), (lifecycle.SUSPENDED, "suspended")]
 
 
-def _user_key(user_id: str) -> str:
-    """The partition of a person's memberships. Raises ValueError for what is no id."""
-    if not keys.USER_ID.match(user_id):
-        raise ValueError("a user id is 32 lower-case hex digits")
-    return user_id
+def _id(value: str) -> str:
+    """The partition of a person's memberships, or of a session. Raises ValueError for what is no id."""
+    if not keys.USER_ID.match(value):
+        raise ValueError("an id is 32 lower-case hex digits")
+    return value
 
 
 class Tenant(Facade):
@@ -98,6 +100,40 @@ class Account(Facade):
         return audit.PLATFORM, "user", self.user_id
 
 
+class Session(Facade):
+    """A signed-in browser, by the hash that its key is stored under. When it was last used is not noted."""
+
+    session_key = models.CharField("id", primary_key=True, max_length=32)
+    user_id = models.CharField("user", max_length=32)
+    started_at = models.DateTimeField("started")
+    address = models.CharField("from", max_length=45)
+    agent = models.CharField("browser", max_length=200)
+    tenant_id = models.CharField("tenant", max_length=32)
+    until = models.DateTimeField(null=True)
+
+    patterns = (
+        Get(SessionItem, ("session_key",), _id),
+        Query(
+            "by user", SessionItem, ("user_id",), _id, "started_at", index=tables.SESSIONS_BY_USER, newest_first=True
+        ),
+    )
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+
+    @classmethod
+    def from_item(cls, item: Any) -> Any:
+        made = super().from_item(item)
+        made.until = datetime.fromtimestamp(int(item.expires_at), UTC)
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.session_key[:8]}, {self.agent or 'unknown browser'}"
+
+    def entity(self) -> tuple[str, str, str]:
+        return audit.PLATFORM, "user", self.user_id
+
+
 class Membership(Facade):
     """One person in one tenant: read as the person's, or as the tenant's."""
 
@@ -111,7 +147,7 @@ class Membership(Facade):
 
     patterns = (
         Get(MemberItem, ("tenant_id", "user_id"), keys.tenant),
-        Query("by user", MembershipItem, ("user_id",), _user_key, order="tenant_id"),
+        Query("by user", MembershipItem, ("user_id",), _id, order="tenant_id"),
         Query("by tenant", MemberItem, ("tenant_id",), keys.tenant, order="user_id"),
     )
     filters = ("role",)

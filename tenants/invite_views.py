@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login as start_session
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,7 +19,7 @@ from tenants import accounts, context, invites, lifecycle, mail, sessions
 from tenants.forms import InviteForm, NewAccountForm
 from tenants.invites import Offer, Sent
 from tenants.models import User
-from tenants.request import TenantRequest, actor_of, client_address
+from tenants.request import TenantRequest, actor_of, client_address, start_session
 from tenants.roles import Role
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
@@ -138,9 +137,7 @@ def _as_visitor(request: HttpRequest, offer: Offer) -> HttpResponse:
         except Conflict as error:
             form.add_error(None, error.message)
         else:
-            if not request.session.is_empty():
-                request.session.flush()
-            start_session(request, user, settings.AUTHENTICATION_BACKENDS[0])
+            start_session(request, user)
             return _welcome(request, offer, user)
     return _page(request, offer, {"form": form}, status=422 if form.is_bound else 200)
 

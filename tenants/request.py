@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.auth import login
 from django.http import HttpRequest
 
+from portal.nosql.sessions import SessionStore
 from tenants.audit import Actor
 from tenants.context import TenantContext
 from tenants.models import User
@@ -36,3 +38,13 @@ def actor_of(request: HttpRequest) -> Actor:
     """Who acts and from where, for the audit trail. Somebody is signed in."""
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     return Actor(user.id, user.email, client_address(request))
+
+
+def start_session(request: HttpRequest, user: User) -> None:
+    """Sign this person in here, in a session of its own, noted with where it comes from."""
+    session: SessionStore = request.session  # type: ignore[assignment]  # the middleware's
+    if not session.is_empty():
+        # Django keeps the key where the same person signs in again; a key never survives a sign-in here.
+        session.flush()
+    login(request, user, settings.AUTHENTICATION_BACKENDS[0])
+    session.begin(address=client_address(request), agent=request.headers.get("User-Agent", ""))

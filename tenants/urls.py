@@ -1,6 +1,6 @@
 from django.urls import path
 
-from tenants import audit_views, desk_views, invite_views, views
+from tenants import audit_views, desk_views, invite_views, session_views, views
 
 app_name = "tenants"
 
@@ -10,6 +10,8 @@ urlpatterns = [
     path("logout/everywhere/", views.logout_everywhere, name="logout_everywhere"),
     path("account/", views.account, name="account"),
     path("account/password/", views.password_change, name="password_change"),
+    path("account/sessions/", session_views.sessions_page, name="sessions"),
+    path("account/sessions/<str:session>/end/", session_views.end, name="session_end"),
     path("password/reset/", views.password_reset, name="password_reset"),
     path("password/reset/sent/", views.password_reset_sent, name="password_reset_sent"),
     path("password/reset/<str:uid>/<str:token>/", views.password_reset_confirm, name="password_reset_confirm"),

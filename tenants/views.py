@@ -8,7 +8,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, update_session_auth_hash
-from django.contrib.auth import login as start_session
 from django.contrib.auth import logout as end_session
 from django.contrib.auth.tokens import default_token_generator
 from django.http import HttpRequest, HttpResponse
@@ -26,7 +25,7 @@ from tenants import accounts, context, invites, mail, members, sessions, throttl
 from tenants.audit import Actor
 from tenants.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.models import User
-from tenants.request import actor_of, client_address
+from tenants.request import actor_of, client_address, start_session
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -50,9 +49,6 @@ def login(request: HttpRequest) -> HttpResponse:
         form.add_error(None, "E-mail and password do not match an account.")
         return render(request, "tenants/login.html", page, status=422)
     throttle.succeeded(attempt)
-    if not request.session.is_empty():
-        # Django keeps the key where the same person signs in again; a key never survives a sign-in here.
-        request.session.flush()
     start_session(request, user)
     return _enter(request, user, stash, form.cleaned_data["next"])
 

@@ -26,6 +26,7 @@ LISTS = (
     "tenants/tenant",
     "tenants/account",
     "tenants/membership",
+    "tenants/session",
     "tenants/invitation",
     "tenants/auditrow",
     "tickets/ticket",
@@ -50,7 +51,14 @@ def bury(number: int, tenant_id: str) -> None:
 def paths(world: World) -> list[str]:
     """Every route of the admin for objects that exist, and lists with what they can be asked."""
     acme, bob = world.tenants["acme"].tenant_id, world.users["bob"].id
-    objects = {"tenant": acme, "account": bob, "membership": f"{acme}_2F{bob}", "ticket": f"{acme}_2F2"}
+    session = keys.session(world.browser("bob", "acme").session_key)
+    objects = {
+        "tenant": acme,
+        "account": bob,
+        "session": session,
+        "membership": f"{acme}_2F{bob}",
+        "ticket": f"{acme}_2F2",
+    }
     found = []
     for route in OPERATOR_ROUTES:
         kind = route.split("/")[2] if route.count("/") > 3 else ""
@@ -65,6 +73,8 @@ def paths(world: World) -> list[str]:
         "tenants/membership/?tenant_id=acme&role__exact=agent",
         "tenants/membership/?user_id=bob@example.com",
         "tenants/auditrow/?tenant_id=platform",
+        f"tenants/session/?user_id={bob}",
+        "tenants/session/?user_id=bob@example.com",
         f"tenants/auditrow/?tenant_id={acme}&actor_id=system",
         f"tickets/ticket/?tenant_id={acme}&status__exact=open",
         f"tickets/ticket/?tenant_id={acme}&number=2",
@@ -96,6 +106,7 @@ def test_the_walk_meets_the_objects_of_each_kind(world: World, root: Operator) -
         "tenants/tenant/?status__exact=active",
         "tenants/membership/?tenant_id={acme}",
         "tenants/membership/?user_id={bob}",
+        "tenants/session/?user_id={bob}",
         "tenants/invitation/?tenant_id={acme}",
         "tenants/auditrow/?tenant_id={acme}",
         "tickets/deadletter/",

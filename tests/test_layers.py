@@ -19,8 +19,8 @@ FEATURES = ("tickets", "tenants", "portal")  # each imports itself and what foll
 # A package of the edge is an edge with all that it holds.
 EDGE = {
     "access", "admin", "api", "apps", "audit_views", "auth", "checks", "desk_views", "forms", "handover_views",
-    "invite_views", "middleware", "operators", "pages", "request", "settings", "stash", "templatetags", "urls",
-    "verify_views", "views", "wsgi",
+    "invite_views", "middleware", "operators", "pages", "request", "session_views", "settings", "stash",
+    "templatetags", "urls", "verify_views", "views", "wsgi",
 }  # fmt: skip
 ENTRY = {"management"}
 HTTP = ("django.http", "django.shortcuts", "django.views", "django.middleware", "django.core.handlers", "django_htmx")

@@ -20,7 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import connection, connections, models, transaction
 
-from portal.dynamo import meter
+from portal.dynamo import keys, meter
 from portal.nosql.items import SessionItem
 from portal.nosql.sessions import SessionStore, read
 from tenants.models import User
@@ -79,7 +79,7 @@ def test_there_is_one_database_and_it_is_none() -> None:
 
 
 def test_flushing_for_a_live_server_does_nothing(engine: None) -> None:
-    SessionItem("k", data="", expires_at=1).save()
+    SessionItem(keys.session("k"), data="", expires_at=1).save()
     call_command("flush", interactive=False, verbosity=0)
     assert read("k") is not None
 
@@ -293,7 +293,7 @@ def test_an_expired_session_is_refused_where_its_item_was_read_already(stored: S
     expire(stored)
     item = read(stored.session_key or "")
     assert item is not None
-    session = SessionStore.from_item(item)
+    session = SessionStore.from_item(item, stored.session_key or "")
     assert session.get("cart") is None
     assert session.session_key is None
 
@@ -303,7 +303,7 @@ def test_an_expired_session_does_not_come_back_under_its_old_key(stored: Session
     expire(stored)
     old = read(stored.session_key or "")
     assert old is not None
-    for session in (reopened(stored), SessionStore.from_item(old)):
+    for session in (reopened(stored), SessionStore.from_item(old, stored.session_key or "")):
         if write:
             session["cart"] = "new"
         session.save()
@@ -317,7 +317,7 @@ def test_a_session_made_from_its_item_costs_nothing(stored: SessionStore) -> Non
     item = read(stored.session_key or "")
     assert item is not None
     with meter.measure() as bill:
-        assert SessionStore.from_item(item)["cart"] == {"é": [1, None, True]}
+        assert SessionStore.from_item(item, stored.session_key or "")["cart"] == {"é": [1, None, True]}
     assert bill.calls == []
 
 

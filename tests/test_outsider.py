@@ -33,6 +33,7 @@ ACMES = {
     "app_label": "tenants",
     "user": "d" * 32,
     "invite": "e" * 32,
+    "session": "f" * 32,
 }
 SECRET = "Acme's secret"
 VERSION = 2  # of ticket 7, which was assigned to Bob

@@ -28,6 +28,8 @@ PLATFORM = {
     # The operators' admin: its planned reads of platform tables, and its plain writes.
     "portal.nosql.admin.site",
     "portal.nosql.patterns",
+    # The sessions of one person, by their index.
+    "portal.nosql.sessions",
     "tenants.accounts",
     "tenants.audit",
     "tenants.audit_chain",
@@ -59,7 +61,13 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.renaming",
         "tenants.roster",
     },
-    SessionItem: {"portal.nosql.sessions", "tenants.context", "tickets.proof.calls"},
+    SessionItem: {
+        "portal.nosql.sessions",
+        "tenants.context",
+        "tenants.facades",
+        "tenants.sessions",
+        "tickets.proof.calls",
+    },
 }
 # Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which
 # makes one of its own and removes it; and an invitation that is accepted, which is the only way from the portal.

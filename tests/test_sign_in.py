@@ -10,7 +10,7 @@ import pytest
 from django.core import mail as outbox
 from django.test import Client
 
-from portal.dynamo import client, tables
+from portal.dynamo import client, keys, tables
 from portal.nosql.items import SessionItem
 from tenants import accounts, context
 from tenants.mail import wait_until_sent
@@ -87,7 +87,6 @@ def test_passwords_are_stored_as_argon2(world: World) -> None:
 
 
 def test_an_inactive_account_cannot_sign_in(world: World) -> None:
-    from portal.dynamo import keys
     from tenants.items import AccountItem
 
     AccountItem(keys.user(world.users["bob"].id)).update(actions=[AccountItem.is_active.set(False)])
@@ -139,7 +138,7 @@ def test_signing_in_makes_a_new_session(world: World) -> None:
     browser.sign_in("bob@example.com")
     assert session_key(browser) != first
     with pytest.raises(SessionItem.DoesNotExist):
-        SessionItem.get(first)
+        SessionItem.get(keys.session(first))
 
 
 def test_the_session_cookie_is_shielded(world: World, settings: object) -> None:
@@ -169,7 +168,7 @@ def test_signing_out_everywhere_ends_every_session(world: World) -> None:
 def test_a_session_item_holds_its_end_of_life(world: World) -> None:
     browser = Browser()
     browser.sign_in("bob@example.com")
-    item = SessionItem.get(session_key(browser))
+    item = SessionItem.get(keys.session(session_key(browser)))
     assert abs(item.expires_at - time.time() - 14 * 24 * 3600) < 60
     described = client.connection("platform").call("DescribeTimeToLive", TableName=tables.SESSIONS.full_name)
     assert described["TimeToLiveDescription"]["AttributeName"] == "expires_at"
@@ -177,7 +176,7 @@ def test_a_session_item_holds_its_end_of_life(world: World) -> None:
 
 def test_an_expired_session_is_refused_before_ttl_removes_it(world: World) -> None:
     browser = world.browser("bob")
-    SessionItem(session_key(browser)).update(actions=[SessionItem.expires_at.set(int(time.time()) - 1)])
+    SessionItem(keys.session(session_key(browser))).update(actions=[SessionItem.expires_at.set(int(time.time()) - 1)])
     assert not signed_in(browser)
 
 

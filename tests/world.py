@@ -78,6 +78,13 @@ class Browser(Client):
     def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> object:
         return self.post("/login/", {"email": email, "password": password, **extra})
 
+    @property
+    def session_key(self) -> str:
+        """The key in this browser's cookie, "" where nobody is signed in."""
+        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
+        ids = context.read_cookie(cookie.value) if cookie else None
+        return ids.session_key if ids else ""
+
     def enter(self, tenant_id: str) -> None:
         assert self.post("/tenants/switch/", {"tenant": tenant_id}).status_code == 302
 

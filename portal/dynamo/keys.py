@@ -265,6 +265,14 @@ def invited(address: str) -> str:
     return f"INVITED#{email(address).partition('#')[2]}"
 
 
+def session(session_key: str) -> str:
+    """Partition key of a session: a hash of the key in its cookie.
+
+    So neither the table nor its index, a cursor or a page holds anything that somebody could sign in with.
+    """
+    return hashlib.blake2b(session_key.encode(), digest_size=16).hexdigest()
+
+
 def throttle(kind: str, subject: str, window: int) -> str:
     """Partition key of a sign-in counter: `kind` is "account" or "address", `window` a number of a time slot.
 

@@ -106,9 +106,11 @@ def _platform() -> list[dict[str, Any]]:
         _allow(_sid("All", table), actions, [table_arn(table.full_name)])
         for table, actions in _PLATFORM_ACTIONS.items()
     ]
+    sessions = table_arn(tables.SESSIONS.full_name, tables.SESSIONS_BY_USER.name)
     everything = [table_arn(table.full_name) for table in tables.ALL]
     return [
         *statements,
+        _allow("SessionsByUser", ["Query"], [sessions]),
         # An operator who replays a dead letter counts it: in aggregates, and in no ticket.
         _allow("ReplayDeadLetters", ["UpdateItem"], [table_arn(tables.TICKETS.full_name)], keys.ALL_AGGREGATES),
         # The operators' page of tables: states and estimates, no items.

@@ -20,7 +20,7 @@ Scope = Literal["tenant", "platform", "worker"]
 @dataclass(frozen=True)
 class Index:
     """A global secondary index. `include` lists the projected attributes beside the keys, `leading_keys` the pattern
-    of its partition keys."""
+    of its partition keys, "" where they are no tenant's."""
 
     name: str
     hash: str
@@ -79,7 +79,9 @@ def _key_schema(hash_name: str, range_name: str | None) -> list[dict[str, str]]:
 
 
 USERS = Table("Platform.Users", "platform", "pk")
-SESSIONS = Table("Platform.Sessions", "platform", "session_key", ttl="expires_at")
+# Of sessions that somebody has signed in to, and no others: what a list of them shows.
+SESSIONS_BY_USER = Index("gsi-user", "user_id", "started_at", ("tenant_id", "address", "agent", "expires_at"), "")
+SESSIONS = Table("Platform.Sessions", "platform", "session_key", indexes=(SESSIONS_BY_USER,), ttl="expires_at")
 THROTTLES = Table("Platform.Throttles", "platform", "bucket", ttl="expires_at")
 MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
 # One partition per kind of object, so that commands and operators find all tenants by a Query.

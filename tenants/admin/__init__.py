@@ -1,5 +1,5 @@
 """The operators' admin: what of the platform they see and change. Importing it registers all of it."""
 
-from tenants.admin import accounts, memberships, tenants, trail
+from tenants.admin import accounts, memberships, sessions, tenants, trail
 
-__all__ = ["accounts", "memberships", "tenants", "trail"]
+__all__ = ["accounts", "memberships", "sessions", "tenants", "trail"]

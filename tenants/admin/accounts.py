@@ -1,8 +1,4 @@
-"""Accounts: found by e-mail or id, created, disabled, given a password, signed out.
-
-Sessions are not listed: they are stored by their key alone, and an index by user would add a write to each sign-in and
-each change of a session. One number on the account, raised by "Sign out everywhere", ends all of them.
-"""
+"""Accounts: found by e-mail or id, created, disabled, given a password, signed out."""
 
 from __future__ import annotations
 
@@ -13,6 +9,8 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
+from django.urls import reverse
+from django.utils.html import format_html_join
 
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.forms import SeenForm
@@ -64,11 +62,18 @@ class AccountAdmin(DynamoAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
             return ("email", "name", "is_operator", "password1", "password2")
-        shown = ("email", "name", "is_active", "is_operator", "session_epoch", "created_at", "user_id")
+        shown = ("email", "name", "is_active", "is_operator", "session_epoch", "created_at", "user_id", "see")
         return (*shown, "password1", "password2")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return self.get_fields(request, obj)[:-2] if obj else ()
+
+    @admin.display(description="see also")
+    def see(self, obj: Any) -> Any:
+        """Where else this person is."""
+        kinds = (("session", "sessions"), ("membership", "memberships"))
+        links = [(f"{reverse(f'admin:tenants_{kind}_changelist')}?user_id={obj.pk}", text) for kind, text in kinds]
+        return format_html_join(", ", '<a href="{}">{}</a>', links)
 
     def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
         fitting: Mapping[str, bool] = {

@@ -69,6 +69,7 @@ def mint(user: User, tenant_id: str) -> context.Ids:
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session[context.TENANT_KEY] = tenant_id
+    session.begin(address="", agent="")
     session.set_expiry(_SESSION)
     session.create()
     return context.Ids(session.session_key or "", user.id, tenant_id)
