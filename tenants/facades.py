@@ -40,6 +40,13 @@ class Tenant(Facade):
     name = models.CharField(max_length=80)
     status = models.CharField(max_length=10, choices=_STATUSES, default=lifecycle.ACTIVE)
     plan = models.CharField(max_length=40, default=lifecycle.STANDARD, help_text="a-z, 0-9 and hyphens")
+    member_limit = models.PositiveIntegerField(
+        "limit of members",
+        null=True,
+        blank=True,
+        help_text="Members and pending invitations together. Empty: none. A limit below what there is takes nobody out "
+        "and lets nobody in.",
+    )
     shards = models.PositiveSmallIntegerField(
         default=1,
         help_text="Partitions per status in the ticket indexes, 1 to 16. More for a tenant with some 1,000 writes per "

@@ -20,7 +20,7 @@ from portal import clock
 from portal.dynamo import keys, platform, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
-from tenants import accounts, audit, lifecycle, members
+from tenants import accounts, audit, lifecycle, members, seats
 from tenants.audit import Action, Actor, Entry
 from tenants.context import TenantContext
 from tenants.items import InvitedItem, InviteItem, InviteLinkItem, MembershipItem, TenantItem
@@ -130,8 +130,9 @@ def _invite(tenant: TenantContext, address: str, role: Role, by: Actor) -> Sent:
     transaction.put(invite, condition=InviteItem.tenant_id.does_not_exist())
     transaction.put(link, condition=InviteLinkItem.pk.does_not_exist())
     _if_still_in_role(transaction, tenant)
+    entries = [_entry(invite, Action.MEMBER_INVITED, by, after={"role": role.value})]
     try:
-        audit.commit(transaction, [_entry(invite, Action.MEMBER_INVITED, by, after={"role": role.value})])
+        seats.commit(transaction, entries, tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
     except TransactionRefused as error:
         if error.reasons[0] is not None:
             raise Conflict("There is an invitation for this address already. You can send it again.") from error
@@ -251,13 +252,14 @@ def _offer(tenant_id: str, invite_id: str) -> Offer | None:
 def accept(offer: Offer, *, user: User, by: Actor) -> None:
     """Make the invited person a member. Whoever is one already keeps their role, and the invitation is used up.
 
-    Raises Forbidden for somebody else's invitation, Conflict where it has expired or was used or revoked.
+    Raises Forbidden for somebody else's invitation, Conflict where it has expired or was used or revoked, or where the
+    tenant has no room any more.
     """
     if accounts.normal_address(user.email) != offer.invite.email:
         raise Forbidden("This invitation is for another address.")
     transaction = _acceptance(offer, user)
     try:
-        audit.commit(transaction, [_accepted(offer, user, by)])
+        _seat(offer, user, transaction, [_accepted(offer, user, by)])
     except TransactionRefused as error:
         if error.reasons[3] is None:
             raise Conflict(_GONE) from error
@@ -284,7 +286,7 @@ def accept_as_new(offer: Offer, *, name: str, password: str, origin: str) -> Use
         Entry(audit.PLATFORM, Action.USER_CREATED, by, "user", user.id, user.email, after={"name": user.name}),
     ]
     try:
-        audit.commit(transaction, entries)
+        _seat(offer, user, transaction, entries)
     except TransactionRefused as error:
         if any(error.reasons[-2:]):
             raise Conflict("This address has an account by now. Sign in with it.", field="name") from error
@@ -293,7 +295,7 @@ def accept_as_new(offer: Offer, *, name: str, password: str, origin: str) -> Use
 
 
 def _acceptance(offer: Offer, user: User) -> Transaction:
-    """Members 0 to 2 take the invitation away, 3 and 4 make the membership, 5 holds while the tenant is active."""
+    """Members 0 to 2 take the invitation away, 3 and 4 make the membership."""
     if offer.expired:
         raise Conflict("This invitation has expired. Ask for a new one.")
     tenant, transaction = offer.tenant, Transaction()
@@ -307,8 +309,18 @@ def _acceptance(offer: Offer, user: User) -> Transaction:
     )
     transaction.put(membership, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
-    transaction.check(TenantItem(tenant.tenant_id), TenantItem.status == lifecycle.ACTIVE)
     return transaction
+
+
+def _seat(offer: Offer, user: User, transaction: Transaction, entries: list[Entry]) -> None:
+    seats.commit(
+        transaction,
+        entries,
+        tenant_id=offer.tenant.tenant_id,
+        seat=seats.member(user.id),
+        for_invite=seats.invite(offer.invite.invite_id),
+        status=lifecycle.ACTIVE,
+    )
 
 
 def _accepted(offer: Offer, user: User, by: Actor) -> Entry:

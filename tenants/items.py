@@ -57,7 +57,10 @@ class MembershipItem(Item):
 
 
 class TenantItem(Item):
-    """A tenant's own settings. `shards` spreads its ticket indexes; `shard_epoch` grows when `shards` changes."""
+    """A tenant's own settings. `shards` spreads its ticket indexes; `shard_epoch` grows when `shards` changes.
+
+    `member_limit` is missing where there is none. `seatings` and `last_seat` are for the counting: tenants/seats.py.
+    """
 
     table = tables.TENANTS
 
@@ -68,6 +71,9 @@ class TenantItem(Item):
     plan = UnicodeAttribute(default="standard")
     shards = NumberAttribute(default=1)
     shard_epoch = NumberAttribute(default=0)
+    member_limit = NumberAttribute(null=True)
+    seatings = NumberAttribute(null=True)
+    last_seat = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

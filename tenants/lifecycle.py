@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 
 from django.conf import settings
 
@@ -43,6 +44,7 @@ def create(
     shards: int | None = None,
     tenant_id: str | None = None,
     plan: str = STANDARD,
+    member_limit: int | None = None,
     by: Actor = audit.SYSTEM,
 ) -> TenantItem:
     """Create a tenant, with its first owner where one is given, and the audit row, in one transaction.
@@ -62,6 +64,7 @@ def create(
         plan=_plan(plan),
         shards=shards,
         shard_epoch=0,
+        member_limit=_limit(member_limit),
         created_at=clock.stamp(),
     )
     transaction = Transaction()
@@ -73,7 +76,8 @@ def create(
             user=owner, tenant_id=tenant.tenant_id, tenant_name=name, tenant_slug=slug, role=Role.OWNER
         ):
             transaction.put(item)
-    after = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards, "owner": owner.email if owner else ""}
+    after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
+    after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
     try:
         audit.commit(transaction, [_entry(tenant, Action.TENANT_CREATED, by, after=after)])
     except TransactionRefused as error:
@@ -157,45 +161,63 @@ def set_status(tenant_id: str, status: str, *, by: Actor = audit.SYSTEM) -> None
         raise Conflict("Somebody else has just changed this tenant. Look at it again.") from error
 
 
-def change(
-    tenant_id: str,
-    *,
-    plan: str | None = None,
-    shards: int | None = None,
-    seen_plan: str | None = None,
-    seen_shards: int | None = None,
-    by: Actor = audit.SYSTEM,
-) -> None:
-    """Change plan or number of shards. More shards raise the shard epoch, which ends all cursors.
+@dataclass(frozen=True)
+class Limits:
+    """What operators set of a tenant. `member_limit` is None where there is none."""
 
-    Tickets stay in the shard that they are in until they are next changed, and lists read all shards; so there can be
-    more of them at any time, but never fewer. `seen_plan` and `seen_shards` are what the caller was shown.
+    plan: str
+    shards: int
+    member_limit: int | None = None
+
+    @classmethod
+    def of(cls, tenant: TenantItem) -> Limits:
+        limit = tenant.member_limit
+        return cls(tenant.plan, int(tenant.shards), None if limit is None else int(limit))
+
+
+def change(tenant_id: str, to: Limits, *, seen: Limits | None = None, by: Actor = audit.SYSTEM) -> None:
+    """Change a tenant's limits. `seen` is what the caller was shown.
+
+    More shards raise the shard epoch, which ends all cursors. Tickets stay in the shard that they are in until they are
+    next changed, and lists read all shards; so there can be more of them at any time, but never fewer. A limit below
+    the number of members takes nobody out and lets nobody in.
     Raises NotFound, Invalid, and Conflict where somebody else was first.
     """
     tenant = get(tenant_id)
-    if seen_plan not in (None, tenant.plan) or seen_shards not in (None, int(tenant.shards)):
+    now = Limits.of(tenant)
+    if seen not in (None, now):
         raise Conflict("Somebody else has just changed this tenant. This is how it is now.")
-    actions: list[UpdateAction] = []
-    before: dict[str, object] = {}
-    after: dict[str, object] = {}
-    if plan is not None and plan != tenant.plan:
-        actions.append(TenantItem.plan.set(_plan(plan)))
-        before["plan"], after["plan"] = tenant.plan, plan
-    if shards is not None and shards != int(tenant.shards):
-        if _shards(shards) < int(tenant.shards):
-            raise Invalid("Fewer shards would hide tickets; there can only be more.", field="shards")
-        actions += [TenantItem.shards.set(shards), TenantItem.shard_epoch.set(int(tenant.shard_epoch) + 1)]
-        before["shards"], after["shards"] = int(tenant.shards), shards
-    if not actions:
+    if to == now:
         return
-    condition = TenantItem.tenant_id.exists()
-    condition &= (TenantItem.plan == tenant.plan) & (TenantItem.shards == int(tenant.shards))
+    actions: list[UpdateAction] = [TenantItem.plan.set(_plan(to.plan)), TenantItem.shards.set(_shards(to.shards))]
+    if to.shards < now.shards:
+        raise Invalid("Fewer shards would hide tickets; there can only be more.", field="shards")
+    if to.shards > now.shards:
+        actions.append(TenantItem.shard_epoch.set(int(tenant.shard_epoch) + 1))
+    limit = _limit(to.member_limit)
+    actions.append(TenantItem.member_limit.remove() if limit is None else TenantItem.member_limit.set(limit))
+    unchanged = (TenantItem.plan == now.plan) & (TenantItem.shards == now.shards)
+    unlimited = TenantItem.member_limit.does_not_exist()
+    unchanged &= unlimited if now.member_limit is None else TenantItem.member_limit == now.member_limit
     transaction = Transaction()
-    transaction.update(tenant, actions, condition=condition)
+    transaction.update(tenant, actions, condition=unchanged)
+    before, after = asdict(now), asdict(to)
+    different = [name for name in after if before[name] != after[name]]
+    entry = _entry(
+        tenant,
+        Action.TENANT_LIMITS_CHANGED,
+        by,
+        before={name: _said(before[name]) for name in different},
+        after={name: _said(after[name]) for name in different},
+    )
     try:
-        audit.commit(transaction, [_entry(tenant, Action.TENANT_LIMITS_CHANGED, by, before=before, after=after)])
+        audit.commit(transaction, [entry])
     except TransactionRefused as error:
         raise Conflict("Somebody else has just changed this tenant. This is how it is now.") from error
+
+
+def _said(value: object) -> object:
+    return "none" if value is None else value
 
 
 def valid_name(name: str) -> str:
@@ -222,6 +244,12 @@ def _shards(shards: int) -> int:
     if not 1 <= shards <= 16:
         raise Invalid("A tenant has 1 to 16 shards.", field="shards")
     return shards
+
+
+def _limit(members: int | None) -> int | None:
+    if members is not None and not 1 <= members <= 1_000_000:
+        raise Invalid("A limit is a number from 1 on; leave it empty for none.", field="member_limit")
+    return members
 
 
 def _entry(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from portal import clock
 from portal.dynamo import keys, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, TransactionRefused
-from tenants import audit
+from tenants import audit, seats
 from tenants.audit import Action, Actor, Entry
 from tenants.items import MemberItem, MembershipItem
 from tenants.models import User
 from tenants.roles import Role
+
+# How often another owner is looked for, when the one that was named stepped down at the same moment.
+_WITNESSES: Final = 5
+LAST_OWNER: Final = "A desk always has an owner. Make somebody else an owner first."
+_CHANGED: Final = "Somebody else has just changed this membership. This is how it is now."
 
 
 @dataclass(frozen=True)
@@ -80,49 +86,97 @@ def pair(
 
 
 def add(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role: Role, by: Actor | None = None) -> None:
-    """Make a person a member. Operators only: their admin, commands and seeds. Raises Conflict when they are one
-    already. `by` is who does it, for the audit trail; without it there is no row."""
+    """Make a person a member. Operators only: their admin, commands and seeds.
+
+    `by` is who does it, for the audit trail; without it there is no row, and no limit is looked at: for seeds and for
+    the proof of isolation. Raises Conflict when they are one already, or where the tenant is full.
+    """
     membership, mirror = pair(
         user=user, tenant_id=tenant_id, tenant_name=tenant_name, tenant_slug=tenant_slug, role=role
     )
     transaction = Transaction()
     transaction.put(membership, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
+    entries = _entries(tenant_id, user.id, Action.MEMBER_ADDED, by, after={"role": role.value})
     try:
-        audit.commit(transaction, _entries(tenant_id, user.id, Action.MEMBER_ADDED, by, after={"role": role.value}))
+        if by is None:
+            audit.commit(transaction, entries)
+        else:
+            seats.commit(transaction, entries, tenant_id=tenant_id, seat=seats.member(user.id))
     except TransactionRefused as error:
         raise Conflict(f"{user.email} is a member of {tenant_name} already.") from error
 
 
-def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role | None = None, by: Actor | None = None) -> None:
-    """Change a role on both sides. Raises Conflict when the person is no member, or no longer has the role `seen`."""
+def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor) -> None:
+    """Change a role on both sides, for operators. Raises Conflict when the person is no member, or no longer has the
+    role `seen`, or is the last owner."""
     transaction = Transaction()
     transaction.update(
         MembershipItem(user_id, tenant_id),
         [MembershipItem.role.set(role.value)],
-        condition=MembershipItem.tenant_id.exists() if seen is None else MembershipItem.role == seen.value,
+        condition=MembershipItem.role == seen.value,
     )
     transaction.update(MemberItem(tenant_id, user_id), [MemberItem.role.set(role.value)])
-    before = {"role": seen.value} if seen else {}
-    entries = _entries(tenant_id, user_id, Action.MEMBER_ROLE_CHANGED, by, before=before, after={"role": role.value})
-    _write_existing(transaction, entries)
+    before, after = {"role": seen.value}, {"role": role.value}
+    entries = _entries(tenant_id, user_id, Action.MEMBER_ROLE_CHANGED, by, before=before, after=after)
+    ends = seen is Role.OWNER and role is not Role.OWNER
+    _write_existing(transaction, entries, tenant_id, user_id if ends else "")
 
 
 def remove(*, user_id: str, tenant_id: str, by: Actor | None = None) -> None:
-    """Take a person out of a tenant; it counts at the person's next click. Raises Conflict for a non-member."""
+    """Take a person out of a tenant, for operators; it counts at the person's next click. Raises Conflict for a
+    non-member and for the last owner. `by` is as in `add`."""
     transaction = Transaction()
-    transaction.delete(MembershipItem(user_id, tenant_id), condition=MembershipItem.tenant_id.exists())
+    found = member(TenantRepository(tenant_id), user_id) if by else None
+    stands = MembershipItem.role == found.role.value if found else MembershipItem.tenant_id.exists()
+    transaction.delete(MembershipItem(user_id, tenant_id), condition=stands)
     transaction.delete(MemberItem(tenant_id, user_id))
-    _write_existing(transaction, _entries(tenant_id, user_id, Action.MEMBER_REMOVED, by))
+    before = {"role": found.role.value} if found else {}
+    entries = _entries(tenant_id, user_id, Action.MEMBER_REMOVED, by, before=before)
+    _write_existing(transaction, entries, tenant_id, user_id if found and found.role is Role.OWNER else "")
 
 
-def _write_existing(transaction: Transaction, entries: list[Entry]) -> None:
+def owners_of(repository: TenantRepository, *, but: str = "") -> list[Member]:
+    """The owners of a tenant without one person, read consistently; costs what `members_of` does."""
+    return [m for m in members_of(repository, consistent=True) if m.role is Role.OWNER and m.id != but]
+
+
+def commit_leaving_an_owner(
+    transaction: Transaction, entries: Sequence[Entry], *, repository: TenantRepository, but: str
+) -> None:
+    """`audit.commit` of what ends a person's ownership, on condition that somebody else is an owner.
+
+    Transactions are serialisable, so the last of any number of simultaneous ones finds nobody left to name.
+    Raises Conflict for the last owner, and TransactionRefused with the reasons of the caller's own members.
+    """
+    own = list(transaction.members)
+    for _ in range(_WITNESSES):
+        others = owners_of(repository, but=but)
+        if not others:
+            raise Conflict(LAST_OWNER, field="role")
+        whole = Transaction(list(own))
+        whole.check(MembershipItem(others[0].id, repository.tenant_id), MembershipItem.role == Role.OWNER.value)
+        try:
+            audit.commit(whole, entries)
+        except TransactionRefused as error:
+            if any(error.reasons[: len(own)]):
+                raise TransactionRefused(error.reasons[: len(own)]) from error
+        else:
+            return
+    raise Conflict(_CHANGED)
+
+
+def _write_existing(transaction: Transaction, entries: list[Entry], tenant_id: str, owner: str) -> None:
+    """`owner` is the person whose ownership this ends, "" for nobody's."""
     try:
-        audit.commit(transaction, entries)
+        if owner:
+            commit_leaving_an_owner(transaction, entries, repository=TenantRepository(tenant_id), but=owner)
+        else:
+            audit.commit(transaction, entries)
     except TransactionRefused as error:
         refused = next((reason for reason in error.reasons if reason), None)
         if refused is not None and refused.item is not None:
-            raise Conflict("Somebody else has just changed this role.") from error
+            raise Conflict(_CHANGED) from error
         raise Conflict("This person is not a member.") from error
 
 

@@ -155,7 +155,7 @@ def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
 
     def somebody_is_faster(*args: Any) -> None:
         monkeypatch.setattr(audit, "commit", commit)
-        lifecycle.change(world.tenants["acme"].tenant_id, plan="gold")
+        lifecycle.change(world.tenants["acme"].tenant_id, lifecycle.Limits("gold", 1))
         commit(*args)
 
     monkeypatch.setattr(audit, "commit", somebody_is_faster)

@@ -37,6 +37,7 @@ PLATFORM = {
     "tenants.invites",
     "tenants.lifecycle",
     "tenants.renaming",
+    "tenants.seats",
     "tickets.pulse",
 }
 # Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;

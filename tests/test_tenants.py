@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tenants import lifecycle, members
+from tenants.audit import SYSTEM
 from tenants.roles import Role
 from tests.world import Browser, World
 
@@ -76,7 +77,8 @@ def test_a_changed_role_counts_at_the_next_click(world: World) -> None:
     world.tickets("acme", 1)
     browser = world.browser("bob")
     mark = browser.mark()
-    members.set_role(user_id=world.users["bob"].id, tenant_id=world.tenants["acme"].tenant_id, role=Role.VIEWER)
+    bob, acme = world.users["bob"].id, world.tenants["acme"].tenant_id
+    members.set_role(user_id=bob, tenant_id=acme, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
     assert browser.get("/tickets/new/").status_code == 403
     assert browser.post("/tickets/1/comment/", {"_page": mark, "body": "x"}).status_code == 403
 

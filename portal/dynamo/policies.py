@@ -45,8 +45,8 @@ _PLATFORM_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
         "UpdateItem",
     ),
     tables.TENANTS: ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"),
-    tables.INVITES: ("BatchGetItem", "DeleteItem", "PutItem"),
-    tables.MEMBERS: ("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"),
+    tables.INVITES: ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem"),
+    tables.MEMBERS: ("BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem"),
     # Rows are added; nobody has the right to update or delete one.
     tables.AUDIT: ("PutItem",),
     tables.CHAINS: ("BatchGetItem", "PutItem", "Query"),

@@ -13,6 +13,7 @@ from portal.nosql.admin import DynamoAdmin, Notice
 from portal.nosql.admin.forms import SeenForm
 from tenants import accounts, lifecycle
 from tenants.facades import Tenant
+from tenants.lifecycle import Limits
 from tenants.operators import OperatorSite, actor
 
 NOTICED = 5  # suspended tenants that the front page names
@@ -38,8 +39,8 @@ class TenantAdmin(DynamoAdmin):
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
-            return ("name", "slug", "owner", "plan", "shards")
-        return ("name", "slug", "status", "plan", "shards", "shard_epoch", "created_at", "tenant_id")
+            return ("name", "slug", "owner", "plan", "member_limit", "shards")
+        return ("name", "slug", "status", "plan", "member_limit", "shards", "shard_epoch", "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return ("name", "slug", "status", "shard_epoch", "created_at", "tenant_id") if obj else ()
@@ -56,18 +57,22 @@ class TenantAdmin(DynamoAdmin):
         if owner is None:
             raise Invalid("There is no account with this address. Make the account first.", field="owner")
         made = lifecycle.create(
-            name=obj.name, slug=obj.slug, owner=owner, shards=obj.shards, plan=obj.plan, by=actor(request)
+            name=obj.name,
+            slug=obj.slug,
+            owner=owner,
+            shards=obj.shards,
+            plan=obj.plan,
+            member_limit=obj.member_limit,
+            by=actor(request),
         )
         obj.tenant_id, obj.slug = made.tenant_id, made.slug
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
-        before = form.initial
+        seen = form.initial
         lifecycle.change(
             obj.tenant_id,
-            plan=obj.plan,
-            shards=obj.shards,
-            seen_plan=before["plan"],
-            seen_shards=before["shards"],
+            Limits(obj.plan, obj.shards, obj.member_limit),
+            seen=Limits(seen["plan"], seen["shards"], seen["member_limit"]),
             by=actor(request),
         )
 
