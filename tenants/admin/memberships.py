@@ -8,7 +8,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
+from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound
+from portal.nosql import sessions
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.forms import SeenForm
 from tenants import accounts, lifecycle, members
@@ -75,8 +77,13 @@ class MembershipAdmin(DynamoAdmin):
         yield f"{obj.name} is out of the tenant at their next click, in every browser."
         yield "Their account stays, and so do their other memberships."
         yield "Tickets that are assigned to them stay assigned to them; what they wrote stays under their name."
+        here = [item for item in sessions.of_user(obj.user_id) if item.tenant_id == obj.tenant_id]
+        if here:
+            yield f"They are in it now in {len(here)} browser{'s' * (len(here) != 1)}."
         if obj.role == Role.OWNER:
-            yield "They are an owner. In a tenant without any only operators can make one."
+            others = members.owners_of(TenantRepository(obj.tenant_id), but=obj.user_id)
+            names = ", ".join(f"{owner.name} ({owner.email})" for owner in others)
+            yield f"Owners are then: {names}." if others else f"They are the last owner. {members.LAST_OWNER}"
 
 
 @admin.register(Invitation)
