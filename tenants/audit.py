@@ -63,6 +63,7 @@ class Action(StrEnum):
     SESSION_ENDED = "session.ended"  # by an operator, or by its owner from elsewhere
     EXPORT_MADE = "export.made"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed"
+    DEAD_LETTER_REFUSED = "dead_letter.refused"  # to be replayed: it still cannot be counted
     DEAD_LETTER_DROPPED = "dead_letter.dropped"
     RECORD_ADDED = "record.added"  # of what else is in the operators' admin
     RECORD_CHANGED = "record.changed"

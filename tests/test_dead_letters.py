@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from portal.dynamo import client, keys, tables
+from portal.dynamo import client, keys, meter, tables
 from portal.errors import Conflict, NotFound
+from tenants import audit
+from tenants.audit import SYSTEM
+from tenants.facades import AuditRow
 from tests.commands import run
 from tests.fakes import answering, refusal
 from tests.folding import Follower, numbers
@@ -67,11 +71,11 @@ def test_a_letter_is_counted_once_when_it_is_understood(acme: World, knows_escal
         assert Follower().fold().dead == 1
     letter = only()
     assert opened(acme) == 2
-    dead_letters.replay(letter)
+    dead_letters.replay(letter, by=SYSTEM)
     assert opened(acme) == 1
     assert numbers(acme.context("alice", "acme"))["resolved.normal"] == 1
     with pytest.raises(NotFound):
-        dead_letters.replay(letter)
+        dead_letters.replay(letter, by=SYSTEM)
     assert opened(acme) == 1
     assert list(dead_letters.letters()) == []
 
@@ -79,7 +83,7 @@ def test_a_letter_is_counted_once_when_it_is_understood(acme: World, knows_escal
 def test_a_letter_that_still_cannot_be_folded_stays(acme: World) -> None:
     Follower().fold()
     with pytest.raises(Conflict, match="still cannot be counted: ValueError: 'escalated' is not a valid Status"):
-        dead_letters.replay(only())
+        dead_letters.replay(only(), by=SYSTEM)
     assert opened(acme) == 2
     assert only()
 
@@ -92,7 +96,7 @@ def test_what_an_aggregate_did_not_take_is_added_to_that_one_only(world: World) 
         assert Follower().fold().dead == 1
     letter = only()
     before = numbers(acme)
-    dead_letters.replay(letter)
+    dead_letters.replay(letter, by=SYSTEM)
     after = numbers(acme)
     assert letter.aggregate != ""
     kind = (keys.aggregate_parts(letter.aggregate) or ("",))[0]
@@ -116,7 +120,7 @@ def test_after_a_rebuild_a_letter_of_before_is_refused(acme: World, knows_escala
         Follower().fold()
     raise_epoch(acme)
     with pytest.raises(Conflict, match="The aggregates were rebuilt since; drop it"):
-        dead_letters.replay(only())
+        dead_letters.replay(only(), by=SYSTEM)
     assert opened(acme) == 2
 
 
@@ -125,30 +129,98 @@ def test_of_a_ticket_that_a_rebuild_has_moved_only_the_new_epoch_is_counted(acme
         before.setattr(aggregates, "Status", Status)
         follower = Follower()
         follower.fold()
-        dead_letters.drop(only())
+        dead_letters.drop(only(), by=SYSTEM)
         raise_epoch(acme)
         rewrite(acme, 2, epoch={"N": "1"})
         follower.fold()
-    dead_letters.replay(only())
+    dead_letters.replay(only(), by=SYSTEM)
     assert numbers(acme.context("alice", "acme"))["resolved.normal"] == 1
     assert opened(acme) == 2
 
 
 @pytest.mark.parametrize("settle", [dead_letters.drop, dead_letters.replay])
 def test_a_settled_letter_does_not_come_back_with_a_redelivery(
-    acme: World, knows_escalated: None, settle: Callable[[DeadLetterItem], None]
+    acme: World, knows_escalated: None, settle: Callable[..., None]
 ) -> None:
     follower = Follower()
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         follower.fold()
-    settle(only())
+    settle(only(), by=SYSTEM)
     counted = numbers(acme.context("alice", "acme"))
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         follower.apply(follower.all)
     assert list(dead_letters.letters()) == []
     assert numbers(acme.context("alice", "acme")) == counted
+
+
+def rows(world: World) -> list[tuple[str, str]]:
+    """What the tenant's trail says of letters, newest first: action, and why not."""
+    found = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:50]
+    return [(row.action, row.after) for row in found if row.entity_type == "dead_letter"]
+
+
+def test_a_refused_replay_has_its_row_too(acme: World) -> None:
+    Follower().fold()
+    with pytest.raises(Conflict):
+        dead_letters.replay(only(), by=SYSTEM)
+    ((action, why),) = rows(acme)
+    assert action == "dead_letter.refused"
+    assert "It still cannot be counted: ValueError: 'escalated'" in why
+
+
+def test_of_many_who_settle_a_letter_at_the_same_moment_one_does_and_the_trail_says_so(
+    acme: World, knows_escalated: None
+) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(aggregates, "Status", Status)
+        Follower().fold()
+    letter = only()
+
+    def attempt(settle: Callable[..., None]) -> bool:
+        try:
+            settle(letter, by=SYSTEM)
+        except NotFound:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        settled = list(pool.map(attempt, [dead_letters.replay, dead_letters.drop] * 3))
+    assert sum(settled) == 1
+    done = [action for action, _ in rows(acme) if action != "dead_letter.refused"]
+    assert done == [["dead_letter.replayed", "dead_letter.dropped"][settled.index(True) % 2]]
+    assert opened(acme) == (1 if done == ["dead_letter.replayed"] else 2)
+
+
+@pytest.mark.parametrize("settle", [dead_letters.drop, dead_letters.replay])
+def test_a_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_written(
+    acme: World, knows_escalated: None, settle: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(aggregates, "Status", Status)
+        Follower().fold()
+    monkeypatch.setattr(audit, "_add_rows", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        settle(only(), by=SYSTEM)
+    assert only()
+    assert opened(acme) == 2
+
+
+@pytest.mark.parametrize(
+    ("settle", "action"),
+    [(dead_letters.drop, "dead_letter.dropped"), (dead_letters.replay, "dead_letter.replayed")],
+)
+def test_a_letter_is_settled_with_its_row_in_one_transaction(
+    acme: World, knows_escalated: None, settle: Callable[..., None], action: str, bill: meter.Meter
+) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(aggregates, "Status", Status)
+        Follower().fold()
+    letter, before_that = only(), len(bill.calls)
+    settle(letter, by=SYSTEM)
+    assert [c.operation for c in bill.calls[before_that:]].count("TransactWriteItems") == 1
+    assert rows(acme) == [(action, "")]
 
 
 def test_letters_of_one_tenant_are_found(acme: World) -> None:

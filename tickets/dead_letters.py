@@ -5,6 +5,9 @@ folded again by the rules of today and applied in one transaction with its own r
 often and by however many it is asked for. The stream may deliver the record once more: a note that the letter is
 settled keeps it from becoming a letter again. A rebuild counts what the tickets are now, and with them all that
 letters of before would say; so what a letter has for older epochs is never applied.
+
+Both are an operator's acts, in one transaction with their rows in the audit trail. They go out as the platform, whose
+policy lets it change aggregates for this, and nothing else among the tenants' tickets.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo import keys, tables, worker
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, NotFound, PortalError, Throttled, TransactionRefused
+from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
+from tenants import audit
+from tenants.audit import Action, Actor, Entry
 from tickets import aggregates, stream
 from tickets.aggregates import Contribution, Counts
 from tickets.items import CounterItem, DeadLetterItem
@@ -38,26 +43,41 @@ def id_of(letter: DeadLetterItem) -> str:
     return letter.sequence.lstrip("0")
 
 
-def drop(letter: DeadLetterItem) -> None:
-    """Remove it; what it holds is not counted. Raises NotFound where it has just gone."""
+def drop(letter: DeadLetterItem, *, by: Actor) -> None:
+    """Remove it, with its row in the audit trail; what it holds is not counted. Raises NotFound where it has just gone,
+    Throttled and Unavailable."""
     try:
-        worker.commit(_settling(letter))
+        audit.commit(_settling(letter), [_entry(letter, Action.DEAD_LETTER_DROPPED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
 
-def replay(letter: DeadLetterItem) -> None:
-    """Count what the letter holds and remove it, both or neither.
+def replay(letter: DeadLetterItem, *, by: Actor) -> None:
+    """Count what the letter holds, remove it and write who did it, all or none. A refusal is written as well.
 
     Raises Conflict where it still cannot be counted or must not be any more, NotFound where the letter has just gone,
     Throttled and Unavailable.
     """
-    counts = _counts(letter)
-    updates = [_update(letter.tenant_id, sort_key, total) for sort_key, total in sorted(counts.items())]
     try:
-        worker.transact(letter.tenant_id, updates, _settling(letter))
+        _count(letter, by)
+    except (Conflict, NotFound) as error:
+        audit.record(_entry(letter, Action.DEAD_LETTER_REFUSED, by, because=error.message))
+        raise
+
+
+def _count(letter: DeadLetterItem, by: Actor) -> None:
+    writing, counts = _settling(letter), _counts(letter)
+    writing.members += [_update(letter.tenant_id, sort_key, total) for sort_key, total in sorted(counts.items())]
+    try:
+        audit.commit(writing, [_entry(letter, Action.DEAD_LETTER_REPLAYED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
+
+
+def _entry(letter: DeadLetterItem, action: Action, by: Actor, **after: str) -> Entry:
+    tenant_id, entity_id = letter.tenant_id or audit.PLATFORM, keys.anonymous(letter.sequence)
+    before = {"reason": letter.reason}
+    return Entry(tenant_id, action, by, "dead_letter", entity_id, id_of(letter), before, after)
 
 
 def _settling(letter: DeadLetterItem) -> Transaction:
@@ -72,8 +92,6 @@ def _settling(letter: DeadLetterItem) -> Transaction:
 
 def _gone(refused: TransactionRefused) -> PortalError:
     codes = [reason.code if reason else "" for reason in refused.reasons]
-    if "TransactionConflict" in codes:
-        return Throttled("The stream worker is writing the same aggregate.")
     if codes and codes[0] == "ConditionalCheckFailed":
         return NotFound("It has been replayed or dropped by somebody else.")
     why = next((reason.message for reason in refused.reasons if reason), "the database refused")

@@ -51,7 +51,7 @@ _PLATFORM_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
     tables.AUDIT: ("PutItem",),
     tables.CHAINS: ("BatchGetItem", "PutItem", "Query"),
     tables.LEASES: ("GetItem", "Query"),
-    tables.DEAD_LETTERS: ("BatchGetItem", "DeleteItem", "Query"),
+    tables.DEAD_LETTERS: ("BatchGetItem", "DeleteItem", "Query", "UpdateItem"),
 }
 
 
@@ -126,7 +126,7 @@ def _worker() -> list[dict[str, Any]]:
         _allow("HoldLeases", ["Query", "UpdateItem"], [table_arn(tables.LEASES.full_name)]),
         _allow(
             "KeepDeadLetters",
-            ["ConditionCheckItem", "DeleteItem", "PutItem", "Query", "UpdateItem"],
+            ["ConditionCheckItem", "DeleteItem", "PutItem", "Query"],
             [table_arn(tables.DEAD_LETTERS.full_name)],
         ),
     ]

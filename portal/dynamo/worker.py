@@ -6,7 +6,7 @@ Errors: those of `portal.errors`, here also Rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -69,14 +69,6 @@ def delete(
     }
     with guard.acting_for(tenant_id):
         _dispatch("DeleteItem", request)
-
-
-def transact(tenant_id: str, members: Sequence[Mapping[str, Any]], transaction: Transaction | None = None) -> None:
-    """Updates of a tenant's aggregates, given as in TransactWriteItems, and other writes, all or none."""
-    whole = transaction or Transaction()
-    whole.members.extend(dict(m) for m in members)
-    with guard.acting_for(tenant_id):
-        repository.write(connection(), whole)
 
 
 # --- leases and dead letters: items of no tenant ---

@@ -1,7 +1,4 @@
-"""Dead letters of the tickets' stream: shown, counted after all, or thrown away.
-
-Replaying is a transaction of the stream worker's role, which may not write the audit trail; the row follows it.
-"""
+"""Dead letters of the tickets' stream: shown, counted after all, or thrown away."""
 
 from __future__ import annotations
 
@@ -12,22 +9,12 @@ from django.urls import reverse
 
 from portal.errors import PortalError, Unavailable
 from portal.nosql.admin import DynamoAdmin, Notice
-from tenants import audit
 from tenants.admin.filters import TenantInput
-from tenants.audit import Action, Entry
 from tenants.operators import OperatorSite, actor
 from tickets import dead_letters
 from tickets.facades import DeadLetter
 
 NOTICED = 10  # dead letters that the front page counts
-
-
-def deal_with(request: Any, obj: Any, *, replay: bool) -> None:
-    """Replay or drop one letter and write who did it. Raises Conflict, NotFound, Throttled, Unavailable."""
-    (dead_letters.replay if replay else dead_letters.drop)(obj.letter)
-    action = Action.DEAD_LETTER_REPLAYED if replay else Action.DEAD_LETTER_DROPPED
-    tenant_id, kind, entity_id = obj.entity()
-    audit.record(Entry(tenant_id, action, actor(request), kind, entity_id, str(obj), {"reason": obj.reason}))
 
 
 @admin.register(DeadLetter)
@@ -54,7 +41,7 @@ class DeadLetterAdmin(DynamoAdmin):
         done = 0
         for obj in queryset:
             try:
-                deal_with(request, obj, replay=replay)
+                (dead_letters.replay if replay else dead_letters.drop)(obj.letter, by=actor(request))
                 done += 1
             except Unavailable:
                 raise
@@ -63,8 +50,11 @@ class DeadLetterAdmin(DynamoAdmin):
         messages.success(request, f"{done} {'replayed' if replay else 'dropped'}.")
 
     def press(self, request: Any, obj: Any, button: str) -> str:
-        deal_with(request, obj, replay=button == "_replay")
-        return "It is counted." if button == "_replay" else "It is dropped."
+        if button == "_replay":
+            dead_letters.replay(obj.letter, by=actor(request))
+            return "It is counted."
+        dead_letters.drop(obj.letter, by=actor(request))
+        return "It is dropped."
 
     def pressed_url(self, request: Any) -> str:
         return reverse("admin:tickets_deadletter_changelist")

@@ -10,10 +10,12 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Conflict, NotFound
 from portal.management.base import PortalCommand
 from tenants import lifecycle
+from tenants.audit import Actor
 from tickets import dead_letters
 from tickets.items import DeadLetterItem
 
 WRONG_USAGE = 2
+BY = Actor(origin="dead_letters")
 
 
 class Command(PortalCommand):
@@ -59,11 +61,11 @@ class Command(PortalCommand):
         for letter in found:
             name = f"{dead_letters.id_of(letter)} of {_tenant(letter, slugs)}"
             if action == "drop":
-                dead_letters.drop(letter)
+                dead_letters.drop(letter, by=BY)
                 self.stdout.write(f"{name} dropped: {letter.reason}")
                 continue
             try:
-                dead_letters.replay(letter)
+                dead_letters.replay(letter, by=BY)
             except (Conflict, NotFound) as error:
                 refused += 1
                 self.stderr.write(f"{name} stays: {error.message}")
