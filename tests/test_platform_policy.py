@@ -1,0 +1,87 @@
+"""What operators and sign-ins send as the platform is what its policy allows, held against the document itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from portal.dynamo import anatomy, client, iam, keys, policies, tables
+from portal.errors import Conflict
+from tenants import invites, lifecycle
+from tenants.audit import SYSTEM, Actor
+from tenants.lifecycle import Limits
+from tenants.roles import Role
+from tests.folding import Follower
+from tests.operators import Operator, make_operator, membership_url, tenant_url, user_url
+from tests.test_admin_pages import bury, paths
+from tests.world import PASSWORD, Browser, World
+from tickets import dead_letters, stream
+
+
+@pytest.fixture
+def held(world: World) -> Iterator[set[str]]:
+    """Each request of the platform's client is held against its policy; the actions that were asked for."""
+    client.reset()
+    policy, seen = iam.Policy(policies.document("platform")), set()
+
+    def check(params: dict[str, Any], model: Any, **_: Any) -> None:
+        for request in anatomy.requests_of(model.name, params, None):
+            assert policy.allows(request), f"{request.action} on {request.resource}"
+            seen.add(f"{request.action.removeprefix('dynamodb:')} {request.resource.rpartition('/')[2]}")
+
+    client.connection("platform").client.meta.events.register_last("before-parameter-build", check)
+    yield seen
+    client.reset()
+
+
+def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -> None:
+    make_operator()
+    root, bob = Operator.signed_in(), world.browser("bob", "acme")
+    bury(1, "")
+    for path in paths(world):
+        assert root.get(path, follow=True).status_code in (200, 403, 404), path
+    root.post(f"/admin/tenants/session/{keys.session(bob.session_key)}/delete/", {"post": "yes"})
+    root.fill(tenant_url(world, "acme"), member_limit="4")
+    root.fill("/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="owner")
+    root.post(membership_url(world, "alice", "acme", "delete/"), {"post": "yes"})
+    root.fill(membership_url(world, "bob", "acme"), role="admin")
+    for button in ("_suspend", "_resume"):
+        root.post(tenant_url(world, "acme"), {button: "1"})
+    for button in ("_sign_out", "_disable", "_enable"):
+        root.post(user_url(world, "bob"), {button: "1"})
+    assert {"Query gsi-user", f"DeleteItem {tables.SESSIONS.full_name}"} <= held
+
+
+def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, held: set[str]) -> None:
+    tenant = lifecycle.find("acme")
+    lifecycle.change(tenant.tenant_id, Limits("standard", 1, 6))
+    alice = world.context("alice", "acme")
+    for name in ("nora", "nils"):
+        (outcome,) = invites.invite_all(
+            alice, addresses=[f"{name}@example.org"], role=Role.AGENT, by=Actor(alice.user_id)
+        )
+        assert outcome.sent is not None
+        offer = invites.of_link(outcome.sent.secret)
+        invites.accept_as_new(offer, name=name, password=PASSWORD, origin="")
+    browser = Browser()
+    browser.sign_in("nora@example.org")
+    assert browser.get("/account/sessions/").status_code == 200
+    assert f"ConditionCheckItem {tables.MEMBERS.full_name}" in held
+
+
+def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
+    tenant_id = world.tenants["acme"].tenant_id
+    world.tickets("acme", 1)
+    record = next(r for r in Follower().new() if r["dynamodb"]["Keys"]["sk"]["S"] == keys.SUMMARY)
+    stream._bury(f"{1:040}", tenant_id, "for this test", json.loads(json.dumps(record, default=str)))
+    bury(2, tenant_id)
+    bury(3, tenant_id)
+    counted, kept, dropped = dead_letters.letters()
+    dead_letters.replay(counted, by=SYSTEM)
+    with pytest.raises(Conflict):
+        dead_letters.replay(kept, by=SYSTEM)
+    dead_letters.drop(dropped, by=SYSTEM)
+    assert f"UpdateItem {tables.TICKETS.full_name}" in held
