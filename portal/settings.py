@@ -152,6 +152,8 @@ SECURE_HSTS_PRELOAD = not DEBUG
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 if env.bool("BEHIND_TLS_PROXY", default=False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# No other site learns where somebody came from: the addresses of invitations and new passwords are secrets. Not
+# "no-referrer", with which browsers send forms with "Origin: null", and Django refuses those.
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

@@ -95,6 +95,10 @@ class NewAccountForm(NewPasswordForm):
     )
     field_order = ("name", "new_password1", "new_password2")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["new_password1"].label = "Password"  # there is no old one
+
     def clean_name(self) -> str:
         return " ".join(self.cleaned_data["name"].split())
 

@@ -103,8 +103,8 @@ def _mail(request: TenantRequest, sent: list[Sent]) -> None:
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """What an invitation's link leads to. Reading writes nothing: mail scanners open links too."""
     response = _invitation(request, token)
-    # The address of this page is the secret: no other site may learn it from a link, no cache may keep it.
-    response["Referrer-Policy"] = "no-referrer"
+    # The address of this page is the secret: no cache may keep it. That no other site learns it from a link is
+    # SECURE_REFERRER_POLICY's; a stricter one would take the Origin from the page's own form, which is then refused.
     response["Cache-Control"] = "private, no-store"
     return response
 

@@ -6,19 +6,22 @@ One Query per page, of the table or of the index that the filter names. Days are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import cursor, keys, tables
+from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from tenants.audit import Action
 
 PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
+_NAME_ROWS: Final = 5  # in which a name is looked for: rows of operators have none
 
 WORDS: Final[dict[str, str]] = {
     Action.TENANT_CREATED: "created the desk",
@@ -111,6 +114,17 @@ def everything(repository: TenantRepository, *, only: Filter) -> Iterator[Row]:
         start = found.last_key
         if start is None:
             return
+
+
+def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:
+    """What the trail last called these people, members or not: one Query of a few rows for each, at the same time."""
+
+    def name(user_id: str) -> str:
+        found = _query(repository, Filter(entity=("user", user_id)), _NAME_ROWS, None)
+        return next((row.entity for row in map(_row, found.items) if row.entity), "")
+
+    names = fan_out([partial(name, user_id) for user_id in user_ids]) if user_ids else []
+    return dict(zip(user_ids, names, strict=True))
 
 
 def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> Filter:

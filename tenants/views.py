@@ -153,10 +153,7 @@ def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpRe
         messages.success(request, "Your password is changed. Sign in with the new one.")
         return redirect("tenants:login")
     page = {"form": form}
-    response = render(request, "tenants/password_reset_confirm.html", page, status=422 if form.is_bound else 200)
-    # The address of this page is the secret: no other site may learn it from a link.
-    response["Referrer-Policy"] = "no-referrer"
-    return response
+    return render(request, "tenants/password_reset_confirm.html", page, status=422 if form.is_bound else 200)
 
 
 @signed_in
@@ -185,6 +182,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     ]
     page = {
         "memberships": found,
+        "is_out": request.session.get(context.TENANT_KEY, "") not in {"", *(m.tenant_id for m in everything)},
         "q": search,
         "total": len(everything),
         "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],

@@ -10,7 +10,9 @@ from portal.settings import STORAGES
 
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 PASSWORD_HASHERS = ["tests.hashers.QuickArgon2"]
-EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+# A server in a process of its own leaves its mail in a folder, where a test finds it.
+EMAIL_FILE_PATH = os.environ.get("TEST_MAIL_FOLDER", "")
+EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'locmem'}.EmailBackend"
 SECURE_SSL_REDIRECT = False
 SESSION_COOKIE_SECURE = False
 CSRF_COOKIE_SECURE = False

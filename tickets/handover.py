@@ -8,7 +8,7 @@ many were handed on, and each ticket's timeline tells of itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from portal import clock
@@ -16,7 +16,7 @@ from portal.dynamo import keys, tables
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
 from portal.errors import Invalid, NotFound, TransactionRefused
-from tenants import audit, members
+from tenants import audit, members, trail
 from tenants.audit import Action, Actor, Entry
 from tenants.context import TenantContext
 from tenants.members import Member
@@ -28,15 +28,20 @@ from tickets.lists import Listed
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
 LIMIT: Final = 500
+NAMED: Final = 20
 _IDLE_ROUNDS: Final = 3  # rounds without a moved ticket, after which somebody else is left to finish
 
 
 @dataclass(frozen=True)
 class Load:
-    """Unresolved tickets of somebody who is no member, by the aggregates: a moment old, and never zero."""
+    """Unresolved tickets of somebody who is no member, by the aggregates: a moment old, and never zero.
+
+    `name` is what the audit trail calls them, "" where it does not or was not asked.
+    """
 
     user_id: str
     count: int
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,10 @@ class Handover:
 
 
 def former(tenant: TenantContext) -> list[Load]:
-    """Who is no member any more and still has unresolved tickets: two Queries at the same time."""
+    """Who is no member any more and still has unresolved tickets, most first.
+
+    Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
+    """
     calls: list[Callable[[], Any]] = [
         lambda: tenant.repository.query(tables.TICKETS, keys.aggregate, between=(keys.totals(0), keys.VERIFIED)).items,
         lambda: members.members_of(tenant.repository),
@@ -67,7 +75,9 @@ def former(tenant: TenantContext) -> list[Load]:
             if prefix == "r" and who not in known and aggregates.is_unresolved(status):
                 counts[who] = counts.get(who, 0) + count
     loads = [Load(who, count) for who, count in counts.items() if count > 0]
-    return sorted(loads, key=lambda load: (-load.count, load.user_id))
+    loads.sort(key=lambda load: (-load.count, load.user_id))
+    known_as = trail.names_of(tenant.repository, [load.user_id for load in loads[:NAMED]])
+    return [replace(load, name=known_as.get(load.user_id, "")) for load in loads]
 
 
 def has_any(tenant: TenantContext, user_id: str) -> bool:

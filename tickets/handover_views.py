@@ -41,5 +41,6 @@ def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     except Invalid as error:
         messages.error(request, error.message)
         return redirect("tickets:handover", user)
-    messages.success(request, f"{moved} ticket{'s' if moved != 1 else ''} handed on.")
+    name = next((member.name for member in found.to if member.id == to), "nobody: they wait in the queue")
+    messages.success(request, f"{moved} ticket{'s' if moved != 1 else ''} handed on to {name}.")
     return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': user})}")
