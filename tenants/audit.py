@@ -40,6 +40,7 @@ class Action(StrEnum):
     TENANT_SUSPENDED = "tenant.suspended"
     TENANT_RESUMED = "tenant.resumed"
     TENANT_RENAMED = "tenant.renamed"
+    TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed"
     TENANT_LIMITS_CHANGED = "tenant.limits_changed"
     MEMBER_ADDED = "member.added"
     MEMBER_INVITED = "member.invited"

@@ -41,6 +41,7 @@ class TenantContext:
     shards: int = 1
     shard_epoch: int = 0
     suspended: bool = False
+    defaults: str | None = None  # as stored; tenants/defaults.py reads it
 
     @cached_property
     def repository(self) -> TenantRepository:
@@ -168,6 +169,7 @@ def _context(user: User, membership: Any, tenant: Any) -> TenantContext | None:
         shards=int(tenant.shards),
         shard_epoch=int(tenant.shard_epoch),
         suspended=tenant.status != lifecycle.ACTIVE,
+        defaults=tenant.defaults,
     )
 
 
@@ -191,4 +193,5 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
         user_name=name,
         shards=int(tenant.shards),
         shard_epoch=int(tenant.shard_epoch),
+        defaults=tenant.defaults,
     )

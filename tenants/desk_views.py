@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -12,10 +13,11 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.access import member
+from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Forbidden, Invalid
-from tenants import lifecycle, members, renaming, roster
-from tenants.context import TENANT_KEY
-from tenants.forms import DeskForm, RoleForm
+from tenants import defaults, lifecycle, members, renaming, roster
+from tenants.context import TENANT_KEY, TenantContext
+from tenants.forms import DefaultsForm, DeskForm, RoleForm
 from tenants.request import TenantRequest, actor_of
 from tenants.roles import Role
 
@@ -111,7 +113,38 @@ def settings_page(request: TenantRequest) -> HttpResponse:
         else:
             messages.success(request, "Saved.")
             return redirect("tenants:settings")
-    stored = lifecycle.get(tenant.tenant_id)
-    owners = [m for m in members.members_of(tenant.repository) if m.role is Role.OWNER]
-    page: dict[str, Any] = {"form": form, "owners": owners, "stored": stored}
-    return render(request, "tenants/settings.html", page, status=422 if form.is_bound else 200)
+    return _settings(request, form, _defaults_form(tenant))
+
+
+@member(Role.OWNER)
+@require_POST
+def change_defaults(request: TenantRequest) -> HttpResponse:
+    """The second form of the settings."""
+    tenant = request.tenant
+    form = DefaultsForm(request.POST)
+    if form.is_valid():
+        try:
+            defaults.change(tenant, values=form.cleaned_data, by=actor_of(request))
+        except Conflict as error:
+            form.add_error(None, error.message)
+        else:
+            messages.success(request, "Saved.")
+            return redirect("tenants:settings")
+    return _settings(request, DeskForm(initial={"name": tenant.name, "slug": tenant.slug}), form)
+
+
+def _defaults_form(tenant: TenantContext) -> DefaultsForm:
+    return DefaultsForm(initial={default.name: defaults.value(tenant, default.name) for default in defaults.declared()})
+
+
+def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsForm) -> HttpResponse:
+    tenant = request.tenant
+    reads: list[Callable[[], Any]] = [
+        lambda: lifecycle.get(tenant.tenant_id),
+        lambda: members.members_of(tenant.repository),
+    ]
+    stored, everybody = fan_out(reads)
+    owners = [m for m in everybody if m.role is Role.OWNER]
+    page: dict[str, Any] = {"form": form, "defaults_form": defaults_form, "owners": owners, "stored": stored}
+    failed = form.is_bound or defaults_form.is_bound
+    return render(request, "tenants/settings.html", page, status=422 if failed else 200)

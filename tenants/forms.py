@@ -10,7 +10,7 @@ from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from tenants import invites
+from tenants import defaults, invites
 from tenants.models import User
 from tenants.roles import Role
 
@@ -160,6 +160,15 @@ class DeskForm(forms.Form):
         max_length=40,
         help_text="a-z, 0-9 and hyphens. It tells this desk from others with the same name, in lists and commands.",
     )
+
+
+class DefaultsForm(forms.Form):
+    """What the desk presets: a choice for each of what is declared."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for default in defaults.declared():
+            self.fields[default.name] = forms.ChoiceField(label=default.label, choices=default.choices)
 
 
 class AuditFilterForm(forms.Form):

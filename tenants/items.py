@@ -60,6 +60,7 @@ class TenantItem(Item):
     """A tenant's own settings. `shards` spreads its ticket indexes; `shard_epoch` grows when `shards` changes.
 
     `member_limit` is missing where there is none. `seatings` and `last_seat` are for the counting: tenants/seats.py.
+    `defaults` is what its forms begin with, as JSON; see tenants/defaults.py.
     """
 
     table = tables.TENANTS
@@ -74,6 +75,7 @@ class TenantItem(Item):
     member_limit = NumberAttribute(null=True)
     seatings = NumberAttribute(null=True)
     last_seat = UnicodeAttribute(null=True)
+    defaults = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

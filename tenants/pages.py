@@ -19,6 +19,7 @@ _SECTIONS = {
     "tenants:invitations": "invitations",
     "tenants:audit": "audit",
     "tenants:settings": "settings",
+    "tenants:settings_defaults": "settings",
     "tickets:handover": "members",
     "tickets:handovers": "members",
 }

@@ -24,11 +24,12 @@ _EXPORT_PAGE: Final = 500  # rows read at once for an export
 _NAME_ROWS: Final = 5  # in which a name is looked for: rows of operators have none
 
 WORDS: Final[dict[str, str]] = {
-    Action.TENANT_CREATED: "created the desk",
-    Action.TENANT_SUSPENDED: "suspended the desk",
-    Action.TENANT_RESUMED: "resumed the desk",
-    Action.TENANT_RENAMED: "changed the desk's name or address",
-    Action.TENANT_LIMITS_CHANGED: "changed plan or limits",
+    Action.TENANT_CREATED: "created",
+    Action.TENANT_SUSPENDED: "suspended",
+    Action.TENANT_RESUMED: "resumed",
+    Action.TENANT_RENAMED: "changed name or short name of",
+    Action.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
+    Action.TENANT_LIMITS_CHANGED: "changed plan or limits of",
     Action.MEMBER_ADDED: "added a member",
     Action.MEMBER_INVITED: "invited",
     Action.MEMBER_ROLE_CHANGED: "changed the role of",

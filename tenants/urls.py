@@ -28,5 +28,6 @@ urlpatterns = [
     path("desk/invitations/<str:invite>/revoke/", invite_views.revoke, name="invitation_revoke"),
     path("desk/audit/", audit_views.audit_page, name="audit"),
     path("desk/audit/export/", audit_views.export, name="audit_export"),
+    path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),
     path("desk/settings/", desk_views.settings_page, name="settings"),
 ]

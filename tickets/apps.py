@@ -3,3 +3,16 @@ from django.apps import AppConfig
 
 class TicketsConfig(AppConfig):
     name = "tickets"
+
+    def ready(self) -> None:
+        from tenants import defaults
+        from tickets import fields
+
+        defaults.declare(
+            defaults.Default(
+                name="ticket_priority",
+                label="Priority of a new ticket",
+                choices=tuple((p.value, p.label) for p in fields.Priority),
+                initial=fields.Priority.NORMAL.value,
+            )
+        )

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.access import member
 from portal.errors import Invalid
-from tenants import members
+from tenants import defaults, members
 from tenants.request import TenantRequest
 from tenants.roles import Role
 from tickets import bulk, dashboard, fields, lifecycle, panels, queries, queue_page, shown
@@ -64,7 +64,8 @@ def _people(request: TenantRequest, link: Any, context: dict[str, Any], status: 
 @member(Role.AGENT)
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
-    form = TicketForm(request.POST or None)
+    preset = {"priority": defaults.value(request.tenant, "ticket_priority")}
+    form = TicketForm(request.POST or None, initial=preset)
     if request.method == "POST" and form.is_valid():
         number = lifecycle.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
         messages.success(request, f"Ticket #{number} is open.")

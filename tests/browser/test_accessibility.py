@@ -8,12 +8,14 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
+from tenants import accounts, invites, members, throttle
 from tenants import lifecycle as tenants
-from tenants import throttle
+from tenants.audit import Actor
 from tenants.roles import Role
+from tests import folding
 from tests.browser.audit import audit
 from tests.browser.conftest import NewPage, Witness
-from tests.world import World
+from tests.world import PASSWORD, World
 from tickets import lifecycle
 from tickets.fields import Priority, Status
 
@@ -127,6 +129,64 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     auditor.look(page, "404", "/nothing/here/")
     tenants.set_status(world.tenants["acme"].tenant_id, tenants.SUSPENDED)
     auditor.look(page, "suspended", "/tickets/")
+    assert not auditor.found
+
+
+@pytest.fixture
+def crowd(desk: World) -> World:
+    """Acme with a member of a long name, one who has left with a ticket, and invitations good and expired."""
+    alice = desk.context("alice", "acme")
+    desk.add_user("Nora")
+    desk.join("nora", "acme", Role.AGENT)
+    lifecycle.assign(alice, 3, to=desk.users["nora"].id, version=1)
+    long_name = accounts.create(email=f"{'long' * 12}@example.com", name="Maximiliana " * 7, password=PASSWORD)
+    desk.users["long"] = long_name
+    desk.join("long", "acme", Role.ADMIN)
+    by = Actor(alice.user_id, "alice@example.com", "192.0.2.7")
+    invites.invite_all(alice, addresses=[f"{'long' * 14}@example.com", "late@example.com"], role=Role.AGENT, by=by)
+    folding.Follower().fold()
+    return desk
+
+
+def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(400, 409, 422)
+    page = person("alice", "acme")
+    nora = crowd.users["nora"].id
+    auditor.look(page, "members", "/desk/members/")
+    auditor.look(page, "remove", f"/desk/members/{nora}/remove/")
+    auditor.look(page, "invitations", "/desk/invitations/")
+    page.get_by_label("E-mail addresses").fill("good@example.org\nnot an address\nbob@example.com")
+    page.get_by_role("button", name="Send", exact=True).click()
+    auditor.look(page, "invitations, refused", shows=REFUSED)
+    auditor.look(page, "settings", "/desk/settings/")
+    page.get_by_role("textbox", name="Name", exact=True).fill("")
+    page.get_by_label("Short name").fill("globex")
+    page.get_by_role("button", name="Save what").click()
+    auditor.look(page, "settings, refused", shows=REFUSED)
+    auditor.look(page, "audit", "/desk/audit/")
+    auditor.look(page, "audit, nothing", "/desk/audit/?last=2020-01-01", within="#main")
+    members.remove(user_id=nora, tenant_id=crowd.tenants["acme"].tenant_id)
+    auditor.look(page, "former members", "/tickets/handover/")
+    auditor.look(page, "hand on", f"/tickets/handover/{nora}/")
+    assert not auditor.found
+
+
+def test_an_invitation(crowd: World, browse: NewPage, person: NewPage, auditor: Auditor, witness: Witness) -> None:
+    witness.accepts(404, 422)
+    alice = crowd.context("alice", "acme")
+    invited = ("new@example.org", "charlie@example.com")
+    sent = invites.invite_all(alice, addresses=invited, role=Role.AGENT, by=Actor(alice.user_id))
+    new, known = (f"/invitation/{one.sent.secret}/" for one in sent if one.sent)
+    visitor = browse()
+    auditor.look(visitor, "invitation", new)
+    visitor.get_by_role("button", name="Create the account and join").click()
+    auditor.look(visitor, "invitation, refused", shows=REFUSED)
+    auditor.look(visitor, "invitation, has an account", known)
+    auditor.look(visitor, "invitation, gone", "/invitation/nothing/")
+    charlie = person("charlie")
+    auditor.look(charlie, "invitation, somebody else", new)
+    auditor.look(charlie, "invitation, signed in", known)
+    auditor.look(charlie, "pick, invited", "/tenants/")
     assert not auditor.found
 
 
