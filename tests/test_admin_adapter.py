@@ -18,7 +18,8 @@ from portal.errors import Invalid
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.facade import Facade
 from portal.nosql.patterns import Get, Query
-from portal.nosql.planner import READ_LIMIT, Unplannable
+from portal.nosql.planner import Unplannable
+from portal.nosql.reading import READ_LIMIT
 from tenants import audit
 from tenants.facades import Account, AuditRow, Membership, Tenant
 from tests.admin_example import code, example, in_the_admin
@@ -159,6 +160,7 @@ def test_values_that_no_key_can_have_find_nothing_unread(bill: meter.Meter) -> N
     for bad in ("", "x", "#", "a|b", "A" * 32, "\x00", "a/b/c", "9" * 5000, "ü" * 600, "../.."):
         assert list(Tenant.objects.filter(pk=bad)) == []
         assert list(Membership.objects.filter(tenant_id=bad)) == []
+        assert list(Membership.objects.filter(pk=bad)) == []
         assert list(Membership.objects.filter(pk=f"{bad}/{bad}")) == []
         assert list(Account.objects.filter(pk=bad)) == []
     assert list(Tenant.objects.filter(slug__startswith="x" * 2000)) == []

@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from portal.dynamo import client, guard, keys, leases, platform, schema, tables
-from portal.nosql.planner import READ_LIMIT
+from portal.nosql.reading import READ_LIMIT
 from tenants import audit, invites
 from tenants.items import DirectoryItem
 from tenants.lifecycle import TENANTS

@@ -13,7 +13,7 @@ from django.db import models
 
 from portal.nosql.backend.base import refuse_sql
 from portal.nosql.patterns import SEPARATOR, Get, Pattern
-from portal.nosql.planner import PlannedQuery
+from portal.nosql.planned import PlannedQuery
 
 
 class FacadeManager(models.Manager[Any]):

@@ -32,8 +32,7 @@ class DynamoChangeList(ChangeList):
         self.cursor = self.params.pop(CURSOR_VAR, "")
         try:
             planned: Any = super().get_queryset(request, exclude_parameters)
-            if not planned.nothing and planned.ids is None:
-                planned.plan()
+            planned.check()
         except _REFUSALS as error:
             self._refuse(error, asked=bool(self.params))
             self._forget_parameters(request)
