@@ -15,7 +15,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.access import Access
-from portal.dynamo import meter
+from portal.dynamo import keys, meter
+from portal.nosql import sessions as stored
 from tenants import accounts, invites
 from tenants.audit import Actor
 from tenants.roles import Role
@@ -58,6 +59,7 @@ ALL_ROUTES = list(routes())
 ROUTES = [(r, v) for r, v in ALL_ROUTES if v.access.level != "operator"]  # type: ignore[attr-defined]
 OPERATOR_ROUTES = [r for r, v in ALL_ROUTES if v.access.level == "operator"]  # type: ignore[attr-defined]
 MEMBER_ROUTES = [(r, v.access) for r, v in ROUTES if v.access.level == "member"]  # type: ignore[attr-defined]
+OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r]  # type: ignore[attr-defined]
 OBJECT_ROUTES = [(r, a) for r, a in MEMBER_ROUTES if "<" in r]
 
 FORM = {
@@ -87,6 +89,7 @@ def acme() -> World:
     (outcome,) = invites.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
+    ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
     lifecycle.assign(alice, 7, to=world.users["bob"].id, version=1)
     return world
 
@@ -94,6 +97,7 @@ def acme() -> World:
 def test_the_walk_knows_the_portals_routes() -> None:
     assert len(ROUTES) > 15
     assert len(OBJECT_ROUTES) >= 5
+    assert "account/sessions/<str:session>/end/" in OWN_ROUTES
     assert len(OPERATOR_ROUTES) >= 30
 
 
@@ -120,6 +124,16 @@ def test_an_outsider_finds_nothing_of_acmes(acme: World, route: str, access: Acc
     assert acme.context("bob", "acme").role is Role.AGENT
     assert len(invites.pending(acme.context("alice", "acme").repository)) == 1
     assert lifecycle.read(acme.context("alice", "acme"), 7).version == VERSION
+
+
+@pytest.mark.parametrize("route", OWN_ROUTES)
+def test_what_is_a_persons_own_is_nobody_elses(acme: World, route: str) -> None:
+    """Charlie, and Alice, who owns the desk that Bob works in, get at nothing of Bob's own."""
+    before = stored.of_user(acme.users["bob"].id)
+    for browser in (acme.browser("charlie"), acme.browser("alice", "acme")):
+        browser.get(filled(route))
+        browser.send(filled(route), FORM)
+    assert [s.session_key for s in stored.of_user(acme.users["bob"].id)] == [s.session_key for s in before] != []
 
 
 @pytest.mark.parametrize(("route", "access"), MEMBER_ROUTES, ids=[r for r, _ in MEMBER_ROUTES])
@@ -186,7 +200,7 @@ def test_who_owns_a_tenant_and_is_no_operator_is_forbidden_everywhere_in_the_adm
     browser = acme.browser("alice", "acme")
     before = acme.context("alice", "acme")
     objects = [acme.tenants["acme"].tenant_id, acme.users["bob"].id]
-    objects += [f"{objects[0]}_2F{objects[1]}", f"{objects[0]}_2F7"]
+    objects += [f"{objects[0]}_2F{objects[1]}", f"{objects[0]}_2F7", ACMES["session"]]
     with _watched() as operations:
         for route in OPERATOR_ROUTES:
             for object_id in objects if "object_id" in route else objects[:1]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from portal.dynamo import anatomy, client, iam, keys, policies, tables
 from portal.errors import Conflict
@@ -14,11 +16,36 @@ from tenants import invites, lifecycle
 from tenants.audit import SYSTEM, Actor
 from tenants.lifecycle import Limits
 from tenants.roles import Role
+from tests.admin_example import in_the_admin
 from tests.folding import Follower
 from tests.operators import Operator, make_operator, membership_url, tenant_url, user_url
 from tests.test_admin_pages import bury, paths
 from tests.world import PASSWORD, Browser, World
 from tickets import dead_letters, stream
+
+MANUAL = Path(settings.BASE_DIR) / "docs" / "admin.md"
+
+
+def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(engine: None) -> None:
+    make_operator()
+    asked: set[tuple[str, str]] = set()
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        asked.update((r.action, r.resource) for r in anatomy.requests_of(model.name, params, None))
+
+    client.reset()
+    client.connection("platform").client.meta.events.register_last("before-parameter-build", note)
+    with in_the_admin():
+        root, url = Operator.signed_in(), "/admin/tenants/announcement/"
+        root.fill(f"{url}add/", name="new", text="Hello", level="info")
+        root.fill(f"{url}new/change/", text="Hello again")
+        assert "Hello again" in root.says(url)
+        root.post(f"{url}new/delete/", {"post": "yes"})
+    client.reset()
+    policy = iam.Policy(policies.document("platform"))
+    refused = {one for one in asked if not policy.allows(iam.Request(*one, (), None))}
+    assert refused == {("dynamodb:BatchGetItem", policies.table_arn(tables.DIRECTORY.full_name))}
+    assert "`BatchGetItem`, which `tables.DIRECTORY` does not have" in MANUAL.read_text()
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def visit(
     names: Sequence[str],
 ) -> Visit:
     """This address, filled with what is the victim's, with the tricks of these names."""
-    made = replace(aimed(rng, visitor, victim, route, method), tricks=tuple(names))
+    made = replace(aimed(rng, visitor, victim, visitors, route, method), tricks=tuple(names))
     for name in names:
         made = TRICKS[name](rng, made, visitors)
     return made

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from django.urls import reverse
 
+from portal.dynamo import keys
 from tenants import context
 from tickets.fields import Priority, Status
 from tickets.proof.routes import Route
 from tickets.proof.targets import Target
-from tickets.proof.visitors import Visitor
+from tickets.proof.visitors import Visitor, Visitors
 
 _NOBODY: Final = "nobody@proof.invalid"  # no form may send mail to a real person
 
@@ -55,9 +56,17 @@ def plain(visitor: Visitor) -> Visit:
     return Visit(visitor, visitor.target, Route(path), "GET", path, visitor.homes, context.write_cookie(visitor.ids))
 
 
-def aimed(rng: random.Random, visitor: Visitor, victim: Target, route: Route, method: str) -> Visit:
+def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visitors, route: Route, method: str) -> Visit:
     """A visit of this address that asks for what is the victim's, with the visitor's own cookie and page."""
-    path = route.filled(lambda converter, name: _argument(rng, visitor, victim, converter, name))
+    theirs = visitors.members.get(victim.id)
+    session = keys.session(theirs.session_key) if theirs else ""
+
+    def argument(converter: str, name: str) -> str:
+        if name == "session" and session:
+            return session
+        return _argument(rng, visitor, victim, converter, name)
+
+    path = route.filled(argument)
     cookie, form = context.write_cookie(visitor.ids), _form(rng, visitor, victim)
     return Visit(visitor, victim, route, method, path, visitor.homes, cookie, form=form)
 
