@@ -14,12 +14,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.access import member
+from portal.errors import Invalid
 from tenants import audit, trail
 from tenants.audit import Action, Entry
 from tenants.forms import AuditFilterForm
 from tenants.request import TenantRequest, actor_of
 from tenants.roles import Role
-from tenants.trail import Filter, Row
+from tenants.trail import Filter, Row, TrailPage
 
 _COLUMNS = ("time (UTC)", "who", "from", "action", "what", "name", "before", "after")
 
@@ -28,11 +29,17 @@ _COLUMNS = ("time (UTC)", "who", "from", "action", "what", "name", "before", "af
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
-    only = trail.filter_of(**asked)
-    found = trail.page(request.tenant.repository, only=only, after=request.GET.get("after"))
+    problem, only, found = "", Filter(), TrailPage([], None)
+    try:
+        only = trail.filter_of(**asked)
+    except Invalid as error:
+        problem = error.message
+    else:
+        found = trail.page(request.tenant.repository, only=only, after=request.GET.get("after"))
     given = {name: value for name, value in asked.items() if value}
     page: dict[str, Any] = {
         "form": AuditFilterForm(initial=asked),
+        "problem": problem,
         "rows": found.rows,
         "asked": given,
         "title": _title(only, found.rows),
@@ -40,7 +47,7 @@ def audit_page(request: TenantRequest) -> HttpResponse:
         "is_first": "after" not in request.GET,
         "days": urlencode({name: value for name, value in given.items() if name in ("first", "last")}),
     }
-    return render(request, "tenants/audit.html", page)
+    return render(request, "tenants/audit.html", page, status=400 if problem else 200)
 
 
 def _title(only: Filter, rows: list[Row]) -> str:

@@ -1,7 +1,7 @@
 """What a desk presets: values that its owner sets and that its forms begin with.
 
-The apps above declare what can be preset (`declare`, in their AppConfig.ready); here it is stored, with the tenant's
-own item, which each request has read anyway, so that a default costs no read. Each change is a row of the audit trail.
+The apps above declare what can be preset (`declare`, in their AppConfig.ready); here it is stored, in the tenant's own
+item, which each request has read anyway, so that a default costs no read. Each change is a row of the audit trail.
 """
 
 from __future__ import annotations

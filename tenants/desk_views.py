@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -21,15 +21,20 @@ from tenants.forms import DefaultsForm, DeskForm, RoleForm
 from tenants.request import TenantRequest, actor_of
 from tenants.roles import Role
 
+SHOWN: Final = 100  # members of one page: more are found by name
+FEW: Final = 12  # without a search
+
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @member(Role.ADMIN)
 @require_safe
 def members_page(request: TenantRequest) -> HttpResponse:
-    """All members, by name; owners first would move people about when roles change. One Query."""
+    """Members by name; owners first would move people about when roles change. One Query, whoever is looked for."""
     tenant = request.tenant
     everybody = members.members_of(tenant.repository)
+    q = request.GET.get("q", "").strip()
+    found = [m for m in everybody if q.casefold() in m.name.casefold() or q.casefold() in m.email]
     owners = sum(m.role is Role.OWNER for m in everybody)
     people = [
         {
@@ -41,9 +46,10 @@ def members_page(request: TenantRequest) -> HttpResponse:
             "roles": _grantable(tenant.role) if roster.may_touch(tenant, m) else [],
             "is_last_owner": m.role is Role.OWNER and owners == 1,
         }
-        for m in everybody
+        for m in found[:SHOWN]
     ]
-    return render(request, "tenants/members.html", {"people": people})
+    page = {"people": people, "total": len(everybody), "found": len(found), "q": q, "has_search": len(everybody) > FEW}
+    return render(request, "tenants/members.html", page)
 
 
 def _grantable(own: Role) -> list[Role]:
@@ -81,9 +87,12 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@require_POST
+@get_or_post
 def leave(request: TenantRequest) -> HttpResponse:
+    """Asks first, as `remove` does."""
     tenant = request.tenant
+    if request.method != "POST":
+        return render(request, "tenants/member_remove.html", {"person": roster.target(tenant, tenant.user_id)})
     try:
         roster.remove(tenant, user_id=tenant.user_id, by=actor_of(request))
     except Conflict as error:

@@ -122,18 +122,17 @@ class InviteForm(forms.Form):
     def clean_addresses(self) -> list[str]:
         found: list[str] = []
         wrong: list[str] = []
-        for line in re.split(r"[\n,;]+", self.cleaned_data["addresses"]):
-            address = _address(line)
-            if not address:
-                continue
-            try:
-                validate_email(address)
-            except ValidationError:
-                wrong.append(address[:100])
-            else:
-                found.append(address)
+        for number, line in enumerate(self.cleaned_data["addresses"].splitlines(), 1):
+            for address in filter(None, map(_address, re.split("[,;]", line))):
+                try:
+                    validate_email(address)
+                except ValidationError:
+                    wrong.append(f"Line {number}: \u201c{address[:100]}\u201d is not an e-mail address.")
+                else:
+                    found.append(address)
         if wrong:
-            raise ValidationError([f"\u201c{address}\u201d is not an e-mail address." for address in wrong[:10]])
+            more = [f"And {len(wrong) - 10} more."] if len(wrong) > 10 else []
+            raise ValidationError([*wrong[:10], *more, "Nothing was sent yet."])
         if not found:
             raise ValidationError("Enter at least one address.")
         if len(found) > invites.MOST_AT_ONCE:

@@ -75,8 +75,11 @@ def resend(request: TenantRequest, invite: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@require_POST
+@get_or_post
 def revoke(request: TenantRequest, invite: str) -> HttpResponse:
+    """Asks first, on a page of its own, then revokes."""
+    if request.method != "POST":
+        return render(request, "tenants/invitation_revoke.html", {"invite": invites.own(request.tenant, invite)})
     try:
         revoked = invites.revoke(request.tenant, invite_id=invite, by=actor_of(request))
     except Conflict as error:

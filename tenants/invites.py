@@ -145,7 +145,7 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor) -> Sent:
 
     Raises NotFound, Forbidden, and Conflict where it was used or revoked at this moment.
     """
-    invite = _own(tenant, invite_id)
+    invite = own(tenant, invite_id)
     old, seen = InviteLinkItem(invite.link), invite.link
     secret = _renew(invite)
     link, invited = _companions(invite, tenant.name)
@@ -161,7 +161,7 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor) -> Sent:
 
 def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     """The link ends, and the address may be invited anew. Raises as `resend` does."""
-    invite = _own(tenant, invite_id)
+    invite = own(tenant, invite_id)
     transaction = Transaction()
     _take_away(transaction, invite)
     _if_still_in_role(transaction, tenant)
@@ -169,7 +169,8 @@ def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     return invite
 
 
-def _own(tenant: TenantContext, invite_id: str) -> InviteItem:
+def own(tenant: TenantContext, invite_id: str) -> InviteItem:
+    """A pending invitation that the person at work may change. Raises NotFound, Forbidden."""
     found = None
     if keys.USER_ID.match(invite_id):
         found = tenant.repository.get(InviteItem, keys.tenant, sort=invite_id, consistent=True)

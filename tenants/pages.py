@@ -17,6 +17,7 @@ _SECTIONS = {
     "tenants:member_role": "members",
     "tenants:member_remove": "members",
     "tenants:invitations": "invitations",
+    "tenants:invitation_revoke": "invitations",
     "tenants:audit": "audit",
     "tenants:settings": "settings",
     "tenants:settings_defaults": "settings",

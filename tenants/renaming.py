@@ -54,6 +54,8 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         )
     )
     transaction.check(MembershipItem(tenant.user_id, tenant.tenant_id), MembershipItem.role == tenant.role.value)
+    before, after = {"name": stored.name, "slug": stored.slug}, {"name": name, "slug": slug}
+    changed = [field for field in after if after[field] != before[field]]
     entry = Entry(
         tenant.tenant_id,
         Action.TENANT_RENAMED,
@@ -61,8 +63,8 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         "tenant",
         tenant.tenant_id,
         name,
-        before={"name": stored.name, "slug": stored.slug},
-        after={"name": name, "slug": slug},
+        before={field: before[field] for field in changed},
+        after={field: after[field] for field in changed},
     )
     try:
         audit.commit(transaction, [entry])

@@ -138,6 +138,8 @@ def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str =
         _partition(TenantRepository(keys.PLATFORM), found)
     except ValueError as error:
         raise Invalid("This filter cannot be understood.") from error
+    if found.first and found.last and found.first > found.last:
+        raise Invalid("The first day is after the last one.")
     return found
 
 

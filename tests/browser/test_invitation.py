@@ -36,7 +36,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     expect(alice.get_by_role("heading", name="Nobody is waiting")).to_be_visible()
     alice.get_by_label("E-mail addresses").fill(f"Nora New <{NORA}>")
     alice.get_by_label("Role").select_option("agent")
-    alice.get_by_role("button", name="Send").click()
+    alice.get_by_role("button", name="Send invitations").click()
     expect(message).to_contain_text(f"An invitation is on its way to {NORA}.")
     expect(alice.get_by_role("row", name=NORA)).to_contain_text("invited by Alice Example")
     found += grave(alice, "invitations")
