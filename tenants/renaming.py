@@ -21,6 +21,7 @@ from tenants.context import TenantContext
 from tenants.items import DirectoryItem, MembershipItem, TenantItem, UniqueItem
 
 COPIES: Final = 50  # members whose copy changes in one transaction
+_ROUNDS: Final = 5  # of copying, while others go on renaming
 
 
 def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
@@ -30,7 +31,13 @@ def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
     stored = lifecycle.get(tenant.tenant_id)
     if (name, slug) != (stored.name, stored.slug):
         _rename(tenant, stored, name, slug, by)
-    _copy(tenant, name, slug)
+    for _ in range(_ROUNDS):
+        _copy(tenant, name, slug)
+        stored = lifecycle.get(tenant.tenant_id)
+        if (name, slug) == (stored.name, stored.slug):
+            return
+        # Somebody renamed it again while we copied, and our copies may lie upon theirs.
+        name, slug = stored.name, stored.slug
 
 
 def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by: Actor) -> None:
@@ -70,7 +77,7 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         audit.commit(transaction, [entry])
     except TransactionRefused as error:
         if slug != stored.slug and error.reasons[1] is not None:
-            raise Conflict(f"Another desk has the address name {slug}.", field="slug") from error
+            raise Conflict(f"Another desk has the short name {slug}.", field="slug") from error
         raise Conflict("Somebody else has just changed this desk. Look at it again.") from error
 
 
