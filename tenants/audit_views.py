@@ -29,7 +29,7 @@ _COLUMNS = ("time (UTC)", "who", "from", "action", "what", "name", "before", "af
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
-    problem, only, found = "", Filter(), TrailPage([], None)
+    problem, only, found = "", Filter(), TrailPage([], None, None)
     try:
         only = trail.filter_of(**asked)
     except Invalid as error:
@@ -44,6 +44,8 @@ def audit_page(request: TenantRequest) -> HttpResponse:
         "asked": given,
         "title": _title(only, found.rows),
         "next_url": f"?{urlencode(given | {'after': found.next})}" if found.next else None,
+        "previous_url": f"?{urlencode(given | {'after': found.previous})}" if found.previous else None,
+        "newest_url": f"?{urlencode(given)}",
         "is_first": "after" not in request.GET,
         "days": urlencode({name: value for name, value in given.items() if name in ("first", "last")}),
     }

@@ -83,27 +83,36 @@ class Row:
 
 @dataclass(frozen=True)
 class TrailPage:
-    """Rows newest first; `next` is a cursor, None at the end."""
+    """Rows newest first; `next` and `previous` are cursors, None at the ends."""
 
     rows: list[Row]
     next: str | None
+    previous: str | None
 
 
 def page(repository: TenantRepository, *, only: Filter, after: str | None = None, size: int = PAGE_SIZE) -> TrailPage:
     """A page of the trail: one Query. Raises Invalid for a cursor that is not of this list."""
     bound = _bound(only)
-    start = None
+    backwards, start = False, None
     if after:
         position = cursor.load(after, tenant_id=repository.tenant_id, query=bound)
-        if len(position) != 1 or not isinstance(position[0], str):
-            raise Invalid("This page link is damaged.")
-        start = _start(repository, only, position[0])
-    found = _query(repository, only, size + 1, start)
+        backwards, start = bool(position[0]), _start(repository, only, str(position[1]))
+    found = _query(repository, only, size + 1, start, descending=not backwards)
     rows = found.items[:size]
     more = len(found.items) > size or found.last_key is not None
-    last = rows[-1][tables.AUDIT.range or ""]["S"] if rows and more else None
-    following = cursor.dump([last], tenant_id=repository.tenant_id, query=bound) if last else None
-    return TrailPage([_row(raw) for raw in rows], following)
+
+    def link(raw: dict[str, Any], *, back: bool) -> str:
+        position = [int(back), raw[tables.AUDIT.range or ""]["S"]]
+        return cursor.dump(position, tenant_id=repository.tenant_id, query=bound)
+
+    if backwards:
+        rows.reverse()
+    has_next, has_previous = (True, more) if backwards else (more, bool(after))
+    return TrailPage(
+        rows=[_row(raw) for raw in rows],
+        next=link(rows[-1], back=False) if rows and has_next else None,
+        previous=link(rows[0], back=True) if rows and has_previous else None,
+    )
 
 
 def everything(repository: TenantRepository, *, only: Filter) -> Iterator[Row]:
@@ -159,10 +168,12 @@ def _partition(repository: TenantRepository, only: Filter) -> tuple[tables.Index
     return None, keys.tenant, ()
 
 
-def _query(repository: TenantRepository, only: Filter, limit: int, start: dict[str, Any] | None) -> Page:
+def _query(
+    repository: TenantRepository, only: Filter, limit: int, start: dict[str, Any] | None, *, descending: bool = True
+) -> Page:
     index, build, args = _partition(repository, only)
     return repository.query(
-        tables.AUDIT, build, *args, index=index, between=only.bounds(), descending=True, limit=limit, start=start
+        tables.AUDIT, build, *args, index=index, between=only.bounds(), descending=descending, limit=limit, start=start
     )
 
 
