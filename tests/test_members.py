@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
-from portal.errors import Conflict, Forbidden
+from portal.dynamo import platform
+from portal.errors import Conflict, Forbidden, Invalid
 from tenants import members, roster
 from tenants.audit import Actor
+from tenants.items import MemberItem
 from tenants.roles import Role
 from tests.world import World
 from tickets import lifecycle
@@ -145,3 +148,94 @@ def test_the_members_page_takes_an_admin(world: World, who: str) -> None:
     assert browser.get("/desk/members/").status_code == (200 if who == "charlie" else 403)
     browser.send(path(world, "alice", "remove"))
     assert roles(world)["alice"] is Role.OWNER
+
+
+def test_removing_asks_first_and_a_second_time_there_is_nobody(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    assert b"Remove Bob Example?" in alice.get(path(world, "bob", "remove")).content
+    assert "bob" in roles(world)
+    assert alice.send(path(world, "bob", "remove")).status_code == 302
+    assert alice.send(path(world, "bob", "remove")).status_code == 404
+    assert alice.get(path(world, "charlie", "remove")).status_code == 404, "nor anybody of another desk"
+
+
+def test_who_is_out_is_told_so_and_a_form_that_was_open_writes_nothing(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.browser("bob", "acme")
+    mark = bob.mark()
+    world.browser("alice", "acme").send(path(world, "bob", "remove"))
+    page = bob.get("/tickets/", follow=True)
+    assert b"You are not in this desk any more" in page.content
+    assert b"Acme" not in page.content
+    assert bob.post("/tickets/1/comment/", {"_page": mark, "body": "Me again"}).status_code == 409
+    assert int(lifecycle.read(world.context("alice", "acme"), 1).comment_count) == 0
+
+
+def test_who_is_out_of_one_desk_goes_on_in_another(world: World) -> None:
+    world.join("charlie", "acme", Role.AGENT)
+    charlie = world.browser("charlie", "acme")
+    world.browser("alice", "acme").send(path(world, "charlie", "remove"))
+    page = charlie.get("/tickets/", follow=True)
+    assert b"not in the desk any more where you worked last" in page.content
+    charlie.enter(world.tenants["globex"].tenant_id)
+    assert charlie.get("/tickets/").status_code == 200
+    assert b"any more" not in charlie.get("/tenants/").content
+
+
+def test_leaving_asks_first_and_then_shows_the_other_desks(world: World) -> None:
+    vera = world.browser("vera", "acme")
+    assert b"Leave Acme?" in vera.get("/desk/leave/").content
+    assert "vera" in roles(world)
+    page = vera.send("/desk/leave/", follow=True)
+    assert b"You have left Acme." in page.content
+    assert vera.get("/tickets/").status_code == 302
+
+
+def test_an_owner_beside_another_may_step_down_and_leave(world: World) -> None:
+    world.join("charlie", "acme", Role.OWNER)
+    alice = world.browser("alice", "acme")
+    alice.send(path(world, "alice", "role"), {"role": "agent"})
+    assert roles(world)["alice"] is Role.AGENT
+    assert alice.get("/desk/members/").status_code == 403
+    alice.send("/desk/leave/")
+    assert [m.name for m in members.memberships_of(world.users["alice"].id)] == ["Globex"]
+
+
+def test_somebody_invited_back_after_removal_has_the_new_role_alone(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send(path(world, "bob", "role"), {"role": "admin"})
+    alice.send(path(world, "bob", "remove"))
+    world.join("bob", "acme", Role.VIEWER)
+    assert roles(world)["bob"] is Role.VIEWER
+    assert world.browser("bob").get("/desk/members/").status_code == 403
+
+
+def test_of_two_who_change_one_role_at_the_same_moment_both_sides_of_it_agree(world: World) -> None:
+    tenant = world.context("alice", "acme")
+    bob = world.users["bob"].id
+
+    def change(to: Role) -> None:
+        with suppress(Conflict, Invalid):
+            roster.change_role(tenant, user_id=bob, to=to, by=Actor(tenant.user_id))
+
+    for _ in range(6):
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(change, [Role.ADMIN, Role.VIEWER, Role.AGENT]))
+        (membership,) = members.memberships_of(bob)
+        assert membership.role is roles(world)["bob"]
+
+
+def test_a_long_list_of_members_is_searched(world: World) -> None:
+    at = "2026-01-01T00:00:00.000000Z"
+    tenant_id = world.tenants["acme"].tenant_id
+    platform.put_all(
+        MemberItem(tenant_id, f"{n:032x}", name=f"Person {n}", email=f"p{n}@example.com", role="agent", created_at=at)
+        for n in range(150)
+    )
+    alice = world.browser("alice", "acme")
+    page = alice.get("/desk/members/")
+    assert (page.context["total"], len(page.context["people"])) == (153, 100)
+    assert b"search for the others" in page.content
+    found = alice.get("/desk/members/?q=PERSON+149").context["people"]
+    assert [person["email"] for person in found] == ["p149@example.com"]
+    assert b"Nobody by that name" in alice.get("/desk/members/?q=nobody").content

@@ -112,7 +112,7 @@ def _read(tenant: TenantContext, user_id: str) -> tuple[list[Listed], bool]:
         rows += page.rows
         after = page.next
         if after is None or len(rows) >= LIMIT:
-            return rows[:LIMIT], after is not None
+            return rows[:LIMIT], after is not None or len(rows) > LIMIT
 
 
 def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
