@@ -70,9 +70,10 @@ def test_root_makes_a_tenant_suspends_it_and_resumes_it(
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
-def test_the_admin_fits_a_telephone_and_the_content_policy(world: World, person: NewPage) -> None:
+def test_the_admin_fits_a_telephone_and_the_content_policy(world: World, browse: NewPage, person: NewPage) -> None:
     world.users["root"] = make_operator()
     world.tickets("acme", 2)
+    sign_in(browse(), "bob@example.com")  # with the name of a real browser, which is long
     page: Page = person("root", viewport=NARROW)
     acme = world.tenants["acme"].tenant_id
     for path in (
@@ -85,6 +86,7 @@ def test_the_admin_fits_a_telephone_and_the_content_policy(world: World, person:
         user_url(world, "bob"),
         f"/admin/tenants/membership/?tenant_id={acme}",
         membership_url(world, "bob", "acme", "delete/"),
+        f"/admin/tenants/session/?user_id={world.users['bob'].id}",
         f"/admin/tenants/auditrow/?tenant_id={acme}",
         f"/admin/tickets/ticket/?tenant_id={acme}&status__exact=open",
         "/admin/tickets/deadletter/",
