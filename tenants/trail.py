@@ -34,7 +34,7 @@ WORDS: Final[dict[str, str]] = {
     Action.MEMBER_INVITED: "invited",
     Action.MEMBER_ROLE_CHANGED: "changed the role of",
     Action.MEMBER_REMOVED: "removed",
-    Action.MEMBER_LEFT: "left",
+    Action.MEMBER_LEFT: "left the desk",
     Action.INVITATION_RESENT: "sent the invitation again to",
     Action.INVITATION_REVOKED: "revoked the invitation of",
     Action.INVITATION_ACCEPTED: "accepted an invitation",
@@ -42,6 +42,10 @@ WORDS: Final[dict[str, str]] = {
     Action.SESSION_STARTED: "signed in to the desk",
     Action.EXPORT_MADE: "exported the audit trail",
 }
+
+
+# What one does oneself, so that the sentence is whole without a name behind it.
+_ALONE: Final = (Action.MEMBER_LEFT, Action.SESSION_STARTED, Action.INVITATION_ACCEPTED, Action.EXPORT_MADE)
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class Row:
     entity: str
     before: dict[str, str]
     after: dict[str, str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the words say all, without naming the thing."""
+        return self.action in _ALONE
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:
