@@ -124,6 +124,23 @@ def test_of_two_owners_who_rename_at_the_same_moment_none_is_half_done(world: Wo
     assert len(list(lifecycle.directory())) == 2
 
 
+def test_copies_of_a_name_that_was_overtaken_while_they_were_made_are_made_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between Alice's renaming and its copies, a second owner renames the desk, copies included."""
+    alice, bob = world.context("alice", "acme"), world.users["bob"]
+    copy = renaming._copy
+
+    def late(tenant: TenantContext, name: str, slug: str) -> None:
+        monkeypatch.setattr(renaming, "_copy", copy)
+        renaming.rename(tenant, name="Second", slug="second", by=Actor(tenant.user_id))
+        copy(tenant, name, slug)
+
+    monkeypatch.setattr(renaming, "_copy", late)
+    renaming.rename(alice, name="First", slug="first", by=Actor(alice.user_id))
+    assert [(m.name, m.slug) for m in members.memberships_of(bob.id)] == [("Second", "second")]
+
+
 def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world: World) -> None:
     alice = world.context("alice", "acme")
     members.set_role(user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.ADMIN)
