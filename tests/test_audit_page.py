@@ -205,9 +205,8 @@ def test_no_row_holds_a_secret(world: World, mailoutbox: list[Any]) -> None:
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT])
 def test_the_trail_takes_an_admin(world: World, role: Role) -> None:
-    from tenants import members
-
-    members.set_role(user_id=world.users["bob"].id, tenant_id=world.tenants["acme"].tenant_id, role=role)
-    bob = world.browser("bob")
-    assert bob.get(PAGE).status_code == 403
-    assert bob.send(EXPORT).status_code == 403  # type: ignore[attr-defined]
+    world.add_user("Rita")
+    world.join("rita", "acme", role)
+    rita = world.browser("rita")
+    assert rita.get(PAGE).status_code == 403
+    assert rita.send(EXPORT).status_code == 403  # type: ignore[attr-defined]

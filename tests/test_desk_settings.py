@@ -143,7 +143,11 @@ def test_copies_of_a_name_that_was_overtaken_while_they_were_made_are_made_again
 
 def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world: World) -> None:
     alice = world.context("alice", "acme")
-    members.set_role(user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.ADMIN)
+    world.add_user("Olga")
+    world.join("olga", "acme", Role.OWNER)
+    members.set_role(
+        user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.ADMIN, seen=Role.OWNER, by=Actor("olga")
+    )
     with pytest.raises(Conflict):
         renaming.rename(alice, name="Mine", slug="mine", by=Actor(alice.user_id))
     with pytest.raises(Conflict):
@@ -153,11 +157,12 @@ def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world:
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT, Role.ADMIN])
 def test_the_settings_take_an_owner(world: World, role: Role) -> None:
-    members.set_role(user_id=world.users["bob"].id, tenant_id=world.tenants["acme"].tenant_id, role=role)
-    bob = world.browser("bob")
-    assert bob.get(SETTINGS).status_code == 403
-    assert bob.send(SETTINGS, {"name": "Bobs", "slug": "bobs"}).status_code == 403
-    assert bob.send(DEFAULTS, {"ticket_priority": "urgent"}).status_code == 403
+    world.add_user("Rita")
+    world.join("rita", "acme", role)
+    rita = world.browser("rita")
+    assert rita.get(SETTINGS).status_code == 403
+    assert rita.send(SETTINGS, {"name": "Ritas", "slug": "ritas"}).status_code == 403
+    assert rita.send(DEFAULTS, {"ticket_priority": "urgent"}).status_code == 403
     assert lifecycle.find("acme").defaults is None
 
 

@@ -56,6 +56,7 @@ ITEMS: dict[type[Item], set[str]] = {
     InviteLinkItem: {"tenants.invites"},
     MembershipItem: {
         "tenants.context",
+        "tenants.defaults",
         "tenants.facades",
         "tenants.invites",
         "tenants.members",
