@@ -23,7 +23,7 @@ run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministac
 
 test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time. PYTEST_ARGS="-k queue -n 0"
 	-@$(PY) -m portal.dynamodb_local
-	$(PY) -m pytest -n 3 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/dev.stamp $(VENV)/checkov-$(CHECKOV_VERSION).stamp ## Style, format, types and the CloudFormation template
 	$(PY) -m ruff check .

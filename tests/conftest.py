@@ -34,10 +34,3 @@ def bill() -> Iterator[meter.Meter]:
     """Counts what the test's own calls cost, outside of requests."""
     with meter.measure() as counted:
         yield counted
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What `--dist loadgroup` keeps together: a file, and all that is done in the browser, for its one Chromium."""
-    for item in items:
-        in_browser = item.get_closest_marker("browser") is not None
-        item.add_marker(pytest.mark.xdist_group("browser" if in_browser else item.path.name))
