@@ -64,10 +64,11 @@ def test_every_address_is_visited_for_every_tenant_by_get_and_by_post(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(mutants, "MUTANTS", {})
+    monkeypatch.setattr(tricks, "PASSES", PASSES[:2])  # of three; every run of the command itself makes all
     _, report = reported(tmp_path / "proof.json", requests=1)
     visited = {(r["route"], r["method"]): r["visits"] for r in report["http"]["routes"]}
     assert len(visited) == 2 * len([*patterns()])
-    assert set(visited.values()) == {3 * len(PASSES)}
+    assert set(visited.values()) == {3 * 2}
     answers = Counter[str]()
     for route in report["http"]["routes"]:
         answers.update(route["answers"])
