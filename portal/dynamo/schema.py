@@ -64,7 +64,10 @@ def _create(connection: client.SharedConnection, table: tables.Table) -> bool:
 def _compare(table: tables.Table, existing: dict[str, Any]) -> None:
     wanted = table.definition()
     if _keys(existing) != _keys(wanted):
-        raise Conflict(f"{table.full_name} exists with other keys or indexes than declared. Use another prefix.")
+        raise Conflict(
+            f"{table.full_name} exists with other keys or indexes than declared, from another version perhaps. Bring it "
+            "up to date with infra/template.yaml, use another prefix, or throw sample data away with `make clean`."
+        )
 
 
 def _keys(definition: dict[str, Any]) -> Any:
