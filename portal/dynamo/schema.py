@@ -65,8 +65,8 @@ def _compare(table: tables.Table, existing: dict[str, Any]) -> None:
     wanted = table.definition()
     if _keys(existing) != _keys(wanted):
         raise Conflict(
-            f"{table.full_name} exists with other keys or indexes than declared, from another version perhaps. Bring it "
-            "up to date with infra/template.yaml, use another prefix, or throw sample data away with `make clean`."
+            f"{table.full_name} exists with other keys or indexes than declared, from another version perhaps. Bring "
+            "it up to date with infra/template.yaml, use another prefix, or throw sample data away with `make clean`."
         )
 
 
