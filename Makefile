@@ -22,7 +22,7 @@ run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministac
 	@exec $(DEMO) --port $(PORT)
 
 test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time. PYTEST_ARGS="-k queue -n 0"
-	-@$(PY) -m portal.dynamodb_local
+	-@$(PY) -m portal.engines.dynamodb_local
 	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/dev.stamp $(VENV)/checkov-$(CHECKOV_VERSION).stamp ## Style, format, types and the CloudFormation template

@@ -16,9 +16,9 @@ from types import FrameType
 import django
 
 from benchmarks import stack
-from benchmarks.layout import SMALLEST, Layout
-from benchmarks.progress import say
-from portal.engine import ENGINES, EngineError
+from benchmarks.messages import say
+from benchmarks.ticket_ranges import SMALLEST, Layout
+from portal.engines.server import ENGINES, EngineError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 
@@ -30,9 +30,9 @@ def main() -> int:
         with stack.engine(options.engine, keep=options.keep, report=say) as engine:
             # Settings and models read the environment, which names the engine only now.
             django.setup()
-            from benchmarks import run
+            from benchmarks import session
 
-            return run.profile(options, engine) if options.profile else run.measure(options, engine)
+            return session.profile(options, engine) if options.profile else session.measure(options, engine)
     except (EngineError, stack.BenchmarkError) as error:
         say(str(error))
         return 1

@@ -17,18 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.layout import COMMENTS, Layout
 from benchmarks.stack import BenchmarkError
-from portal.dynamo import client, keys, schema, tables
+from benchmarks.ticket_ranges import COMMENTS, Layout
+from portal.dynamo import client, provisioning
 from portal.dynamo.client import Item
 from portal.errors import NotFound
-from tenants import accounts, context, lifecycle
-from tenants.context import TenantContext
+from portal.schema import keys, tables
+from tenants.identity import accounts
 from tenants.models import User
-from tickets.bulk import Seen
-from tickets.fields import Priority, Status
-from tickets.history import Entry, History, changed, collection, opened
-from tickets.items import ActivityItem, CounterItem, DetailItem, SummaryItem
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tickets.desk.bulk import Seen
+from tickets.desk.history import Entry, History, changed, collection, opened
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
 
 EMAIL: Final = "measured@example.com"
 NAME: Final = "Mara Measured"
@@ -94,9 +97,9 @@ def prepare_tables(marker: Path) -> None:
     digest = hashlib.blake2b(shape.encode(), digest_size=16).hexdigest()
     if marker.exists() and marker.read_text() != digest:
         for table in tables.ALL:
-            if schema.describe(table):
+            if provisioning.describe(table):
                 client.connection("platform").call("DeleteTable", TableName=table.full_name)
-    schema.create_all(wait=True)
+    provisioning.create_all(wait=True)
     marker.write_text(digest)
 
 
@@ -113,10 +116,10 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     """A tenant of this size whose owner is the person measured. `advance` gets numbers of tickets, as they come."""
     slug = f"bench-{size}-{shards}"
     try:
-        item = lifecycle.find(slug)
+        item = tenant_lifecycle.find(slug)
     except NotFound:
         name = f"Bench {size:,}" + (f" / {shards}" if shards > 1 else "")
-        item = lifecycle.create(name=name, slug=slug, owner=user, shards=shards)
+        item = tenant_lifecycle.create(name=name, slug=slug, owner=user, shards=shards)
     entered = context.enter(user, item.tenant_id)
     if entered is None:
         raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")

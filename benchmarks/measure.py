@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks import machine
 from benchmarks.exchange import Send
-from benchmarks.pages import PAGES, Page, Visitor
+from benchmarks.measured_pages import PAGES, Page, Visitor
 from benchmarks.stack import BenchmarkError, Driver
 
 ROUNDS = 10

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.exchange import Send
-from benchmarks.pages import Page, Visitor
+from benchmarks.measured_pages import Page, Visitor
 
 WARM_UP: Final = 50
 TOP: Final = 40

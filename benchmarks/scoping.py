@@ -16,7 +16,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any, Final
 
-from portal.engine import point_at, start_engine
+from portal.engines.server import point_at, start_engine
 
 ROLE: Final = "arn:aws:iam::000000000000:role/pooldesk-tenant"
 TRUST: Final = {
@@ -46,9 +46,11 @@ def main() -> None:
 def measure(requests: int) -> None:
     from django.conf import settings
 
-    from portal.dynamo import client, guard, keys, schema, tables
+    from portal.dynamo import client, provisioning
+    from portal.isolation import guard
+    from portal.schema import keys, tables
 
-    schema.create_all()
+    provisioning.create_all()
     iam = client._create("iam", client._session(settings.DYNAMODB_ENDPOINT_URL), settings.DYNAMODB_ENDPOINT_URL)
     iam.create_role(RoleName="pooldesk-tenant", AssumeRolePolicyDocument=json.dumps(TRUST))
     plain, scoped = client.make_client("platform"), client.make_client("tenant")
@@ -87,7 +89,7 @@ _QUANTILES: Final[dict[str, Callable[[list[float]], float]]] = {
 def cached() -> None:
     from botocore.credentials import ReadOnlyCredentials
 
-    from portal.dynamo.credentials import SESSION, TenantCredentials
+    from portal.isolation.credentials import SESSION, TenantCredentials
 
     def assume(tenant: str) -> tuple[ReadOnlyCredentials, float]:
         return ReadOnlyCredentials(tenant[:20], tenant + "s" * 8, tenant * 32, None), time.time() + SESSION

@@ -71,21 +71,24 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
 ]
+# The instruments that prove what the product promises: for development, and not deployed.
+if DEBUG and (BASE_DIR / "proofs").is_dir():
+    INSTALLED_APPS.append("proofs.apps.ProofsConfig")
 
 MIDDLEWARE = [
-    "portal.middleware.MeterMiddleware",
+    "portal.web.middleware.MeterMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "portal.middleware.ErrorPageMiddleware",
+    "portal.web.middleware.ErrorPageMiddleware",
     # Before the identity, which needs the engine: the page of an outage carries a form, and the form a token.
     "django.middleware.csrf.CsrfViewMiddleware",
-    "tenants.middleware.IdentityMiddleware",
+    "tenants.tenancy.middleware.IdentityMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "tenants.middleware.AccessMiddleware",
+    "tenants.tenancy.middleware.AccessMiddleware",
 ]
 
 TEMPLATES = [
@@ -97,7 +100,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
-                "tenants.pages.page",
+                "tenants.tenancy.template_context.page",
             ],
         },
     },
@@ -107,7 +110,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # --- accounts, sessions, mail ---
 
 AUTH_USER_MODEL = "tenants.User"
-AUTHENTICATION_BACKENDS = ["tenants.auth.EmailBackend"]
+AUTHENTICATION_BACKENDS = ["tenants.identity.backend.EmailBackend"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -117,12 +120,12 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "tenants:login"
 LOGIN_REDIRECT_URL = "tickets:queue"
 PASSWORD_RESET_TIMEOUT = 3600  # seconds
-# Wrong passwords allowed per window; see tenants/throttle.py.
+# Wrong passwords allowed per window; see tenants/identity/throttle.py.
 SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=8)
 SIGN_IN_ATTEMPTS_PER_ADDRESS: int = env.int("SIGN_IN_ATTEMPTS_PER_ADDRESS", default=40)
 SIGN_IN_WINDOW = 900  # seconds
 
-SESSION_ENGINE = "portal.nosql.sessions"
+SESSION_ENGINE = "portal.nosql.session_store"
 SESSION_COOKIE_NAME = "pooldesk_session"
 SESSION_COOKIE_AGE: int = env.int("SESSION_COOKIE_AGE", default=14 * 24 * 3600)  # seconds
 SESSION_COOKIE_HTTPONLY = True
@@ -131,7 +134,7 @@ CSRF_COOKIE_NAME = "pooldesk_csrf"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = not DEBUG
-CSRF_FAILURE_VIEW = "portal.views.csrf_failure"
+CSRF_FAILURE_VIEW = "portal.web.views.csrf_failure"
 
 # Messages ride in a signed cookie: showing one never writes to the database.
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"

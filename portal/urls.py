@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from portal import views
-from portal.access import public
+from portal.web import views
+from portal.web.access import public
 
 urlpatterns = [
     path("", public(RedirectView.as_view(pattern_name="tickets:queue")), name="home"),
@@ -15,7 +15,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "portal.pages.bad_request"
-handler403 = "portal.pages.forbidden"
-handler404 = "portal.pages.not_found"
-handler500 = "portal.pages.server_error"
+handler400 = "portal.web.error_pages.bad_request"
+handler403 = "portal.web.error_pages.forbidden"
+handler404 = "portal.web.error_pages.not_found"
+handler500 = "portal.web.error_pages.server_error"

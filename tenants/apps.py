@@ -17,7 +17,7 @@ class OperatorAdminConfig(AdminConfig):
     """
 
     default = False
-    default_site = "tenants.operators.OperatorSite"
+    default_site = "tenants.operators.operator_site.OperatorSite"
 
     def ready(self) -> None:
         checks.register(check_admin_app, checks.Tags.admin)

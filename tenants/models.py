@@ -8,8 +8,8 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import models
 from django.utils.crypto import salted_hmac
 
-from portal.nosql.facade import Facade, FacadeManager
-from tenants.items import AccountItem
+from portal.nosql.planner.facade import Facade, FacadeManager
+from tenants.tenancy.items import AccountItem
 
 
 class User(AbstractBaseUser, Facade):
@@ -47,7 +47,7 @@ class User(AbstractBaseUser, Facade):
 
     def save(self, *args: object, **kwargs: object) -> None:
         # check_password() saves a hash made with outdated parameters; accounts.py is where accounts are written.
-        from tenants import accounts
+        from tenants.identity import accounts
 
         if kwargs.get("update_fields") == ["password"]:
             accounts.store_password_hash(self.id, self.password)

@@ -1,6 +1,9 @@
 from django.urls import path
 
-from tenants import audit_views, desk_views, invite_views, session_views, views
+from tenants.audit_trail import views as audit_views
+from tenants.identity import session_views, views
+from tenants.membership import invite_views
+from tenants.provisioning import views as desk_views
 
 app_name = "tenants"
 

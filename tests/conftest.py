@@ -8,8 +8,8 @@ import pytest
 from django.core.cache import cache
 
 from portal.dynamo import meter
-from tests import embedded
-from tests.world import World
+from tests.support import embedded
+from tests.support.world import World
 
 
 @pytest.fixture

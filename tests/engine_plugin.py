@@ -11,7 +11,7 @@ import os
 
 import pytest
 
-from portal.engine import Engine, EngineError, point_at, start_engine
+from portal.engines.server import Engine, EngineError, point_at, start_engine
 
 NOWHERE = "http://127.0.0.1:9"
 

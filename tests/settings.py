@@ -6,10 +6,12 @@ os.environ.setdefault("DEBUG", "false")
 os.environ.setdefault("SECRET_KEY", "tests-only-0123456789-abcdefghijklmnopqrstuvwxyz-0123456789")
 
 from portal.settings import *  # noqa: F403  # the portal's settings, changed below
-from portal.settings import STORAGES
+from portal.settings import INSTALLED_APPS, STORAGES
 
+if "proofs.apps.ProofsConfig" not in INSTALLED_APPS:
+    INSTALLED_APPS = [*INSTALLED_APPS, "proofs.apps.ProofsConfig"]
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
-PASSWORD_HASHERS = ["tests.hashers.QuickArgon2"]
+PASSWORD_HASHERS = ["tests.support.hashers.QuickArgon2"]
 # A server in a process of its own leaves its mail in a folder, where a test finds it.
 EMAIL_FILE_PATH = os.environ.get("TEST_MAIL_FOLDER", "")
 EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'locmem'}.EmailBackend"

@@ -5,8 +5,8 @@ class TicketsConfig(AppConfig):
     name = "tickets"
 
     def ready(self) -> None:
-        from tenants import defaults
-        from tickets import fields
+        from tenants.provisioning import defaults
+        from tickets.ticket import fields
 
         defaults.declare(
             defaults.Default(

@@ -1,7 +1,8 @@
 from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
-from tickets import handover_views, verify_views, views
+from tickets.dashboards import views as verify_views
+from tickets.desk import handover_views, views
 
 
 class TicketNumber(IntConverter):

@@ -28,9 +28,11 @@ from pynamodb.connection.base import Connection, MetaTable
 from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
-from portal.dynamo import credentials, guard, meter, tables, wire
-from portal.dynamo.tables import Scope
+from portal.dynamo import meter, response_parser
 from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
+from portal.isolation import credentials, guard
+from portal.schema import tables
+from portal.schema.tables import Scope
 
 _T = TypeVar("_T")
 
@@ -153,7 +155,7 @@ def _session(endpoint_url: str) -> Any:
     if endpoint_url and not os.environ.get("AWS_ACCESS_KEY_ID"):
         # A local engine asks for no real credentials, but botocore does not sign without some.
         session.set_credentials("local", "local")
-    session.register_component("response_parser_factory", wire.ItemParserFactory())
+    session.register_component("response_parser_factory", response_parser.ItemParserFactory())
     return session
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from portal.dynamo import client, repository, tables
+from portal.dynamo import client, repository
 from portal.dynamo.client import Item
 from portal.dynamo.repository import Page, Transaction
+from portal.schema import tables
 
 _I = TypeVar("_I", bound=Item)
 

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from portal.dynamo import client, guard, keys, tables
+from portal.dynamo import client
 from portal.dynamo.client import Item
 from portal.errors import Unavailable
+from portal.isolation import guard
+from portal.schema import keys, tables
 
 __all__ = [
     "Action",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
-from portal.dynamo import tables
 from portal.dynamo.client import Item
+from portal.schema import tables
 
 
 class SessionItem(Item):

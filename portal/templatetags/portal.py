@@ -13,8 +13,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from portal import clock
-from portal.markdown import render
-from portal.stash import PAGE_MARK
+from portal.web.markdown import render
+from portal.web.stash import PAGE_MARK
 
 register = template.Library()
 

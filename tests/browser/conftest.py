@@ -21,8 +21,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.browser.server import Portal, serve
-from tests.world import PASSWORD, World
+from tests.browser.portal_process import Portal, serve
+from tests.support.world import PASSWORD, World
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # No sandbox, because tests often run as root; nothing else that would call home.

@@ -8,16 +8,17 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
-from tenants import accounts, invites, members, throttle
-from tenants import lifecycle as tenants
-from tenants.audit import Actor
-from tenants.roles import Role
-from tests import folding
-from tests.browser.audit import audit
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts, throttle
+from tenants.membership import invites, members
+from tenants.provisioning import tenant_lifecycle as tenants
+from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
-from tests.world import PASSWORD, World
-from tickets import lifecycle
-from tickets.fields import Priority, Status
+from tests.browser.page_audit import audit
+from tests.support import folding
+from tests.support.world import PASSWORD, World
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
 

@@ -8,16 +8,17 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from portal import clock
-from portal.dynamo import keys, tables, worker
-from portal.dynamo.items import PulseItem
-from tenants.roles import Role
-from tests import folding
-from tests.browser.audit import NARROW, TOO_WIDE, WIDE, audit
+from portal.schema import keys, tables
+from portal.streams.items import PulseItem
+from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
-from tests.world import World
-from tickets import lifecycle
-from tickets.aggregates import BUCKETS
-from tickets.fields import Priority, Status
+from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit
+from tests.support import folding
+from tests.support.world import World
+from tickets.counting import worker_connection
+from tickets.counting.aggregates import BUCKETS
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
 
@@ -52,7 +53,7 @@ def pulse(seconds: int, *, written: int = 0) -> None:
     now = clock.now()
     as_of, written_at = (clock.stamp(now - timedelta(seconds=s)) for s in (seconds, written))
     actions = [PulseItem.as_of.set(as_of), PulseItem.written_at.set(written_at)]
-    worker.change(PulseItem(tables.TICKETS.name, keys.PULSE), actions)
+    worker_connection.change(PulseItem(tables.TICKETS.name, keys.PULSE), actions)
 
 
 def number(page: Page, tile: str) -> str:

@@ -7,10 +7,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests import folding
-from tests.browser.audit import grave
 from tests.browser.conftest import NewPage, Witness
-from tests.world import World
+from tests.browser.page_audit import grave
+from tests.support import folding
+from tests.support.world import World
 
 pytestmark = pytest.mark.browser
 

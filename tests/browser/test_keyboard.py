@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants import lifecycle as tenants
-from tenants.roles import Role
+from tenants.provisioning import tenant_lifecycle as tenants
+from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
-from tests.world import World
-from tickets import lifecycle
-from tickets.fields import Priority, Status
+from tests.support.world import World
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
 

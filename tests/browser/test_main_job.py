@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NewPage, sign_in
-from tests.world import World
-from tickets import lifecycle
+from tests.support.world import World
+from tickets.desk import lifecycle
 
 pytestmark = pytest.mark.browser
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage, Witness
-from tests.world import PASSWORD, World
-from tickets import lifecycle
-from tickets.fields import Status
+from tests.support.world import PASSWORD, World
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Status
 
 pytestmark = pytest.mark.browser
 

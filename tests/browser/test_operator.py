@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.audit import NARROW, TOO_WIDE
 from tests.browser.conftest import NewPage, Witness, sign_in
-from tests.operators import make_operator, membership_url, tenant_url, user_url
-from tests.world import World
+from tests.browser.page_audit import NARROW, TOO_WIDE
+from tests.support.operators import make_operator, membership_url, tenant_url, user_url
+from tests.support.world import World
 
 pytestmark = pytest.mark.browser
 

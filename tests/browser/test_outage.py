@@ -9,12 +9,12 @@ import pytest
 from django.conf import LazySettings
 from playwright.sync_api import Browser, expect
 
-from portal.dynamo import client, schema
-from portal.engine import Engine, start_engine
-from tests.browser.audit import audit
+from portal.dynamo import client, provisioning
+from portal.engines.server import Engine, start_engine
 from tests.browser.conftest import NewPage, Witness
-from tests.browser.server import Portal, serve
-from tests.world import World
+from tests.browser.page_audit import audit
+from tests.browser.portal_process import Portal, serve
+from tests.support.world import World
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +27,7 @@ def engine(chromium: Browser, tmp_path: Path, settings: LazySettings) -> Iterato
     with start_engine(state_dir=tmp_path / "engine", report=lambda text: None) as engine:
         settings.DYNAMODB_ENDPOINT_URL = engine.endpoint_url
         client.reset()
-        schema.create_all()
+        provisioning.create_all()
         yield engine
     del settings.DYNAMODB_ENDPOINT_URL
     client.reset()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NewPage, Witness, sign_in
-from tests.world import World
+from tests.support.world import World
 
 pytestmark = pytest.mark.browser
 

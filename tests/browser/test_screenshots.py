@@ -9,12 +9,15 @@ from django.conf import LazySettings, settings
 from playwright.sync_api import Page, expect
 
 from portal import clock
-from portal.dynamo import leases, tables
-from tenants import accounts, context, members
-from tests import commands, folding
-from tests.browser.audit import NARROW
+from portal.schema import tables
+from portal.streams import leases
+from tenants.identity import accounts
+from tenants.membership import members
+from tenants.tenancy import context
 from tests.browser.conftest import NewPage, Witness, sign_in
-from tickets import lifecycle
+from tests.browser.page_audit import NARROW
+from tests.support import commands, folding
+from tickets.desk import lifecycle
 from tickets.management.commands.seed import DEFAULT_PASSWORD
 
 pytestmark = pytest.mark.browser

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.audit import audit
 from tests.browser.conftest import NewPage, Witness
+from tests.browser.page_audit import audit
 
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import NewPage, sign_in
-from tests.world import World
+from tests.support.world import World
 
 pytestmark = pytest.mark.browser
 

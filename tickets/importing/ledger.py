@@ -7,11 +7,11 @@ from array import array
 from types import TracebackType
 from typing import Final, Self
 
-from portal.dynamo import keys, tables
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
+from portal.schema import keys, tables
 from tickets.importing.rows import Row
-from tickets.items import CounterItem, ImportItem
+from tickets.ticket.items import CounterItem, ImportItem
 
 BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
 WINDOW: Final = 500  # markers read by one Query, some 80 KB

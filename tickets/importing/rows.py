@@ -18,9 +18,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from portal.dynamo.repository import ITEM_LIMIT
-from tickets.fields import DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT
 from tickets.importing.archive import NESTING, RawRow
-from tickets.importing.texts import short, tag_list, type_name
+from tickets.importing.cleaning import short, tag_list, type_name
+from tickets.ticket.fields import DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT
 
 NAMES: Final = {"issue": "Issue", "pull": "Pull request"}
 NAME_LIMIT: Final = 100  # characters of a person's name, as an account has it

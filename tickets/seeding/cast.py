@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tenants.lifecycle import slug_of
-from tenants.roles import Role
+from tenants.provisioning.tenant_lifecycle import slug_of
+from tenants.tenancy.roles import Role
 from tickets.seeding.words import made_id, words
 
 DEFAULT_TENANTS: Final = 5

@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from tickets.fields import Priority, Status
-from tickets.history import Entry, History, changed, opened
+from tickets.desk.history import Entry, History, changed, opened
 from tickets.seeding.cast import Desk, Person
 from tickets.seeding.times import SPAN, opening_time, spread
 from tickets.seeding.words import Turn, made_id, scenarios, words
+from tickets.ticket.fields import Priority, Status
 
 # Weights of open, pending, resolved and closed for tickets of up to so many days.
 _FATES: Final = ((1, (75, 15, 10, 0)), (7, (48, 20, 16, 16)), (14, (32, 14, 18, 36)), (SPAN, (18, 8, 13, 61)))

@@ -10,9 +10,11 @@ from django.contrib.auth.hashers import make_password
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, NotFound
-from tenants import accounts, lifecycle, members
-from tenants.items import TenantItem
+from tenants.identity import accounts
+from tenants.membership import members
 from tenants.models import User
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.items import TenantItem
 from tickets.seeding.cast import Desk, Person
 
 _STRANGER = " This seed did not make it: use the --seed that did, or an empty database."
@@ -53,9 +55,11 @@ class Accounts:
 def ensure_tenant(desk: Desk) -> TenantItem:
     """The desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
     try:
-        tenant = lifecycle.find(desk.slug)
+        tenant = tenant_lifecycle.find(desk.slug)
     except NotFound:
-        tenant = lifecycle.create(name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id)
+        tenant = tenant_lifecycle.create(
+            name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id
+        )
     if tenant.tenant_id != desk.tenant_id:
         raise Conflict(f"A tenant with the slug {desk.slug} exists already.{_STRANGER}")
     known = {member.id for member in members.members_of(TenantRepository(desk.tenant_id))}

@@ -14,7 +14,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from tickets.panels import Line, Number
+from tickets.dashboards.presenters import Line, Number
 
 register = template.Library()
 

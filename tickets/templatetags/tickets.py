@@ -14,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.templatetags.portal import hue, icon, initials, markdown, when
-from tickets.shown import Entry, Row
+from tickets.desk.ticket_presenters import Entry, Row
 
 register = template.Library()
 

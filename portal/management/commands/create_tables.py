@@ -1,4 +1,4 @@
-"""Creates what is declared in portal/dynamo/tables.py. Run again, it does nothing."""
+"""Creates what is declared in portal/schema/tables.py. Run again, it does nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.dynamo import schema
+from portal.dynamo import provisioning
 from portal.errors import PortalError
 
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            outcome = schema.create_all(wait=options["wait"])
+            outcome = provisioning.create_all(wait=options["wait"])
         except PortalError as error:
             raise CommandError(error.message) from error
         for name, created in outcome.items():

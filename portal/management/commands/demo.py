@@ -19,8 +19,8 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.engine import ENGINES, Engine, EngineError, point_at, running_engine, start_engine
-from portal.processes import LOOPBACK, Child, port_obstacle
+from portal.engines.processes import LOOPBACK, Child, port_obstacle
+from portal.engines.server import ENGINES, Engine, EngineError, point_at, running_engine, start_engine
 
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 60

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.dynamo import iam
+from portal.isolation import iam
 
 
 class Command(BaseCommand):

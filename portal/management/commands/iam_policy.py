@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from portal.dynamo import policies
+from portal.isolation import policies
 
 
 class Command(BaseCommand):

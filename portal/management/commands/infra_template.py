@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.dynamo import cfn_yaml, infra
+from portal.deployment import cfn_yaml, template
 
 PATH = "infra/template.yaml"
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help=f"print nothing, fail if {PATH} differs")
 
     def handle(self, *args: Any, check: bool, **options: Any) -> None:
-        wanted = infra.HEADER + "\n" + cfn_yaml.dump(infra.template())
+        wanted = template.HEADER + "\n" + cfn_yaml.dump(template.template())
         if not check:
             self.stdout.write(wanted, ending="")
             return

@@ -5,7 +5,7 @@ how a change is committed, where a history is read) and of `DynamoAdmin`.
 """
 
 from portal.nosql.admin.changelist import DynamoChangeList
-from portal.nosql.admin.filters import InputFilter
+from portal.nosql.admin.input_filter import InputFilter
 from portal.nosql.admin.options import DynamoAdmin
 from portal.nosql.admin.site import Change, DynamoAdminSite, Notice
 

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 
 from portal.errors import Invalid
-from portal.nosql.planner import Unplannable, served
+from portal.nosql.planner.planning import Unplannable, served
 
 CURSOR_VAR: Final = "_after"  # begins like no field: get_query_string removes by prefix
 

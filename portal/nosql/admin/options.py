@@ -15,10 +15,10 @@ from django.utils.text import capfirst
 
 from portal.dynamo.repository import Transaction
 from portal.errors import Invalid, PortalError
+from portal.nosql.admin.admin_checks import DynamoAdminChecks
 from portal.nosql.admin.changelist import CURSOR_VAR, DynamoChangeList
-from portal.nosql.admin.checks import DynamoAdminChecks
-from portal.nosql.admin.forms import SeenForm
 from portal.nosql.admin.site import Change, content_type
+from portal.nosql.admin.stale_forms import SeenForm
 
 HISTORY_PAGE = 50
 

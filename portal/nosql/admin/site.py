@@ -18,7 +18,7 @@ from portal.dynamo import platform
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
-from portal.nosql.facade import Facade
+from portal.nosql.planner.facade import Facade
 
 View = Callable[..., Any]
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from portal.management.base import PortalCommand
-from tenants import lifecycle, members
-from tenants.audit import Actor
+from portal.management.command import PortalCommand
+from tenants.audit_trail.recording import Actor
 from tenants.management.commands.create_tenant import account
-from tenants.roles import Role
+from tenants.membership import members
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.roles import Role
 
 
 class Command(PortalCommand):
@@ -31,7 +32,7 @@ class Command(PortalCommand):
         )
 
     def work(self, options: dict[str, Any]) -> None:
-        user, tenant, role = account(options["email"]), lifecycle.find(options["tenant"]), Role(options["role"])
+        user, tenant, role = account(options["email"]), tenant_lifecycle.find(options["tenant"]), Role(options["role"])
         members.add(
             user=user,
             tenant_id=tenant.tenant_id,

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.errors import Conflict
-from tenants import accounts
-from tenants.audit import Actor
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts
 from tenants.management.commands import create_user
 
 

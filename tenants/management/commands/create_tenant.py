@@ -8,9 +8,10 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from portal.errors import NotFound
-from portal.management.base import PortalCommand
-from tenants import accounts, lifecycle
+from portal.management.command import PortalCommand
+from tenants.identity import accounts
 from tenants.models import User
+from tenants.provisioning import tenant_lifecycle
 
 
 class Command(PortalCommand):
@@ -31,7 +32,9 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         owner = account(options["owner"]) if options["owner"] else None
-        tenant = lifecycle.create(name=options["name"], slug=options["slug"], owner=owner, shards=options["shards"])
+        tenant = tenant_lifecycle.create(
+            name=options["name"], slug=options["slug"], owner=owner, shards=options["shards"]
+        )
         whose = f", owned by {owner.email}" if owner else ", which nobody owns yet: see add_member"
         self.stdout.write(f"The tenant {tenant.name} has the slug {tenant.slug} and the id {tenant.tenant_id}{whose}.")
 

@@ -13,9 +13,9 @@ from django.core.management.base import CommandParser
 from django.core.validators import validate_email
 
 from portal.errors import Conflict, Invalid
-from portal.management.base import PortalCommand
-from tenants import accounts
-from tenants.audit import Actor
+from portal.management.command import PortalCommand
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts
 from tenants.models import User
 
 ATTEMPTS: Final = 3

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from portal.management.base import PortalCommand
-from tenants import lifecycle
-from tenants.audit import Actor
+from portal.management.command import PortalCommand
+from tenants.audit_trail.recording import Actor
+from tenants.provisioning import tenant_lifecycle
 
 
 class Command(PortalCommand):
@@ -21,9 +21,9 @@ class Command(PortalCommand):
         parser.add_argument("slug", help="which tenant")
 
     def work(self, options: dict[str, Any]) -> None:
-        tenant = lifecycle.find(options["slug"])
-        if tenant.status == lifecycle.SUSPENDED:
+        tenant = tenant_lifecycle.find(options["slug"])
+        if tenant.status == tenant_lifecycle.SUSPENDED:
             self.stdout.write(f"{tenant.name} is {tenant.status} already.")
             return
-        lifecycle.set_status(tenant.tenant_id, lifecycle.SUSPENDED, by=Actor(origin="suspend_tenant"))
+        tenant_lifecycle.set_status(tenant.tenant_id, tenant_lifecycle.SUSPENDED, by=Actor(origin="suspend_tenant"))
         self.stdout.write(f"{tenant.name} is suspended now.")

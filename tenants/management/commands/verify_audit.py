@@ -7,8 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.base import PortalCommand, Progress
-from tenants import audit, audit_chain, lifecycle
+from portal.management.command import PortalCommand, Progress
+from tenants.audit_trail import chain, recording
+from tenants.provisioning import tenant_lifecycle
 
 
 class Command(PortalCommand):
@@ -28,7 +29,7 @@ class Command(PortalCommand):
         with Progress(self, "Rows", None) as progress:
             for name, tenant_id in self._trails(options):
                 progress.label(f"Rows of {name}")
-                verified = audit_chain.verify(tenant_id, progress=progress.advance)
+                verified = chain.verify(tenant_id, progress=progress.advance)
                 for finding in verified.findings:
                     progress.say(f"{name}: {finding.kind}: lane {finding.lane}, row {finding.sequence} {finding.where}")
                 found += len(verified.findings)
@@ -39,9 +40,9 @@ class Command(PortalCommand):
 
     def _trails(self, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if options["tenant"]:
-            tenant = lifecycle.find(options["tenant"])
+            tenant = tenant_lifecycle.find(options["tenant"])
             yield tenant.slug, tenant.tenant_id
             return
-        yield "the platform", audit.PLATFORM
-        for entry in lifecycle.directory():
+        yield "the platform", recording.PLATFORM
+        for entry in tenant_lifecycle.directory():
             yield entry.name, entry.tenant_id

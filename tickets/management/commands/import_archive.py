@@ -9,10 +9,11 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Invalid
-from portal.management.base import PortalCommand, Progress
-from tenants import context, lifecycle
-from tickets.importer import Import, Outcome
+from portal.management.command import PortalCommand, Progress
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import context
 from tickets.importing.archive import Archive
+from tickets.importing.importer import Import, Outcome
 
 INCOMPLETE = 3
 
@@ -40,7 +41,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         size = Archive(options["file"]).size
-        tenant = context.for_system(lifecycle.find(options["tenant"]))
+        tenant = context.for_system(tenant_lifecycle.find(options["tenant"]))
         run = Import(tenant, options["file"], source=options["source"], dry_run=options["dry_run"])
         started = time.monotonic()
         try:

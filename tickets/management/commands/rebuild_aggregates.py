@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.base import PortalCommand, Progress
-from tickets import rebuild, verify
-from tickets.management import tenants
-from tickets.management.tenants import Chosen
+from portal.management.command import PortalCommand, Progress
+from tickets.counting import rebuild, verify
+from tickets.management import tenant_option
+from tickets.management.tenant_option import Chosen
 
 SHOWN = 40  # counts that were wrong, of one tenant
 
@@ -27,7 +27,7 @@ class Command(PortalCommand):
     again = "Run it again: nothing is wrong meanwhile, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        tenants.add_arguments(parser)
+        tenant_option.add_arguments(parser)
         parser.add_argument(
             "--timeout",
             type=seconds,
@@ -45,7 +45,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         done = 0
-        for tenant in tenants.chosen(options):
+        for tenant in tenant_option.chosen(options):
             run_rebuild(self, tenant, timeout=options["timeout"], settle=options["settle"], write=self.stdout.write)
             done += 1
         if not done:

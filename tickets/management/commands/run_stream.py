@@ -13,9 +13,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal import clock
-from portal.dynamo import leases
-from portal.management.base import PortalCommand
-from tickets.poller import Poller
+from portal.management.command import PortalCommand
+from portal.streams import leases
+from portal.streams.poller import Poller
 
 METRICS_SECONDS = 10.0
 

@@ -12,8 +12,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal import clock
-from portal.management.base import PortalCommand, Progress
-from tickets.seeding import cast, writer
+from portal.management.command import PortalCommand, Progress
+from tickets.seeding import cast, demonstration
 
 DEFAULT_PASSWORD = "demo-pass-123"  # noqa: S105  # everybody may know it; see refuse_in_production
 
@@ -51,15 +51,15 @@ class Command(PortalCommand):
         )
 
     def work(self, options: dict[str, Any]) -> None:
-        writer.refuse_in_production()
+        demonstration.refuse_in_production()
         seed, users = options["seed"], options["users"]
         wanted = {"seed": seed, "tenants": options["tenants"], "tickets": options["tickets"], "users": users}
-        if options["if_empty"] and writer.is_complete(next(cast.desks(**wanted))):
+        if options["if_empty"] and demonstration.is_complete(next(cast.desks(**wanted))):
             self.stdout.write("The demonstration is there already.")
             return
         started = time.monotonic()
         with Progress(self, "Seeding", sum(desk.tickets for desk in cast.desks(**wanted))) as progress:
-            outcome = writer.run(
+            outcome = demonstration.run(
                 cast.desks(**wanted),
                 seed=seed,
                 users=users,

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.management.base import PortalCommand, Progress
-from tickets import rebuild, verify
-from tickets.management import tenants
+from portal.management.command import PortalCommand, Progress
+from tickets.counting import rebuild, verify
+from tickets.counting.verify import Verdict
+from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild, seconds
-from tickets.management.tenants import Chosen
-from tickets.verify import Verdict
+from tickets.management.tenant_option import Chosen
 
 CANNOT_TELL = 3
 SHOWN = 40  # differences of one tenant; --json has them all
@@ -28,7 +28,7 @@ class Command(PortalCommand):
     again = "Run it again."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        tenants.add_arguments(parser)
+        tenant_option.add_arguments(parser)
         parser.add_argument(
             "--settle",
             type=seconds,
@@ -41,7 +41,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         found: list[tuple[Chosen, Verdict, bool]] = []
-        for tenant in tenants.chosen(options):
+        for tenant in tenant_option.chosen(options):
             verdict = self._verify(tenant, options)
             repaired = verdict.state == verify.DRIFT and options["repair"]
             if repaired:

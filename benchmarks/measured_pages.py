@@ -1,0 +1,152 @@
+"""The pages that are measured: how a signed-in person asks for each, and how to tell that it came."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Final
+from urllib.parse import urlencode
+
+from benchmarks.exchange import Answer, Request, Send
+from benchmarks.fill import Filled
+from benchmarks.stack import BenchmarkError
+from benchmarks.ticket_ranges import AGAIN, COMMENTS, MINE
+from tickets.desk import queries
+from tickets.desk.bulk import Seen
+from tickets.ticket.fields import Status
+
+_SESSION, _CSRF = "pooldesk_session", "pooldesk_csrf"
+_LIST: Final = f"/tickets/?status={Status.PENDING.value}"
+_SENTENCE: Final = "We have looked into it: the **second** entry was the wrong one. Please try `sync --again`.\n\n"
+
+
+@dataclass
+class Visitor:
+    """A signed-in browser in one tenant. `lanes` of its requests may be on their way at the same time."""
+
+    tenant: Filled
+    cookie: str
+    csrf: str
+    mark: str
+    second_page: str
+    groups: list[list[Seen]]
+    lanes: int
+    turns: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def request(self, page: Page, lane: int) -> Request:
+        """The next request of this lane for this page."""
+        turn = self.turns.get((page.name, lane), 0)
+        self.turns[page.name, lane] = turn + 1
+        return page.make(self, lane, turn)
+
+    def get(self, path: str) -> Request:
+        return Request("GET", path, self.cookie)
+
+    def post(self, path: str, fields: list[tuple[str, str]]) -> Request:
+        fields = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), *fields]
+        return Request("POST", path, self.cookie, urlencode(fields))
+
+    def verify(self) -> None:
+        """Raises BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
+        for group in self.groups:
+            if self.tenant.seen(s.number for s in group) != group:
+                raise BenchmarkError(f"The bulk changes in {self.tenant.slug} did not all happen.")
+
+
+@dataclass(frozen=True)
+class Page:
+    """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs."""
+
+    name: str
+    title: str
+    make: Callable[[Visitor, int, int], Request]
+    status: int = 200
+    shows: tuple[str, int] = ("", 0)
+
+    def check(self, answer: Answer, tenant: Filled) -> None:
+        pattern, count = self.shows
+        found = len(re.findall(pattern, answer.text)) if pattern else 0
+        if answer.status != self.status or found != count:
+            raise BenchmarkError(
+                f"{self.title} in {tenant.slug}: status {answer.status}, {found} of {count} parts, "
+                f"instead of status {self.status}.\n{answer.text[:400]}"
+            )
+
+
+def _ticket(visitor: Visitor, lane: int, turn: int) -> Request:
+    return visitor.get(f"/tickets/{visitor.tenant.layout.talked[(turn * visitor.lanes + lane) % AGAIN]}/")
+
+
+def _ticket_first_seen(visitor: Visitor, lane: int, turn: int) -> Request:
+    talked = visitor.tenant.layout.talked
+    return visitor.get(f"/tickets/{talked[(turn * visitor.lanes + lane) % len(talked)]}/")
+
+
+def _new(visitor: Visitor, lane: int, turn: int) -> Request:
+    fields = [
+        ("title", "The label printer prints only every second label"),
+        ("description", _SENTENCE * 3),
+        ("priority", "normal"),
+        ("tags", "hardware, printer"),
+        ("request_id", uuid.uuid4().hex),
+    ]
+    return visitor.post("/tickets/new/", fields)
+
+
+def _comment(visitor: Visitor, lane: int, turn: int) -> Request:
+    # No two lanes write on the same ticket: that two people do is what the tests are for.
+    numbers = visitor.tenant.layout.commented[lane :: visitor.lanes]
+    fields = [("body", _SENTENCE * 2), ("request_id", uuid.uuid4().hex)]
+    return visitor.post(f"/tickets/{numbers[turn % len(numbers)]}/comment/", fields)
+
+
+def _bulk(visitor: Visitor, lane: int, turn: int) -> Request:
+    """Closes the lane's tickets and, the next time, opens them again, so that they never run out."""
+    group = visitor.groups[lane]
+    to = Status.OPEN if group[0].status is Status.CLOSED else Status.CLOSED
+    visitor.groups[lane] = [Seen(s.number, s.version + 1, to, s.resolver) for s in group]
+    return visitor.post("/tickets/bulk/", [("to", to.value), *(("tickets", str(s)) for s in group)])
+
+
+_ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
+
+PAGES: Final = (
+    Page("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, queries.PAGE_SIZE)),
+    Page("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
+    Page("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, queries.PAGE_SIZE)),
+    Page("ticket", "ticket, 20 comments", _ticket, shows=(_ENTRY, COMMENTS + 2)),
+    Page("ticket-cold", "ticket, never seen", _ticket_first_seen, shows=(_ENTRY, COMMENTS + 2)),
+    Page("new", "open a ticket", _new, status=302),
+    Page("comment", "write a comment", _comment, status=302),
+    Page("bulk", "close 40 at once", _bulk, status=302),
+    Page("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
+)
+
+
+def visit(send: Send, tenant: Filled, *, email: str, password: str, lanes: int) -> Visitor:
+    """Sign in and enter this tenant. Raises BenchmarkError when that does not work."""
+    csrf = secrets.token_hex(16)
+    session = ""
+
+    def post(path: str, fields: dict[str, str]) -> str:
+        nonlocal session
+        body = urlencode({"csrfmiddlewaretoken": csrf, **fields})
+        answer = send(Request("POST", path, f"{_CSRF}={csrf}; {_SESSION}={session}", body))
+        if answer.status != 302:
+            raise BenchmarkError(f"POST {path} answered {answer.status}.\n{answer.text[:400]}")
+        return answer.cookie(_SESSION) or session
+
+    session = post("/login/", {"email": email, "password": password})
+    session = post("/tenants/switch/", {"tenant": tenant.tenant_id})
+    cookie = f"{_CSRF}={csrf}; {_SESSION}={session}"
+    listed = send(Request("GET", _LIST, cookie)).text
+    mark = re.search(r'name="_page" value="([^"]+)"', listed)
+    following = re.search(r'id="page-next" href="([^"]+)"', listed)
+    if mark is None or following is None:
+        raise BenchmarkError(f"The list of {tenant.slug} has no second page.\n{listed[:400]}")
+    groups = [tenant.seen(group) for group in tenant.layout.groups[:lanes]]
+    return Visitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, lanes)

@@ -1,0 +1,122 @@
+"""One run from the empty tables to the verdict. Imported when an engine is running and Django is set up."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from django.core.management import call_command
+
+from benchmarks import machine, stack, summary
+from benchmarks import profile as profiler
+from benchmarks.exchange import Connection, InProcess
+from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
+from benchmarks.measure import Plan, Timing, count, warm_up
+from benchmarks.measure import measure as time_pages
+from benchmarks.measured_pages import PAGES, Visitor, visit
+from benchmarks.messages import progress, say
+from portal.engines.server import Engine
+
+SHARDS = 4
+
+
+def measure(options: argparse.Namespace, engine: Engine) -> int:
+    """Count, time, judge, and write it all down; the exit status."""
+    about: dict[str, Any] = {
+        "machine": machine.description(),
+        "engine": engine.kind,
+        "web": f"gunicorn, {stack.WORKERS} workers of {stack.THREADS} threads",
+        "requests": options.requests,
+        "load_before": machine.load(),
+    }
+    shapes = [(size, 1) for size in options.sizes]
+    shapes.append((options.sizes[len(options.sizes) // 2], SHARDS))
+    tenants, password = _ready(engine, shapes)
+    logs = engine.log_path.parent
+    counts = {}
+    say("Counting.")
+    with stack.portal(logs / "portal-debug.log", debug=True, workers=1) as server:
+        send = Connection(server.port)
+        visitors = [visit(send, t, email=EMAIL, password=password, lanes=options.concurrency) for t in tenants]
+        for visitor in visitors:
+            for page in PAGES:
+                counts[page.name, visitor.tenant.slug] = count(send, visitor, page)
+        send.close()
+    timings = _time(options, engine, visitors, about)
+    for visitor in visitors:
+        visitor.verify()
+    verdicts = summary.judge(tenants, counts, timings)
+    sys.stdout.write(f"{_heading(about)}\n\n{summary.as_text(tenants, counts, timings, verdicts)}\n")
+    sys.stdout.flush()
+    if options.json:
+        options.json.write_text(json.dumps(summary.as_json(about, counts, timings, verdicts), indent=1) + "\n")
+    different = [f"{v.page} ({v.differs})" for v in verdicts if v.differs]
+    say(f"The counts differ between sizes: {', '.join(different)}." if different else "All sizes cost the same.")
+    return 1 if different else 0
+
+
+def profile(options: argparse.Namespace, engine: Engine) -> int:
+    """Profile one page in the largest tenant; the exit status."""
+    page = next((p for p in PAGES if p.name == options.profile), None)
+    if page is None:
+        raise stack.BenchmarkError(f"There is no page {options.profile!r}: {', '.join(p.name for p in PAGES)}.")
+    (filled,), password = _ready(engine, [(options.sizes[-1], 1)])
+    from portal.wsgi import application
+
+    send = InProcess(application)
+    visitor = visit(send, filled, email=EMAIL, password=password, lanes=1)
+    say(f"Load average {machine.load()}.")
+    profiler.run(send, visitor, page, options.requests, lambda text: sys.stdout.write(text + "\n"))
+    return 0
+
+
+def _ready(engine: Engine, shapes: list[tuple[int, int]]) -> tuple[list[Filled], str]:
+    """Tenants of these sizes and shards, filled where they are not, and the password of who is in all of them."""
+    # Templates name static files by their hashes, as they do in production.
+    call_command("collectstatic", interactive=False, verbosity=0)
+    state_dir = engine.state_dir or engine.log_path.parent
+    prepare_tables(state_dir / "shape")
+    user, password = person()
+    with progress("Filling", sum(size for size, _ in shapes)) as advance:
+        return [tenant(user, size=size, shards=shards, advance=advance) for size, shards in shapes], password
+
+
+def _time(options: argparse.Namespace, engine: Engine, visitors: list[Visitor], about: dict[str, Any]) -> list[Timing]:
+    plan = Plan(options.requests, tuple(sorted({1, options.concurrency})))
+    bursts = len(PAGES) * len(visitors)
+    with stack.portal(engine.log_path.parent / "portal.log") as server, stack.Driver(server.port) as driver:
+        say("Warming up.")
+        with progress("Warming up", bursts) as advance:
+            warm_up(driver, visitors, plan, lambda: advance(1))
+        neighbours = machine.Neighbours([server.pid, driver.pid, engine.pid or 0])
+        about |= {"load": [machine.load()], "share_of_others": []}
+
+        def look() -> None:
+            about["load"].append(machine.load())
+            about["share_of_others"].append(neighbours.share())
+
+        say(f"Measuring, {plan.rounds} rounds. Load average {machine.load()}.")
+        with progress("Measuring", plan.rounds * len(plan.concurrencies) * bursts) as advance:
+            timings = time_pages(
+                driver,
+                visitors,
+                plan,
+                portal_group=server.pid,
+                engine_group=engine.pid or 0,
+                after_round=look,
+                advance=lambda: advance(1),
+            )
+    about["rounds"] = len(timings[0].rounds)
+    return timings
+
+
+def _heading(about: dict[str, Any]) -> str:
+    shares = [share for share in about["share_of_others"] if share is not None]
+    others = f"; others used {min(shares):.0%} to {max(shares):.0%} of the machine" if shares else ""
+    return (
+        f"{about['machine']}; {about['engine']}; {about['web']}; {about['requests']} requests of each kind in "
+        f"{about['rounds']} rounds.\nLoad average {about['load_before']} before, {min(about['load'])} to "
+        f"{max(about['load'])} meanwhile, our own work included{others}."
+    )

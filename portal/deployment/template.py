@@ -1,0 +1,305 @@
+"""The CloudFormation template, made from the declarations that the code itself runs on.
+
+`tables.py` says which tables exist and `policies.py` what each role may do; this module only says how AWS is to
+hold them: who may assume which role, with which key the tables are encrypted, what is kept when a stack goes.
+`infra/template.yaml` is its output, committed so that it can be read, linted and deployed without Python.
+
+Sources: AWS, "Pass session tags in AWS STS" (the tenant role's trust), "DynamoDB encryption at rest usage notes" (the
+key's policy), "Intrinsic function references in DeletionPolicy" (why the template needs a transform).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.conf import settings
+
+from portal.deployment import lambda_resources
+from portal.deployment.lambda_resources import ON_LAMBDA
+from portal.isolation import policies
+from portal.schema import tables
+from portal.schema.tables import Table
+
+Json = dict[str, Any]
+
+PRODUCTION: Final = "IsProduction"
+OWN_KEY: Final = "HasOwnKey"
+KEY: Final = "TableKey"
+WEB, TENANT, WORKER = "WebRole", "TenantRole", "WorkerRole"
+
+HEADER: Final = """\
+# The tables and roles of Pooldesk for an AWS account. Generated: change portal/schema/tables.py, policies.py or
+# infra.py, then run `python manage.py infra_template > infra/template.yaml`. A test compares the two.
+#
+#   aws cloudformation deploy --template-file infra/template.yaml --stack-name pooldesk-prod \\
+#     --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \\
+#     --parameter-overrides Environment=prod TablePrefix=Pooldesk.Prod
+#
+# The stream is followed by pollers, `manage.py run_stream` as the worker role, or by a Lambda function of this stack:
+# WorkerService=lambda.amazonaws.com WorkerCodeBucket=<bucket> WorkerCodeKey=<key of the zip>. The zip holds
+# portal/, tenants/, tickets/ and what `pip install --target . -r requirements.txt` brings for Linux on x86_64. Both at
+# the same time count nothing twice, but cost twice.
+#
+# The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
+# AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.
+#
+# prod  Tables and key stay when the stack or a resource is removed. No table can be deleted while its protection is
+#       on, and each can be restored to any second of the last 35 days.
+# dev   All of it goes with the stack.
+#
+# CAPABILITY_AUTO_EXPAND is for the transform: without it DeletionPolicy takes no condition. CloudFormation adds or
+# removes one index of a table per update; take two updates for two.
+#
+# Who may do what:
+# web     Reads and writes the platform's tables, where no tenant is known yet, and assumes the tenant role.
+# tenant  Reads and writes one tenant's items: DynamoDB compares each leading key with the session's TenantId tag.
+#         Only the web role may assume it, only with that tag, and only with a value as long as a tenant id; that it
+#         is lower-case hex, which IAM cannot say, the portal checks before it asks.
+# worker  Reads the stream of the tickets and keeps the aggregates. As a function it also writes its log and tells the
+#         queue what Lambda has given up; then `manage.py rebuild_aggregates` is due.
+"""
+
+
+def template() -> Json:
+    """The template as data, in the order it is read. It does not depend on the region, account or prefix in force."""
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Transform": "AWS::LanguageExtensions",
+        "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
+        "Parameters": {**_parameters(), **lambda_resources.parameters()},
+        "Rules": lambda_resources.rules(),
+        "Conditions": {
+            PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
+            OWN_KEY: {"Fn::Equals": [{"Ref": "Encryption"}, "customer-managed"]},
+            ON_LAMBDA: lambda_resources.condition(),
+        },
+        "Resources": {
+            KEY: _key(),
+            **{logical_id(table): _table(table) for table in tables.ALL},
+            **_roles(),
+            **_policies(),
+            **lambda_resources.resources(logical_id(tables.TICKETS), WORKER),
+        },
+        "Outputs": _outputs(),
+    }
+
+
+def logical_id(table: Table) -> str:
+    """What a table is called inside of the template."""
+    return f"{table.name.replace('.', '')}Table"
+
+
+def _parameters() -> Json:
+    return {
+        "Environment": {
+            "Type": "String",
+            "Description": "prod keeps, protects and backs up the data; dev lets it go with the stack",
+            # Forgetting it must not be the way to lose data.
+            "Default": "prod",
+            "AllowedValues": ["dev", "prod"],
+        },
+        "TablePrefix": {
+            "Type": "String",
+            "Description": "DYNAMODB_TABLE_PREFIX of the portal",
+            "Default": "Pooldesk",
+            "AllowedPattern": "[A-Za-z0-9][A-Za-z0-9_.-]*",
+            "MaxLength": 200,
+        },
+        "Encryption": {
+            "Type": "String",
+            "Description": "A key of this stack, or the account's aws/dynamodb key, which costs no monthly fee",
+            "Default": "customer-managed",
+            "AllowedValues": ["customer-managed", "aws-managed"],
+        },
+        "WebService": {
+            "Type": "String",
+            "Description": "Where the web process runs",
+            "Default": "ecs-tasks.amazonaws.com",
+            "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com"],
+        },
+    }
+
+
+# --- tables and their key ---
+
+
+def _kept() -> Json:
+    keep = {"Fn::If": [PRODUCTION, "Retain", "Delete"]}
+    return {"DeletionPolicy": keep, "UpdateReplacePolicy": keep}
+
+
+def _table(table: Table) -> Json:
+    properties: Json = {**table.definition(), "TableName": _sub(f"${{TablePrefix}}.{table.name}")}
+    if table.stream:
+        # CloudFormation enables a stream by naming its view; it has no StreamEnabled.
+        properties["StreamSpecification"] = {"StreamViewType": properties["StreamSpecification"]["StreamViewType"]}
+    if table.ttl:
+        properties["TimeToLiveSpecification"] = {"AttributeName": table.ttl, "Enabled": True}
+    in_production = {"Fn::If": [PRODUCTION, True, False]}
+    properties |= {
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": in_production},
+        "DeletionProtectionEnabled": in_production,
+        "SSESpecification": {
+            "SSEEnabled": True,
+            "SSEType": "KMS",
+            "KMSMasterKeyId": {"Fn::If": [OWN_KEY, _arn(KEY), {"Ref": "AWS::NoValue"}]},
+        },
+    }
+    return {"Type": "AWS::DynamoDB::Table", **_kept(), "Properties": properties}
+
+
+def _key() -> Json:
+    """DynamoDB uses the key on behalf of who calls it, so the callers are named here; nobody may use it directly."""
+    account = _sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")
+    statements = [
+        {
+            # Without it nobody could ever change the key again; AWS makes it the first statement of every key.
+            "Sid": "AccountAdministersTheKey",
+            "Effect": "Allow",
+            "Principal": {"AWS": account},
+            "Action": "kms:*",
+            "Resource": "*",
+        },
+        {
+            "Sid": "RolesUseItThroughDynamoDB",
+            "Effect": "Allow",
+            "Principal": {"AWS": [_arn(role) for role in (WEB, TENANT, WORKER)]},
+            "Action": [
+                "kms:CreateGrant",
+                "kms:Decrypt",
+                "kms:DescribeKey",
+                "kms:Encrypt",
+                "kms:GenerateDataKey*",
+                "kms:ReEncrypt*",
+            ],
+            "Resource": "*",
+            "Condition": {"StringEquals": {"kms:ViaService": _sub("dynamodb.${AWS::Region}.amazonaws.com")}},
+        },
+    ]
+    return {
+        "Type": "AWS::KMS::Key",
+        "Condition": OWN_KEY,
+        **_kept(),
+        "Properties": {
+            "Description": _sub("Encrypts the DynamoDB tables ${TablePrefix}.*"),
+            "EnableKeyRotation": True,
+            "KeyPolicy": {"Version": "2012-10-17", "Statement": statements},
+        },
+    }
+
+
+# --- roles ---
+
+
+def _roles() -> Json:
+    return {
+        WEB: _role("The portal's web process", _trusts_service("WebService")),
+        TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_web_for_one_tenant()),
+        WORKER: _role("The worker that keeps the aggregates", _trusts_service("WorkerService")),
+    }
+
+
+def _role(description: str, trust: Json) -> Json:
+    return {
+        "Type": "AWS::IAM::Role",
+        "Properties": {
+            "Description": description,
+            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+        },
+    }
+
+
+def _trusts_service(parameter: str) -> Json:
+    return {"Effect": "Allow", "Principal": {"Service": {"Ref": parameter}}, "Action": "sts:AssumeRole"}
+
+
+def _trusts_web_for_one_tenant() -> Json:
+    return {
+        "Effect": "Allow",
+        "Principal": {"AWS": _arn(WEB)},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Condition": {
+            # IAM knows no character classes: 32 characters is all of "32 lower-case hex digits" that it can express.
+            "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
+            "Null": {"aws:RequestTag/TenantId": "false"},
+            "ForAllValues:StringEquals": {"aws:TagKeys": ["TenantId"]},
+        },
+    }
+
+
+def _policies() -> Json:
+    assume = {
+        "Sid": "ActForOneTenant",
+        "Effect": "Allow",
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Resource": _arn(TENANT),
+    }
+    return {
+        "PlatformPolicy": _policy("What is read and written before a tenant is known", WEB, _document("platform")),
+        # Apart from the platform's, which stays word for word what `manage.py iam_policy` prints. A policy of its own
+        # also breaks the circle: the tenant role trusts the web role, whose permission names the tenant role.
+        "AssumeTenantPolicy": _policy(
+            "Act for one tenant, as the tenant role", WEB, {"Version": "2012-10-17", "Statement": [assume]}
+        ),
+        "TenantPolicy": _policy("One tenant's items", TENANT, _document("tenant")),
+        "WorkerPolicy": _policy("The tickets' stream and the aggregates", WORKER, _document("worker")),
+    }
+
+
+def _policy(description: str, role: str, document: Json) -> Json:
+    return {
+        "Type": "AWS::IAM::ManagedPolicy",
+        "Properties": {"Description": description, "Roles": [{"Ref": role}], "PolicyDocument": document},
+    }
+
+
+def _document(role: str) -> Json:
+    document: Json = _anywhere(policies.document(role))
+    return document
+
+
+def _anywhere(value: Any) -> Any:
+    """A policy with the region, account and prefix of these settings replaced by those of the stack.
+
+    Only ARNs are substituted: elsewhere `${aws:PrincipalTag/TenantId}` stays as it is, for IAM to fill in. Raises
+    ValueError for an ARN that is no table of ours, because it would be deployed as it stands.
+    """
+    if isinstance(value, dict):
+        return {name: _anywhere(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_anywhere(member) for member in value]
+    if not isinstance(value, str) or not value.startswith("arn:"):
+        return value
+    here = policies.table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}.")
+    if not value.startswith(here):
+        raise ValueError(f"{value} is no table of Pooldesk")
+    rest = value.removeprefix(here).replace("${", "${!")
+    return _sub(f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{TablePrefix}}.{rest}")
+
+
+# --- what others need to know ---
+
+
+def _outputs() -> Json:
+    outputs: Json = {}
+    for table in tables.ALL:
+        outputs[f"{logical_id(table)}Name"] = {"Value": {"Ref": logical_id(table)}}
+        if table.stream:
+            outputs[f"{logical_id(table)}StreamArn"] = {"Value": {"Fn::GetAtt": [logical_id(table), "StreamArn"]}}
+    for role, description in (
+        (WEB, "What the web process runs as"),
+        (TENANT, "TENANT_ROLE_ARN of the portal"),
+        (WORKER, "What the stream worker runs as"),
+    ):
+        outputs[f"{role}Arn"] = {"Description": description, "Value": _arn(role)}
+    outputs |= lambda_resources.outputs()
+    outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": _arn(KEY)}
+    return outputs
+
+
+def _arn(resource: str) -> Json:
+    return {"Fn::GetAtt": [resource, "Arn"]}
+
+
+def _sub(text: str) -> Json:
+    return {"Fn::Sub": text}

@@ -1,0 +1,86 @@
+"""Deletes what a trial of ours has made. For engines on this machine, with DEBUG on, and for nothing else.
+
+No role of Pooldesk may delete a ticket, and none shall for the sake of a trial. This client has no role: it is not
+guarded, and with a real DynamoDB behind it these functions refuse to work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.conf import settings
+
+from portal.dynamo import client
+from portal.errors import Forbidden
+from portal.schema import keys, tables
+from portal.schema.tables import Table
+
+_made: list[client.SharedConnection] = []
+
+
+def refuse_in_production() -> None:
+    """Raises Forbidden unless DEBUG is on and the engine is a local one."""
+    if not settings.DEBUG or not settings.DYNAMODB_ENDPOINT_URL:
+        raise Forbidden("This writes and deletes at will: it needs DEBUG=1 and a local engine.")
+
+
+def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    refuse_in_production()
+    if not _made:
+        url = settings.DYNAMODB_ENDPOINT_URL
+        _made.append(client.SharedConnection(lambda: client._create("dynamodb", client._session(url), url)))
+    answer: dict[str, Any] = _made[0].dispatch(operation, request)
+    return answer
+
+
+def delete_summary(tenant_id: str, number: int) -> None:
+    """What a deleted ticket is to the stream: its summary has gone."""
+    key = {"pk": {"S": keys.ticket(tenant_id, number)}, "sk": {"S": keys.SUMMARY}}
+    _dispatch("DeleteItem", {"TableName": tables.TICKETS.full_name, "Key": key})
+
+
+def delete_tickets(tenant_id: str, numbers: Iterable[int]) -> int:
+    """Delete everything of these tickets; how many items that were."""
+    return sum(_delete_partition(tables.TICKETS, keys.ticket(tenant_id, number)) for number in numbers)
+
+
+def delete_tenant(tenant_id: str, slug: str) -> None:
+    """Delete what is left of a tenant without tickets: aggregates, counter, audit, configuration, directory, slug."""
+    _delete_partition(tables.TICKETS, keys.aggregate(tenant_id))
+    _delete_partition(tables.TICKETS, keys.counter(tenant_id))
+    for table in (tables.AUDIT, tables.CHAINS):
+        _delete_partition(table, keys.tenant(tenant_id))
+    _delete(tables.TENANTS, [{"tenant_id": {"S": keys.tenant(tenant_id)}}])
+    _delete(tables.DIRECTORY, [{"kind": {"S": "TENANT"}, "name": {"S": slug}}])
+    _delete(tables.USERS, [{"pk": {"S": keys.slug(slug)}}])
+
+
+def _delete_partition(table: Table, partition: str) -> int:
+    return _delete(table, _keys(table, partition))
+
+
+def _keys(table: Table, partition: str) -> Iterator[dict[str, Any]]:
+    request: dict[str, Any] = {
+        "TableName": table.full_name,
+        "KeyConditionExpression": "#h = :h",
+        "ExpressionAttributeNames": {"#h": table.hash},
+        "ExpressionAttributeValues": {":h": {"S": partition}},
+    }
+    while True:
+        answer = _dispatch("Query", request)
+        for raw in answer["Items"]:
+            yield {name: raw[name] for name in (table.hash, table.range) if name}
+        if not answer.get("LastEvaluatedKey"):
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _delete(table: Table, found: Iterable[dict[str, Any]]) -> int:
+    pending = [{"DeleteRequest": {"Key": key}} for key in found]
+    count = len(pending)
+    while pending:
+        group, pending = pending[:25], pending[25:]
+        left = _dispatch("BatchWriteItem", {"RequestItems": {table.full_name: group}}).get("UnprocessedItems") or {}
+        pending += left.get(table.full_name, [])
+    return count

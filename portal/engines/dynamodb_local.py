@@ -1,0 +1,129 @@
+"""Fetch DynamoDB Local, AWS's own engine, from Maven Central: once, complete or not at all.
+
+`python -m portal.engines.dynamodb_local` does it ahead of the tests, so that no test waits for a download.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+VERSION = "3.1.0"
+DIRECTORY = Path(__file__).resolve().parents[1] / "var" / "dynamodb-local"
+OLDEST_JAVA = 17
+FETCH_SECONDS = 900
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>pooldesk</groupId>
+  <artifactId>engine</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>software.amazon.dynamodb</groupId>
+      <artifactId>DynamoDBLocal</artifactId>
+      <version>{VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+# The main class that comes with it listens on every interface of the machine (no option against
+# that), answers any web origin unless told otherwise, and reports its use unless told otherwise.
+SERVER = """
+import java.net.InetSocketAddress;
+import org.eclipse.jetty.server.Server;
+import software.amazon.dynamodb.services.local.server.LocalDynamoDBRequestHandler;
+import software.amazon.dynamodb.services.local.server.LocalDynamoDBServerHandler;
+
+/** Arguments: host, port, and the directory of the data; without it everything stays in memory. */
+public class LoopbackServer {
+    public static void main(String[] args) throws Exception {
+        String directory = args.length > 2 ? args[2] : null;
+        var engine = new LocalDynamoDBRequestHandler(0, directory == null, directory, true, false);
+        var server = new Server(new InetSocketAddress(args[0], Integer.parseInt(args[1])));
+        server.setHandler(new LocalDynamoDBServerHandler(engine, "http://" + args[0]));
+        server.start();
+    }
+}
+"""
+
+
+class InstallError(RuntimeError):
+    """DynamoDB Local cannot be fetched or built. The message says why."""
+
+
+def dynamodb_local_available() -> str | None:
+    """None if DynamoDB Local can run on this machine, else the reason with the command that mends it."""
+    remedy = "apt-get install -y default-jdk-headless maven"
+    if missing := [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]:
+        return f"DynamoDB Local needs {' and '.join(missing)}: {remedy}"
+    banner = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', banner)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        found = f"Java {version[1]}" if version else "no working Java"
+        return f"DynamoDB Local needs Java {OLDEST_JAVA} or newer, this is {found}: {remedy}"
+    return None
+
+
+def install(report: Callable[[str], object] = print) -> Path:
+    """The directory with the engine's jars, native library and server class; fetched on the first call.
+
+    Everything lands in a temporary directory that is renamed at the end, so a directory that exists
+    is complete. Raises InstallError.
+    """
+    home = DIRECTORY / VERSION
+    if home.is_dir():
+        return home
+    if reason := dynamodb_local_available():
+        raise InstallError(reason)
+    report(f"Fetching DynamoDB Local {VERSION} from Maven Central (48 MB, once) ...")
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=DIRECTORY) as name:
+        scratch = Path(name)
+        built = scratch / VERSION
+        (scratch / "pom.xml").write_text(POM)
+        (scratch / "LoopbackServer.java").write_text(SERVER)
+        maven = ["mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "--file", f"{scratch}/pom.xml"]
+        _run([*maven, COPY_DEPENDENCIES, f"-DoutputDirectory={built}", "-DincludeScope=runtime"])
+        _run(["javac", "-cp", f"{built}/*", "-d", str(built), f"{scratch}/LoopbackServer.java"])
+        try:
+            built.rename(home)
+        except OSError:
+            if not home.is_dir():  # else another process fetched it meanwhile
+                raise
+    return home
+
+
+def command(home: Path, *, host: str, port: int, state_dir: Path | None, scratch: str) -> list[str | Path]:
+    """The command line of one server; ``home`` as ``install`` returned it, ``scratch`` for its temporary files."""
+    java = ["java", f"-Djava.library.path={home}", f"-Djava.io.tmpdir={scratch}", "-cp", f"{home}:{home}/*"]
+    return [*java, "LoopbackServer", host, str(port), *([state_dir] if state_dir else [])]
+
+
+def _run(argv: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=FETCH_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise InstallError(f"DynamoDB Local: {argv[0]} did not end within {FETCH_SECONDS} s.") from None
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[:8])
+        raise InstallError(f"DynamoDB Local: {argv[0]} ended with status {done.returncode}.\n{tail}")
+
+
+if __name__ == "__main__":
+    if reason := dynamodb_local_available():
+        sys.exit(f"{reason}\nIts tests are skipped.")
+    try:
+        install()
+    except InstallError as error:
+        sys.exit(str(error))

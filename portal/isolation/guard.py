@@ -1,0 +1,133 @@
+"""The second wall: every request of a tenant-scoped client is held against the policy before it is sent.
+
+A botocore hook takes the request apart (operation, table, index, every leading key of every member) and asks the
+evaluator of `iam.py` with the very document that AWS would enforce. It needs no AWS, costs microseconds, and
+fails closed: an operation, a key condition or a shape that it does not understand is refused.
+
+The person sees 404, as for anything of another tenant; the log gets a security event.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+from portal.errors import NotFound
+from portal.isolation import iam, policies, request_parser
+from portal.schema import keys, tables
+
+log = logging.getLogger("pooldesk.security")
+
+_tenant: ContextVar[str | None] = ContextVar("tenant", default=None)
+
+
+class IsolationError(NotFound):
+    """A request that the policy does not allow. Never the user's mistake: a bug or an attack got past the keys."""
+
+    code = "isolation"
+
+    def __init__(self, operation: str, table: str, why: str) -> None:
+        super().__init__("There is no such object.")
+        self.operation, self.table, self.why, self.tenant = operation, table, why, _tenant.get()
+
+
+@contextmanager
+def acting_for(tenant_id: str) -> Iterator[None]:
+    """Requests made inside belong to this tenant. Nothing else can name it."""
+    token = _tenant.set(keys.tenant(tenant_id))
+    try:
+        yield
+    finally:
+        _tenant.reset(token)
+
+
+def current_tenant() -> str:
+    """The tenant whose request is being made. Raises IsolationError outside of `acting_for`."""
+    tenant = _tenant.get()
+    if tenant is None:
+        raise IsolationError("?", "?", "no tenant")
+    return tenant
+
+
+def attach(client: Any, role: str = "tenant") -> None:
+    """Guard every request of this botocore client with the policy of the tenant's role or of the worker's."""
+    policy = iam.Policy(policies.document(role))
+
+    def check(params: dict[str, Any], model: Any, **_: Any) -> None:
+        if role == "tenant":
+            refuse_foreign(policy, model.name, params)
+        else:
+            refuse_strange(policy, model.name, params)
+
+    # Last, so that it sees what is sent; under the bare name, because botocore has handlers of its own under the
+    # service's. PynamoDB turns parameter validation off: what is malformed is refused here.
+    client.meta.events.register_last("before-parameter-build", check)
+
+
+def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
+    """Raise IsolationError unless the policy allows every part of this request to the current tenant."""
+    with _refusals(operation, params):
+        tenant = current_tenant()
+        parts = request_parser.requests_of(operation, params, tenant)
+        request_parser.refuse_planted(operation, params, tenant)
+        _refuse_disallowed(policy, parts)
+
+
+def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
+    """The same for the worker. Its policy cannot name one tenant, because a batch holds the changes of many; so each
+    key in a table of the tenants is held against the tenant whose changes are being applied as well."""
+    with _refusals(operation, params):
+        parts = request_parser.requests_of(operation, params, None)
+        tenants = [part for part in parts if part.resource in _arns_of_tenants()]
+        if tenants:
+            tenant = current_tenant()
+            request_parser.refuse_planted(operation, params, tenant)
+            if not all(keys.belongs_to(tenant, key) for part in tenants for key in part.keys):
+                raise request_parser.NotUnderstood("a key that is not the tenant's")
+        _refuse_disallowed(policy, parts)
+
+
+@lru_cache(maxsize=1)
+def _arns_of_tenants() -> frozenset[str]:
+    return frozenset(policies.table_arn(table.full_name) for table in tables.ALL if table.scope == "tenant")
+
+
+def _refuse_disallowed(policy: iam.Policy, parts: list[iam.Request]) -> None:
+    for part in parts:
+        if not policy.allows(part):
+            raise request_parser.NotUnderstood(f"{part.action} of {len(part.keys)} keys is not allowed")
+    if not parts:
+        raise request_parser.NotUnderstood("empty request")
+
+
+@contextmanager
+def _refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
+    """Turns whatever is raised inside into an IsolationError that has been reported."""
+    try:
+        yield
+    except Exception as error:  # a shape that nobody expected is refused like one that somebody did
+        why = f"malformed: {type(error).__name__}"
+        if isinstance(error, IsolationError | request_parser.NotUnderstood):
+            why = str(error) if isinstance(error, request_parser.NotUnderstood) else error.why
+        refusal = IsolationError(operation, _tables_of(params), why)
+        _report(refusal)
+        raise refusal from error
+
+
+def _tables_of(params: Any) -> str:
+    """The tables that a request names, for the log, as far as it can be read at all."""
+    try:
+        named = params.get("RequestItems") or [b["TableName"] for m in params["TransactItems"] for b in m.values()]
+        return ",".join(dict.fromkeys(map(str, named)))
+    except Exception:
+        return str(params.get("TableName", "?")) if isinstance(params, dict) else "?"
+
+
+def _report(error: IsolationError) -> None:
+    """One event. It holds no keys and no values: in the tables of the platform those are addresses of people."""
+    operation, table = (ascii(text)[1:-1][:255] for text in (error.operation, error.table))
+    log.critical("Refused %s on %s for tenant %s: %s", operation, table, error.tenant or "(none)", error.why)

@@ -1,0 +1,137 @@
+"""Django's session contract on one item per session. Only people who signed in have one.
+
+An item is stored under a hash of its session's key, and an index lists the sessions of a person. The item's TTL is a
+cleaning service, not the rule: DynamoDB may take days, so an expired item is refused on read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
+from django.utils.crypto import get_random_string
+
+from portal import clock
+from portal.dynamo import platform
+from portal.dynamo.client import FAN_OUT_THREADS, fan_out
+from portal.errors import ConditionFailed, Unavailable
+from portal.nosql.items import SessionItem
+from portal.schema import keys
+from portal.schema.tables import SESSIONS_BY_USER
+
+TENANT_KEY: Final = "tenant_id"  # in a session: the pinned tenant
+AGENT_LIMIT: Final = 200  # characters of a browser's name; a session's item stays below 1 KB, one write unit
+
+
+class SessionStore(SessionBase):
+    """`began` is how its sign-in is listed: "started_at", "address" and "agent", as `begin` noted them."""
+
+    began: Mapping[str, str]
+
+    def __init__(self, session_key: str | None = None) -> None:
+        super().__init__(session_key)
+        self.began = {}
+
+    @classmethod
+    def from_item(cls, item: SessionItem, session_key: str) -> SessionStore:
+        """A session whose item has been read already; it makes no call of its own."""
+        if item.expires_at <= time.time():
+            return cls()
+        store = cls(session_key)
+        store._session_cache = store._opened(item)  # type: ignore[attr-defined]  # SessionBase's lazy cache
+        return store
+
+    def begin(self, *, address: str, agent: str) -> None:
+        """Note that somebody signs in now, from this network address with this browser."""
+        self.began = {"started_at": clock.stamp(), "address": address, "agent": agent[:AGENT_LIMIT]}
+        self.modified = True
+
+    def load(self) -> dict[str, Any]:
+        item = read(self.session_key) if self.session_key else None
+        if item is None or item.expires_at <= time.time():
+            self._session_key = None
+            return {}
+        return self._opened(item)
+
+    def _opened(self, item: SessionItem) -> dict[str, Any]:
+        found = {name: getattr(item, name) for name in ("started_at", "address", "agent")}
+        self.began = {name: value for name, value in found.items() if value}
+        return self.decode(item.data)
+
+    def exists(self, session_key: str) -> bool:
+        return read(session_key) is not None
+
+    def create(self) -> None:
+        while True:
+            self._session_key = self._get_new_session_key()
+            try:
+                self.save(must_create=True)
+            except CreateError:
+                continue
+            self.modified = True
+            return
+
+    def save(self, must_create: bool = False) -> None:
+        # First the data: loading it drops the key of a session that has expired.
+        data = self._get_session(no_load=must_create)  # type: ignore[attr-defined]  # missing in the stubs
+        if self.session_key is None:
+            return self.create()
+        item = SessionItem(
+            keys.session(self.session_key),
+            data=self.encode(data),
+            expires_at=int(time.time()) + self.get_expiry_age(),
+            user_id=data.get(SESSION_KEY),
+            tenant_id=data.get(TENANT_KEY) or None,
+            **self.began,  # type: ignore[arg-type]  # texts for texts
+        )
+        key = SessionItem.session_key
+        try:
+            item.save(condition=key.does_not_exist() if must_create else key.exists())
+        except ConditionFailed as error:
+            raise (CreateError if must_create else UpdateError) from error
+        return None
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = session_key or self.session_key
+        if key:
+            SessionItem(keys.session(key)).delete()
+
+    def _get_new_session_key(self) -> str:
+        # 32 characters of 36: a collision is caught by the condition of create(), so no read is needed first.
+        return get_random_string(32, "abcdefghijklmnopqrstuvwxyz0123456789")
+
+    @classmethod
+    def clear_expired(cls) -> None:
+        """DynamoDB's TTL does it."""
+
+
+def read(session_key: str) -> SessionItem | None:
+    """A session's item by a strongly consistent read: it may have been written a moment ago."""
+    try:
+        return SessionItem.get(keys.session(session_key), consistent_read=True)
+    except SessionItem.DoesNotExist:
+        return None
+
+
+def of_user(user_id: str) -> list[SessionItem]:
+    """A person's sessions that have not expired, the latest first, without their data: one Query up to 1 MB, some
+    2,000 of them, eventually consistent. Those that "sign out everywhere" has ended are among them until `forget`."""
+    page = platform.query(SessionItem.table, user_id, index=SESSIONS_BY_USER, descending=True)
+    found = [SessionItem.from_raw_data(raw) for raw in page.items]
+    return [item for item in found if item.expires_at > time.time()]
+
+
+def forget(user_id: str) -> None:
+    """Remove a person's sessions, which do not count any more, so that lists show only what does.
+
+    Whatever is left because the engine does not answer goes by TTL: nobody gets in with it.
+    """
+    with suppress(Unavailable):
+        gone = [partial(SessionItem(item.session_key).delete) for item in of_user(user_id)]
+        for begin in range(0, len(gone), FAN_OUT_THREADS):
+            fan_out(gone[begin : begin + FAN_OUT_THREADS])

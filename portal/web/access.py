@@ -1,0 +1,40 @@
+"""Each view says who may call it. A view that says nothing is refused for everybody: tenants/tenancy/middleware.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Access:
+    """`public`: anybody. `signed_in`: anybody with an account. `member`: of the pinned tenant, from `role` upwards.
+    `operator`: who runs the platform, for all tenants."""
+
+    level: Literal["public", "signed_in", "member", "operator"]
+    role: str = ""
+
+
+def _declare(view: View, access: Access) -> View:
+    view.access = access  # type: ignore[attr-defined]  # read by the middleware
+    return view
+
+
+def public(view: View) -> View:
+    return _declare(view, Access("public"))
+
+
+def signed_in(view: View) -> View:
+    return _declare(view, Access("signed_in"))
+
+
+def operator(view: View) -> View:
+    return _declare(view, Access("operator"))
+
+
+def member(role: str) -> Callable[[View], View]:
+    """The view needs a pinned tenant and at least this role, and its unsafe requests need the page's mark."""
+    return lambda view: _declare(view, Access("member", role))

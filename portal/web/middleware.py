@@ -1,0 +1,41 @@
+"""What surrounds every request: its bill, and pages instead of tracebacks for errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from portal.dynamo import meter
+from portal.errors import PortalError
+from portal.web import error_pages
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+class MeterMiddleware:
+    """Counts the request's calls to DynamoDB; says so in a Server-Timing header where DEBUG is on."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        with meter.measure() as bill:
+            response = self.get_response(request)
+        if settings.DEBUG and bill.calls:
+            response["Server-Timing"] = bill.server_timing()
+        return response
+
+
+class ErrorPageMiddleware:
+    """Turns a PortalError that a view lets through into its page. Middlewares call `pages.error_page` themselves."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return error_pages.error_page(request, exception) if isinstance(exception, PortalError) else None

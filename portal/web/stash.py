@@ -1,0 +1,70 @@
+"""Keeps what a person typed when the form that carried it could not be taken.
+
+The session ended, the tenant was switched in another tab, the engine was down: in each case the next page
+carries the whole form along, shows it, and can send it again to where it belongs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.core import signing
+from django.http import HttpRequest
+
+from portal.errors import Invalid
+
+PAGE_MARK = "_page"
+_SALT = "portal.web.stash"
+_HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
+_TECHNICAL = {"seen", "version", "request_id", "back", "next", "tickets", "email"}
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Stash:
+    """One form: where it goes, its fields in order, and the mark of the page that it came from."""
+
+    path: str
+    fields: tuple[tuple[str, str], ...]
+    page_mark: str = ""
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> Stash | None:
+        """The form in an unsafe request, or None where there is nothing to keep. Passwords are never kept."""
+        if request.method != "POST":
+            return None
+        fields = tuple(
+            (name, value)
+            for name, values in request.POST.lists()
+            for value in values
+            if name not in _HIDDEN and "password" not in name and isinstance(value, str)
+        )
+        if not fields or any("password" in name for name in request.POST):
+            return None
+        return cls(request.path, fields, str(request.POST.get(PAGE_MARK, "")))
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """What a person would recognise: label and text of each field that holds words."""
+        chosen = sum(1 for name, _ in self.fields if name == "tickets")
+        words = [
+            ("Text" if name == "body" else name.replace("_", " ").capitalize(), "Yes" if value == "on" else value)
+            for name, value in self.fields
+            if value.strip() and name not in _TECHNICAL and not _ID.fullmatch(value)
+        ]
+        return [*words, ("Tickets", f"{chosen} selected")] if chosen else words
+
+    @property
+    def token(self) -> str:
+        """The stash as one signed text, to ride along in a hidden field."""
+        return signing.dumps([self.path, self.fields, self.page_mark], salt=_SALT, compress=True)
+
+    @classmethod
+    def from_token(cls, token: str) -> Stash:
+        """Raises Invalid for a token that we did not sign within the last day."""
+        try:
+            path, fields, mark = signing.loads(token, salt=_SALT, max_age=24 * 3600)
+        except (signing.BadSignature, ValueError) as error:
+            raise Invalid("What was kept is too old or damaged.") from error
+        return cls(path, tuple((str(n), str(v)) for n, v in fields), mark)

@@ -1,0 +1,25 @@
+"""What runs in the processes of a torture: `python -m proofs.counting.child ROLE SPECIFICATION`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import django
+
+
+def main(role: str, specification: str) -> None:
+    django.setup()
+    from proofs.counting import load, redelivery  # its models want a Django that is set up
+
+    roles: dict[str, Callable[..., None]] = {
+        "writer": load.run,
+        "poller": redelivery.run,
+        "zombie": redelivery.run_zombie,
+    }
+    roles[role](**json.loads(specification))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

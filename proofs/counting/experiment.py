@@ -1,0 +1,233 @@
+"""A torture: writers, hostile pollers, kills and thefts, then the question whether every number is right."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import TenantRepository
+from portal.engines import cleanup
+from portal.engines.processes import Child
+from portal.errors import PortalError
+from portal.schema import tables
+from portal.streams import leases, shards, watermark
+from proofs.counting import journal
+from tenants.provisioning import tenant_lifecycle
+from tickets.counting import verify
+from tickets.counting.verify import Verdict
+
+LEASE_SECONDS: Final = 1.5
+DRAIN_SECONDS: Final = 180.0  # without any progress
+STEP: Final = 0.1  # seconds
+
+
+class TortureFailed(PortalError):
+    """It could not be carried out: nothing is said about the aggregates."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    events: int
+    redeliver: float
+    kills: int
+    tenants: int
+    writers: int
+    pollers: int
+    seed: int
+
+
+@dataclass
+class Tenant:
+    slug: str
+    tenant_id: str
+
+
+@dataclass
+class Torture:
+    """What is going on, and what has happened so far."""
+
+    plan: Plan
+    folder: Path
+    tenants: list[Tenant] = field(default_factory=list)
+    writers: list[Child] = field(default_factory=list)
+    pollers: dict[Path, Child] = field(default_factory=dict)  # by journal
+    zombies: list[Child] = field(default_factory=list)
+    kills: int = 0
+    killed_between_writes: int = 0
+    thefts: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    left: dict[str, Verdict] = field(default_factory=dict)  # drift after everything was deleted
+    counter: int = 0
+
+    @property
+    def rng(self) -> random.Random:
+        self.counter += 1
+        return random.Random(f"{self.plan.seed} parent {self.counter}")  # noqa: S311  # it has to be repeatable
+
+    def child(self, role: str, **specification: Any) -> tuple[Path, Child]:
+        self.counter += 1
+        path = self.folder / f"{role}-{self.counter}.jsonl"
+        specification |= {"seed": self.plan.seed, "number": self.counter, "journal": str(path)}
+        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
+        with path.with_suffix(".log").open("wb") as log:
+            command = [sys.executable, "-m", "proofs.counting.child", role, json.dumps(specification)]
+            return path, Child(role, command, env=environ, output=log)
+
+    def start_poller(self) -> None:
+        path, child = self.child("poller", redeliver=self.plan.redeliver, lease_seconds=LEASE_SECONDS)
+        self.pollers[path] = child
+
+    def replace_dead(self) -> None:
+        for path, child in list(self.pollers.items()):
+            if child.poll() is not None:
+                child.kill()
+                del self.pollers[path]
+                self.start_poller()
+
+    def written(self) -> int:
+        return sum(_last(path).get("events", 0) for path in self.folder.glob("writer-*.jsonl"))
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """What the pollers and zombies have told of their batches."""
+        for path in self.folder.glob("*.jsonl"):
+            if not path.name.startswith("writer-"):
+                yield from (line for line in journal.lines(path) if "way" in line)
+
+    def holder(self) -> Path | None:
+        """The journal of the poller of ours that holds a shard now."""
+        owners = {lease.owner for lease in leases.stored(shards.arn(tables.TICKETS)) if not lease.finished}
+        for path, child in self.pollers.items():
+            first = next(journal.lines(path), {})
+            if first.get("me") in owners and child.poll() is None:
+                return path
+        return None
+
+
+def _last(path: Path) -> dict[str, Any]:
+    return next(iter(deque(journal.lines(path), maxlen=1)), {})
+
+
+Say = Callable[[str], object]
+Schedule = list[tuple[int, Callable[[Torture], None]]]  # at how many events what is to happen
+
+
+@contextmanager
+def torture(plan: Plan) -> Iterator[Torture]:
+    """A torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
+    cleanup.refuse_in_production()
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
+        made = Torture(plan, Path(folder))
+        stack.callback(_end, made)
+        yield made
+
+
+def stop_writers(made: Torture) -> None:
+    for child in [*made.writers, *made.zombies]:
+        child.kill()
+
+
+def _end(made: Torture) -> None:
+    stop_writers(made)
+    for child in made.pollers.values():
+        child.stop(seconds=5)
+
+
+def make_tenants(made: Torture) -> None:
+    run = uuid.uuid4().hex[:8]
+    for n in range(made.plan.tenants):
+        item = tenant_lifecycle.create(name=f"Torture {n}", slug=f"torture-{run}-{n}", shards=1)
+        made.tenants.append(Tenant(item.slug, item.tenant_id))
+
+
+def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> None:
+    """Let the writers write and the pollers follow, and do them the harm that is due, until all is written."""
+    plan, started, seen = made.plan, time.monotonic(), 0
+    ids = [tenant.tenant_id for tenant in made.tenants]
+    for n in range(plan.writers):
+        events = plan.events // plan.writers + (n < plan.events % plan.writers)
+        made.writers.append(made.child("writer", tenants=ids, events=events)[1])
+    for _ in range(plan.pollers):
+        made.start_poller()
+    while any(child.poll() is None for child in made.writers) or todo:
+        time.sleep(STEP)
+        written = made.written()
+        advance(written - seen)
+        seen = written
+        ended = all(child.poll() is not None for child in made.writers)
+        while todo and (ended or written >= todo[0][0]):
+            todo.pop(0)[1](made)
+        made.replace_dead()
+    made.seconds["writing"] = time.monotonic() - started
+    failed = [child for child in made.writers if child.poll()]
+    if failed or made.written() < plan.events:
+        raise TortureFailed(f"A writer failed: {_logs(made.folder, 'writer')}")
+
+
+def drain(made: Torture, say: Say) -> None:
+    """Wait until everything written so far is counted."""
+    started, end = time.monotonic(), clock.now() + verify.MARGIN
+    before, changed_at = None, time.monotonic()
+    while True:
+        beat = watermark.read()
+        if beat is not None and beat.as_of > end:
+            break
+        if beat != before:
+            before, changed_at = beat, time.monotonic()
+        if time.monotonic() - changed_at > DRAIN_SECONDS:
+            raise TortureFailed(f"The pollers came to no end: {_logs(made.folder, 'poller')}")
+        say("draining the stream")
+        made.replace_dead()
+        time.sleep(STEP)
+    for child in made.zombies:
+        child.stop(seconds=30)
+    made.seconds["draining"] = made.seconds.get("draining", 0) + time.monotonic() - started
+
+
+def check(made: Torture, advance: Callable[[int], object]) -> dict[str, Verdict]:
+    """Verify every tenant."""
+    found = {}
+    for tenant in made.tenants:
+        found[tenant.slug] = verify.verify(TenantRepository(tenant.tenant_id))
+        advance(1)
+    return found
+
+
+def remove(made: Torture, advance: Callable[[int], object]) -> int:
+    """Delete the tickets; then no count may be left. Items of no ticket stay until their TTL; how many were deleted."""
+    deleted = 0
+    for tenant in made.tenants:
+        last = verify.last_number(TenantRepository(tenant.tenant_id))
+        lanes = [range(n, last + 1, verify.LANES) for n in range(1, min(verify.LANES, last) + 1)]
+        if lanes:
+            deleted += sum(fan_out([partial(cleanup.delete_tickets, tenant.tenant_id, lane) for lane in lanes]))
+        advance(1)
+    return deleted
+
+
+def forget_tenants(made: Torture) -> None:
+    """Delete what is left of the tenants, once all is folded."""
+    for tenant in made.tenants:
+        cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
+
+
+def _logs(folder: Path, role: str) -> str:
+    """The end of what the processes of this role have printed."""
+    texts = [path.read_text(errors="replace").strip() for path in sorted(folder.glob(f"{role}-*.log"))]
+    return " / ".join(text[-600:] for text in texts if text)[-2000:] or "it printed nothing"

@@ -1,0 +1,85 @@
+"""What is done to the pollers of a torture: they are killed, put to sleep, and worked against."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from portal.engines.processes import Child
+from proofs.counting.experiment import LEASE_SECONDS, STEP, Schedule, Torture
+
+FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one takes its shards
+ZOMBIE_SECONDS: Final = 3.0
+PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
+
+
+def schedule(made: Torture) -> Schedule:
+    """Kills, and a third as many thefts, in order."""
+    rng, plan = made.rng, made.plan
+    kills: list[Callable[[Torture], None]] = [(_kill_between_writes, _kill)[n % 2] for n in range(plan.kills)]
+    thefts: list[Callable[[Torture], None]] = [(_freeze, _zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
+    return sorted(
+        ((rng.randint(plan.events // 20, plan.events), action) for action in [*kills, *thefts]), key=lambda p: p[0]
+    )
+
+
+def _victim(made: Torture) -> Path | None:
+    """Mostly the poller that holds a shard; it is waited for a little, since it may have been killed just now."""
+    end = time.monotonic() + 4 * LEASE_SECONDS
+    while time.monotonic() < end:
+        if found := made.holder():
+            return found
+        made.replace_dead()
+        time.sleep(STEP)
+    return None
+
+
+def _kill(made: Torture) -> None:
+    """At any moment."""
+    if path := _victim(made):
+        time.sleep(made.rng.uniform(0, 0.3))
+        made.pollers.pop(path).kill()
+        made.kills += 1
+        made.start_poller()
+
+
+def _kill_between_writes(made: Torture) -> None:
+    """Behind one of the writes of a batch, so that some aggregates have it and others do not."""
+    path = _victim(made)
+    if path is None:
+        return
+    child, end = made.pollers[path], time.monotonic() + PATIENCE
+    _signal(child, signal.SIGUSR1)
+    while child.poll() is None and time.monotonic() < end:
+        time.sleep(STEP / 5)
+    made.killed_between_writes += child.poll() is not None
+    made.pollers.pop(path)
+    child.kill()
+    made.kills += 1
+    made.start_poller()
+
+
+def _freeze(made: Torture) -> None:
+    """The holder sleeps until another one has its shards, and goes on as if nothing had happened."""
+    if path := _victim(made):
+        child = made.pollers[path]
+        _signal(child, signal.SIGSTOP)
+        time.sleep(FROZEN)
+        _signal(child, signal.SIGCONT)
+        made.thefts += 1
+
+
+def _zombie(made: Torture) -> None:
+    """Works beside the holder, without a lease."""
+    made.zombies.append(made.child("zombie", redeliver=made.plan.redeliver, seconds=ZOMBIE_SECONDS)[1])
+    made.thefts += 1
+
+
+def _signal(child: Child, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(child.pid, number)

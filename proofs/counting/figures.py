@@ -1,0 +1,75 @@
+"""The figures of a torture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from proofs.counting.experiment import Torture
+from tickets.counting import verify
+
+LARGE = 100  # events of a batch from which on its cost per event is counted
+
+
+def document(made: Torture) -> dict[str, Any]:
+    """Everything that was counted, ready for JSON."""
+    batches = list(made.batches())
+    first = [b for b in batches if b["way"] == "first"]
+    again = [b for b in batches if b["way"] not in ("first", "zombie")]
+    # What a batch cost, by the changes that it was the first to count.
+    costs = [(b["applied"], b["units"]) for b in batches]
+    of_one = [(n, units) for b in first if b["applied"] == b["events"] for n, units in b["large"]]
+    lags = sorted(lag for b in first for lag in b["lags"])
+    folding = sum(b["seconds"] for b in batches) or 1
+    verdicts = {**made.verdicts, **{f"{slug} (emptied)": v for slug, v in made.left.items()}}
+    drift = {slug: [asdict(d) for d in v.differences] for slug, v in verdicts.items() if v.state == verify.DRIFT}
+    return {
+        "plan": asdict(made.plan),
+        "tenants": len(made.tenants),
+        "tickets": sum(v.tickets for v in made.verdicts.values()),
+        "events": made.written(),
+        "events_written_per_second": round(made.written() / (made.seconds.get("writing") or 1)),
+        "events_folded": sum(b["events"] for b in batches),
+        "events_folded_per_second_of_folding": round(sum(b["events"] for b in batches) / folding),
+        "batches": len(first),
+        "redeliveries": len(again),
+        "events_redelivered": sum(b["events"] for b in again),
+        "batches_of_zombies": sum(b["way"] == "zombie" for b in batches),
+        "kills": made.kills,
+        "killed_between_writes": made.killed_between_writes,
+        "thefts": made.thefts,
+        "dead_letters": sum(b["dead"] for b in first),
+        "write_units_per_event": _per_event(costs),
+        "write_units_per_event_in_batches_of_100": _per_event([pair for pair in costs if pair[0] >= LARGE]),
+        "write_units_per_event_of_one_tenant_with_100_in_a_batch": _per_event(of_one),
+        "lag_ms": {"median": round(median(lags)), "max": lags[-1]} if lags else None,
+        "seconds": {name: round(seconds, 1) for name, seconds in made.seconds.items()},
+        "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
+        "drift": drift,
+    }
+
+
+def _per_event(pairs: list[tuple[int, float]]) -> float | None:
+    """Write units by events, of pairs of both."""
+    events = sum(n for n, _ in pairs)
+    return round(sum(units for _, units in pairs) / events, 3) if events else None
+
+
+def sentences(found: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    lag, cost = found["lag_ms"], found["write_units_per_event_in_batches_of_100"]
+    one = found["write_units_per_event_of_one_tenant_with_100_in_a_batch"]
+    spent = ", ".join(f"{name} {seconds:g} s" for name, seconds in found["seconds"].items())
+    return [
+        f"{found['events']:,} events on {found['tickets']:,} tickets of {found['tenants']} tenants, "
+        f"{found['events_written_per_second']:,}/s written; {spent}.",
+        f"{found['events_folded']:,} folded in {found['batches']:,} batches and {found['redeliveries']:,} redeliveries "
+        f"of {found['events_redelivered']:,} events, {found['events_folded_per_second_of_folding']:,}/s of folding.",
+        f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
+        f"{found['thefts']} thefts, {found['batches_of_zombies']:,} batches applied without a lease.",
+        f"Write units per event: {found['write_units_per_event']}; in batches of 100 and more {cost}; of one tenant "
+        f"with 100 and more in a batch {one}.",
+        f"Lag: median {lag['median']:,} ms, maximum {lag['max']:,} ms." if lag else "Lag: nothing was folded.",
+        f"Dead letters: {found['dead_letters']}. Drift: {sum(map(len, found['drift'].values()))} counts.",
+    ]

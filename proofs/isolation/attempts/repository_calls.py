@@ -1,0 +1,210 @@
+"""Attempts through our own code: key builders, the repository, cursors, with what they should never be given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.core import signing
+
+from portal.dynamo import cursor
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.nosql.items import SessionItem
+from portal.schema import keys, tables
+from proofs.isolation.attempts.attempt import SCRATCH_SORT, Attempt, shown
+from proofs.isolation.attempts.fuzzers import KEYS, Draw
+from proofs.isolation.targets import Cursor
+from tenants.tenancy.items import AccountItem, MemberItem, TenantItem
+from tickets.desk import lists, queries
+from tickets.ticket.fields import Status
+from tickets.ticket.items import DetailItem, SummaryItem
+
+
+class Forged(AssertionError):
+    """A builder made a key that is not the tenant's, or took for the tenant's what is not."""
+
+
+# Every builder that takes a tenant; one that is added is attacked without a change here.
+BUILDERS: Final = {
+    name: build
+    for name, build in vars(keys).items()
+    if inspect.isfunction(build)
+    and not name.startswith("_")
+    and [*inspect.signature(build).parameters][:1] == ["tenant_id"]
+}
+_ODD_ARGUMENTS: Final = (0, -1, 10**20, True, None, "", "7", b"x", "\0", "x" * 600, ["x"], 1.5, {"S": "x"})
+
+
+def attempt(draw: Draw) -> Attempt:
+    roll = draw.rng.random()
+    return (_builder if roll < 0.35 else _repository if roll < 0.65 else _cursor)(draw)
+
+
+def _attempt(draw: Draw, kind: str, name: str, place: str, call: Callable[[], object], **params: Any) -> Attempt:
+    return Attempt(kind, name, place, draw, {k: shown(v) for k, v in params.items()}, call=call)
+
+
+def _hostile(draw: Draw) -> Any:
+    """An argument that would end one part of a key and begin another."""
+    return draw.rng.choice([*_ODD_ARGUMENTS, draw.foreign(tables.TICKETS), draw.other.id, keys.counter(draw.other.id)])
+
+
+def _builder(draw: Draw) -> Attempt:
+    rng = draw.rng
+    name = rng.choice([*BUILDERS])
+    build = BUILDERS[name]
+    kind = rng.choice([*KEYS])
+    forged = rng.random() < 0.6
+    tenant_id = _almost(draw, kind) if forged else draw.me.id
+    arguments = [_hostile(draw) for _ in [*inspect.signature(build).parameters][1:]]
+
+    def call() -> object:
+        made = build(tenant_id, *arguments)
+        # No argument belongs to the tenant, so a reader has nothing to find in them.
+        right = keys.belongs_to(draw.me.id, made) if isinstance(made, str) else not made
+        if forged or not right:
+            raise Forged(f"{name} answered {made!r}")
+        return made
+
+    kind = f"tenant id: {kind}" if forged else "hostile argument"
+    return _attempt(draw, kind, f"keys.{name}", "key builder", call, tenant_id=tenant_id, arguments=arguments)
+
+
+def _almost(draw: Draw, kind: str) -> str:
+    """A tenant id that is none; the other tenant's real one would only be its owner's business."""
+    forged = KEYS[kind](draw, draw.other.id)
+    return forged if forged != draw.other.id else keys.counter(draw.other.id)
+
+
+# --- the repository ---
+
+
+def _repository(draw: Draw) -> Attempt:
+    method = draw.rng.choice([*METHODS])
+    foreign = draw.rng.random() < 0.7
+    forge = KEYS["foreign key" if foreign else draw.rng.choice([*KEYS])]
+    key = forge(draw, draw.foreign(tables.TICKETS))
+    call = METHODS[method](draw, draw.me.tenant.repository, key)
+    return _attempt(draw, "foreign key handed over", f"repository.{method}", "repository", call, key=key)
+
+
+def _get(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
+    """A builder that forgets the tenant; models of tables that no tenant may read."""
+    model, theirs, sort = draw.rng.choice(
+        [
+            (SummaryItem, key, keys.SUMMARY),
+            (DetailItem, key, keys.DETAIL),
+            (MemberItem, draw.other.id, draw.sort(tables.MEMBERS)),
+            (TenantItem, draw.other.id, None),
+            (TenantItem, draw.me.id, None),
+            (AccountItem, draw.foreign(tables.USERS), None),
+            (SessionItem, "x", None),
+        ]
+    )
+    return lambda: repository.get(model, lambda tenant_id: theirs, sort=sort, consistent=True)
+
+
+def _query(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
+    rng = draw.rng
+    index = rng.choice([None, *tables.TICKETS.indexes])
+    theirs = rng.choice(draw.other.partitions) if index else key
+    start = {"pk": {"S": key}, "sk": {"S": keys.SUMMARY}}
+    if index:
+        start |= {index.hash: {"S": theirs}, index.range: {"S": "2"}}
+    table = rng.choice([tables.TICKETS, *tables.ALL])
+    return rng.choice(
+        [
+            lambda: repository.query(tables.TICKETS, lambda tenant_id: theirs, index=index, limit=5),
+            lambda: repository.query(tables.TICKETS, keys.ticket, 1, limit=5, start=start),
+            lambda: repository.query(tables.TICKETS, keys.counter, limit=5, between=(key, key)),
+            lambda: repository.query(tables.TICKETS, keys.counter, limit=5, begins_with=key),
+            lambda: repository.query(table, keys.tenant if table.range else keys.counter, limit=5),
+            lambda: repository.query(tables.MEMBERS, lambda tenant_id: draw.other.id),
+        ]
+    )
+
+
+def _transact(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
+    transaction = Transaction()
+    never = DetailItem.pk.exists() & DetailItem.pk.does_not_exist()
+    transaction.put(DetailItem(keys.proof(draw.me.id), SCRATCH_SORT), condition=never)
+    if draw.rng.random() < 0.5:
+        transaction.put(DetailItem(key, SCRATCH_SORT), condition=never)
+    else:
+        transaction.update(DetailItem(key, SCRATCH_SORT), [DetailItem.description.set("proof")], condition=never)
+    return lambda: repository.transact(transaction)
+
+
+def _update(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
+    never = DetailItem.pk.exists() & DetailItem.pk.does_not_exist()
+    item = DetailItem(key, SCRATCH_SORT)
+    return lambda: repository.update(item, [DetailItem.description.set("proof")], condition=never)
+
+
+METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], object]]]] = {
+    "get": _get,
+    "query": _query,
+    "increment": lambda d, r, key: lambda: r.increment(lambda tenant_id: keys.proof(d.other.id), sort="counter"),
+    "transact": _transact,
+    "get_many": lambda d, r, key: lambda: r.get_many(SummaryItem, [(lambda tenant_id: key, (), keys.SUMMARY)]),
+    "get_raw": lambda d, r, key: lambda: r.get_raw(tables.TICKETS, lambda tenant_id, k: k, [key], sort=keys.SUMMARY),
+    "update": _update,
+    "put_all": lambda d, r, key: lambda: r.put_all([DetailItem(keys.proof(d.other.id), SCRATCH_SORT, description="x")]),
+    "key": lambda d, r, key: lambda: r.key(keys.ticket, key),
+}
+
+
+# --- cursors ---
+
+_BENT: Final = (
+    "foreign cursor", "truncated", "altered", "signed with another key", "bound to the other", "forged position",
+)  # fmt: skip
+
+
+def _cursor(draw: Draw) -> Attempt:
+    """Another tenant's position in the own list, whole, broken, or signed again."""
+    rng = draw.rng
+    kind = rng.choice(_BENT)
+    theirs = rng.choice(draw.other.cursors) if draw.other.cursors else Cursor("x", Status.OPEN.value)
+    text = _bent(draw, kind, theirs)
+
+    def call() -> object:
+        if theirs.number:
+            return queries.ticket(draw.me.tenant, theirs.number, before=text)
+        return queries.page(draw.me.tenant, status=Status(theirs.status), resolver=theirs.resolver, after=text)
+
+    name = "queries.ticket" if theirs.number else "queries.page"
+    described = {"status": theirs.status, "resolver": theirs.resolver, "number": theirs.number}
+    return _attempt(draw, kind, name, "cursor", call, **described)
+
+
+def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
+    rng, text = draw.rng, theirs.text
+    foreign = draw.foreign(tables.TICKETS)
+    positions: list[list[Any]] = [
+        [0, "2026", 0, 1],
+        [1, foreign, 0, 1],
+        [0, "2026", 99, -1],
+        [draw.other.id],
+        [foreign],
+    ]
+    position = rng.choice(positions)
+    tenant = draw.me.tenant
+    bound: tuple[object, ...] = ("activity", theirs.number)
+    if not theirs.number:
+        bound = lists.binding(tenant, statuses=[Status(theirs.status)], resolver=theirs.resolver)
+    match kind:
+        case "truncated":
+            return text[: rng.randrange(len(text))]
+        case "altered":
+            place = rng.randrange(len(text))
+            return text[:place] + rng.choice("aZ0:._-~\0\u0430") + text[place + 1 :]
+        case "signed with another key":
+            salt = "cursor:" + repr((tenant.tenant_id, bound))
+            return signing.dumps(position, key="not the key " * 4, salt=salt, compress=True)
+        case "bound to the other":
+            return cursor.dump(position, tenant_id=draw.other.id, query=bound)
+        case "forged position":
+            return cursor.dump(position, tenant_id=draw.me.id, query=bound)
+    return text

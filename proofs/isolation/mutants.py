@@ -1,0 +1,199 @@
+"""Walls with one mistake each, the mistakes that people make. An attack that does not notice them proves nothing.
+
+Each is attacked in memory by the same attempts, and nothing is sent: the oracle alone says whether what a broken wall
+lets through was the tenant's, and an honest request that it refuses gives it away as well.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from unittest.mock import patch
+
+from portal.isolation import guard, iam, policies, request_parser
+from portal.isolation.iam import LEADING_KEYS, TAG
+from portal.schema import keys
+from proofs.isolation.attempts.attempt import Attempt
+from proofs.isolation.oracle import Oracle
+from proofs.isolation.schedule import Plan
+from proofs.isolation.transport import listening
+
+Document = dict[str, Any]
+ATTEMPTS: Final = 20_000  # before a mutant counts as a survivor
+CONTROL: Final = "none: the walls as they are"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant: by which kind of attempt it was found out, and after how many; "" for a survivor."""
+
+    mistake: str
+    killed_by: str
+    attempts: int
+
+    @property
+    def as_expected(self) -> bool:
+        return bool(self.killed_by) != (self.mistake == CONTROL)
+
+
+def run(plan: Plan, advance: Callable[[int], object]) -> list[Fate]:
+    """The fate of every mutant, and of the walls as they are."""
+    fates = []
+    for mistake, broken in MUTANTS.items():
+        limit = ATTEMPTS if mistake != CONTROL else ATTEMPTS // 10
+        with listening(lambda: None):
+            # A context of its own: one of the mistakes leaves a tenant behind.
+            fates.append(copy_context().run(_hunt, plan, mistake, broken, limit))
+        advance(1)
+    return fates
+
+
+def _hunt(plan: Plan, mistake: str, broken: Mutant, limit: int) -> Fate:
+    oracles = {t.id: Oracle(t.id) for t in plan.targets}
+    document = policies.document("tenant")
+    broken.document(document)
+    policy = iam.Policy(document)
+    with broken.patched():
+        for number in range(limit):
+            attempt = plan.attempt(number)
+            if attempt.call is not None:
+                continue
+            passed = _passes(policy, attempt)
+            if passed and not oracles[attempt.draw.me.id].allows(attempt.operation, attempt.params):
+                return Fate(mistake, f"let through: {attempt.kind}", number + 1)
+            if attempt.honest and not passed:
+                return Fate(mistake, f"refused an honest {attempt.operation}", number + 1)
+    return Fate(mistake, "", limit)
+
+
+def _passes(policy: iam.Policy, attempt: Attempt) -> bool:
+    try:
+        with guard.acting_for(attempt.draw.me.id):
+            guard.refuse_foreign(policy, attempt.operation, attempt.params)
+    except guard.IsolationError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change to the policy document, to the code, or to both."""
+
+    document: Callable[[Document], None] = lambda document: None
+    patched: Callable[[], Any] = nullcontext
+
+
+# --- policies ---
+
+
+def _pattern(change: Callable[[str], str]) -> Callable[[Document], None]:
+    def apply(document: Document) -> None:
+        for statement in document["Statement"]:
+            for entries in statement["Condition"].values():
+                if isinstance(entries.get(LEADING_KEYS), list):
+                    entries[LEADING_KEYS] = [change(text) for text in entries[LEADING_KEYS]]
+
+    return apply
+
+
+def _without_null(document: Document) -> None:
+    for statement in document["Statement"]:
+        del statement["Condition"]["Null"]
+
+
+def _also(*actions: str) -> Callable[[Document], None]:
+    """A statement that somebody added in a hurry."""
+    statement = {"Effect": "Allow", "Action": [f"dynamodb:{a}" for a in actions], "Resource": "*"}
+    return lambda document: document["Statement"].append(copy.deepcopy(statement))
+
+
+def _any_action(document: Document) -> None:
+    for statement in document["Statement"]:
+        statement["Action"] = "dynamodb:*"
+
+
+def _without_an_index(document: Document) -> None:
+    for statement in document["Statement"]:
+        if len(statement["Resource"]) > 1:
+            statement["Resource"].pop()
+
+
+# The first delimiter behind the variable, and everything from the variable on.
+_OWN, _ANYBODY = keys.OWN_COLLECTIONS.replace("{tenant}", f"${{{TAG}}}"), keys.ALL_AGGREGATES.partition("*")[0] + "*"
+
+
+# --- code ---
+
+
+def _asks(change: Callable[[str, dict[str, Any]], dict[str, Any]]) -> Callable[[], Any]:
+    """The guard takes something else apart than what is sent."""
+    real = request_parser.requests_of
+
+    def wrong(operation: str, params: dict[str, Any], tenant: str) -> list[iam.Request]:
+        return real(operation, change(operation, params), tenant)
+
+    return partial(patch.object, request_parser, "requests_of", wrong)
+
+
+def _first_member(operation: str, params: dict[str, Any]) -> dict[str, Any]:
+    if operation.startswith("Transact"):
+        return params | {"TransactItems": params["TransactItems"][:1]}
+    if operation == "BatchWriteItem":
+        return params | {"RequestItems": {table: members[:1] for table, members in params["RequestItems"].items()}}
+    return params
+
+
+def _no_index(operation: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != "IndexName"}
+
+
+def _first_equality(params: dict[str, Any], tenant: str) -> iam.Request:
+    """The first comparison is taken for that of the partition key, whatever its name stands for."""
+    found = re.search(r"=\s*(:\w+)", params["KeyConditionExpression"])
+    value = params["ExpressionAttributeValues"][found[1] if found else ""]["S"]
+    arn = policies.table_arn(params["TableName"], params.get("IndexName"))
+    return iam.Request("dynamodb:Query", arn, (value,), tenant)
+
+
+def _knows_only(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
+    if operation in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query") or "Items" in operation:
+        _REAL_REFUSAL(policy, operation, params)
+
+
+@contextmanager
+def _leaking(tenant_id: str) -> Iterator[None]:
+    """Sets the tenant once, and never takes it back."""
+    if guard._tenant.get() is None:
+        guard._tenant.set(tenant_id)
+    yield
+
+
+_REAL_REFUSAL = guard.refuse_foreign
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    CONTROL: Mutant(),
+    "policy: no delimiter behind the tenant's id": Mutant(_pattern(lambda t: t if "*" not in t else t[:-2] + "*")),
+    "policy: a pattern that fits every tenant": Mutant(_pattern(lambda t: _ANYBODY if t == _OWN else t)),
+    "policy: no Null condition": Mutant(_without_null),
+    "policy: Scan is allowed": Mutant(_also("Scan")),
+    "policy: PartiQL is allowed": Mutant(_also("PartiQL*", "*Statement", "ExecuteTransaction")),
+    "policy: any action": Mutant(_any_action),
+    "policy: an index is missing": Mutant(_without_an_index),
+    "guard: the hook is gone": Mutant(patched=partial(patch.object, guard, "refuse_foreign", lambda *a: None)),
+    "guard: only the first member is read": Mutant(patched=_asks(_first_member)),
+    "guard: the index is ignored": Mutant(patched=_asks(_no_index)),
+    "guard: unknown operations pass": Mutant(patched=partial(patch.object, guard, "refuse_foreign", _knows_only)),
+    "guard: the first equality is the key": Mutant(
+        patched=partial(patch.object, request_parser, "_query", _first_equality)
+    ),
+    "guard: keys of indexes are not looked at": Mutant(
+        patched=partial(patch.object, request_parser, "refuse_planted", lambda *a: None)
+    ),
+    "guard: the tenant before stays": Mutant(patched=partial(patch.object, guard, "acting_for", _leaking)),
+}

@@ -1,0 +1,149 @@
+"""What is right, in one sentence: everything that a request touches is named, and each name is the tenant's.
+
+The attack is judged by this module alone. It shares nothing with the guard, the evaluator or the policies, so that a
+mistake of theirs is not a mistake of the judge's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from portal.schema import keys, tables
+from proofs.isolation import conditions
+
+# What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
+_ACTIONS: Final = {
+    tables.TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem"),
+    tables.MEMBERS: ("GetItem", "Query"),
+    tables.INVITES: ("GetItem", "Query"),
+    tables.AUDIT: ("GetItem", "Query"),
+}
+_MEMBERS: Final = {
+    "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},
+    "TransactGetItems": {"Get": "GetItem"},
+}
+_PARAMETERS: Final = {
+    "GetItem": {"Key", "ConsistentRead"},
+    "PutItem": {"Item", "ConditionExpression", "ReturnValues"},
+    "UpdateItem": {"Key", "UpdateExpression", "ConditionExpression", "ReturnValues"},
+    "Query": {
+        "IndexName", "KeyConditionExpression", "FilterExpression", "ExclusiveStartKey", "Limit", "ScanIndexForward",
+        "ConsistentRead", "Select",
+    },
+}  # fmt: skip
+_ANYWHERE: Final = {
+    "TableName", "ExpressionAttributeNames", "ExpressionAttributeValues", "ProjectionExpression",
+    "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure",
+}  # fmt: skip
+_UPDATE_TOKEN: Final = re.compile(r"[:#]?[A-Za-z0-9_]+|\S")
+_CLAUSES: Final = ("set", "remove", "add", "delete")
+
+
+class Oracle:
+    """One tenant's answer to: may this request be sent, and may this answer be seen?"""
+
+    def __init__(self, tenant_id: str) -> None:
+        self.tenant_id = tenant_id
+        self._prefixes = (
+            keys.counter(tenant_id).removesuffix("COUNTER"),
+            keys.audit_actor(tenant_id, "x").removesuffix("x"),
+        )
+
+    def is_own(self, key: object) -> bool:
+        """A typed key: the tenant's id, or what begins with it between its delimiters."""
+        text = key["S"] if isinstance(key, dict) and [*key] == ["S"] else None
+        return isinstance(text, str) and (text == self.tenant_id or text.startswith(self._prefixes))
+
+    def allows(self, operation: str, params: Any) -> bool:
+        """What cannot be read to the end is not the tenant's."""
+        try:
+            return self._allows(operation, params)
+        except Exception:
+            return False
+
+    def _allows(self, operation: str, params: dict[str, Any]) -> bool:
+        if operation in _MEMBERS:
+            members = params["TransactItems"]
+            single = [(_MEMBERS[operation][kind], body) for member in members for kind, body in member.items()]
+            known = set(params) <= {"TransactItems", "ClientRequestToken"} | _ANYWHERE
+            return known and len(single) == len(members) > 0 and all(self._one(*s) for s in single)
+        if operation == "BatchWriteItem":
+            known = set(params) <= {"RequestItems"} | _ANYWHERE
+            groups = params["RequestItems"].items()
+            return known and len(groups) > 0 and all(self._group(table, group) for table, group in groups)
+        if operation == "BatchGetItem":
+            known = set(params) <= {"RequestItems"} | _ANYWHERE
+            groups = params["RequestItems"].items()
+            return known and len(groups) > 0 and all(self._wanted(table, group) for table, group in groups)
+        return self._one(operation, params)
+
+    def _wanted(self, table: str, group: dict[str, Any]) -> bool:
+        single = {name: value for name, value in group.items() if name not in ("Keys", "ConsistentRead")}
+        return len(group["Keys"]) > 0 and all(
+            self._one("BatchGetItem", {**single, "Key": key, "TableName": table}, wanted="Key") for key in group["Keys"]
+        )
+
+    def _group(self, table: str, members: list[dict[str, Any]]) -> bool:
+        parts = [(kind, body) for member in members for kind, body in member.items()]
+        holders = {"PutRequest": "Item", "DeleteRequest": "Key"}
+        return len(parts) == len(members) > 0 and all(
+            self._one("BatchWriteItem", {**body, "TableName": table}, wanted=holders[kind]) for kind, body in parts
+        )
+
+    def _one(self, action: str, body: dict[str, Any], wanted: str = "") -> bool:
+        """A single read or write, alone or as a member of many."""
+        table = next(t for t in tables.ALL if t.full_name == body["TableName"])
+        if action not in _ACTIONS.get(table, ()):
+            return False
+        if not set(body) <= _ANYWHERE | (_PARAMETERS.get(action) or {wanted}):
+            return False
+        if not all(re.fullmatch(r"#\w+", name) for name in body.get("ExpressionAttributeNames") or ()):
+            return False
+        if action == "Query":
+            return self._query(table, body)
+        holder = body[wanted or ("Item" if action == "PutItem" else "Key")]
+        indexed = [index.hash for index in table.indexes]
+        own = self.is_own(holder[table.hash]) and all(self.is_own(holder[n]) for n in indexed if n in holder)
+        return own and self._plants_nothing([table.hash, *indexed], body)
+
+    def _query(self, table: tables.Table, body: dict[str, Any]) -> bool:
+        index = body.get("IndexName")
+        name = table.hash if index is None else next(i.hash for i in table.indexes if i.name == index)
+        values = body["ExpressionAttributeValues"]
+        node = conditions.read(body["KeyConditionExpression"])
+        pins = conditions.pinned(node, body.get("ExpressionAttributeNames") or {}, values)
+        start = body.get("ExclusiveStartKey") or {}
+        return any(pin == name and self.is_own(value) for pin, value in pins) and (
+            name not in start or self.is_own(start[name])
+        )
+
+    def _plants_nothing(self, hashes: list[str], body: dict[str, Any]) -> bool:
+        """No key of an index becomes anything but a value of the tenant's, in plain sight."""
+        names, values = body.get("ExpressionAttributeNames") or {}, body.get("ExpressionAttributeValues") or {}
+        tokens = ["", *_UPDATE_TOKEN.findall(body.get("UpdateExpression") or ""), "", "", ""]
+        for i, token in enumerate(tokens):
+            if names.get(token, token) in hashes:
+                around = tokens[i - 1].lower(), tokens[i + 1], tokens[i + 3].lower()
+                if around[0] not in (",", "set") or around[1] != "=" or around[2] not in (",", "", *_CLAUSES):
+                    return False
+                if not self.is_own(values[tokens[i + 2]]):
+                    return False
+        return True
+
+    def foreign_in(self, answer: object) -> Iterator[str]:
+        """The keys anywhere in an answer that are not the tenant's: of items, old images, positions to go on from."""
+        if isinstance(answer, dict):
+            for name, value in answer.items():
+                if name in _KEY_NAMES and isinstance(value, dict) and "S" in value:
+                    if not self.is_own(value):
+                        yield str(value["S"])
+                else:
+                    yield from self.foreign_in(value)
+        elif isinstance(answer, list):
+            for value in answer:
+                yield from self.foreign_in(value)
+
+
+_KEY_NAMES: Final = {n for t in tables.ALL if t.scope == "tenant" for n in (t.hash, *(i.hash for i in t.indexes))}

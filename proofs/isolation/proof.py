@@ -1,0 +1,121 @@
+"""One proof from beginning to end: who is attacked, in what order, and what is left when it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from portal import clock
+from portal.errors import PortalError
+from proofs.isolation import data_attack, mutants
+from proofs.isolation.data_attack import Crossing, Tally
+from proofs.isolation.mutants import Fate
+from proofs.isolation.schedule import Plan
+from proofs.isolation.targets import Target
+from proofs.isolation.visits import visitors
+from proofs.isolation.visits.attack import Attack, Visits
+from proofs.isolation.visits.visitors import Visitors
+
+HTTP_SHARE: Final = 50  # one request in so many goes to the portal
+_HTTP: Final = "http-"
+
+
+class CannotRun(PortalError):
+    """There is nothing to prove anything on."""
+
+
+@dataclass
+class Proof:
+    """What is asked for, and what came of it."""
+
+    seed: int
+    requests: int
+    targets: Sequence[Target]
+    with_http: bool = True
+    tally: Tally = field(default_factory=Tally)
+    visits: Visits = field(default_factory=Visits)
+    fates: list[Fate] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)  # tenants whose sampled data are not what they were
+    left_behind: int = 0
+    began: datetime = field(default_factory=clock.now)
+    seconds: float = 0.0
+    finished: bool = False
+
+    @property
+    def crossing(self) -> Crossing | None:
+        return self.tally.crossing or self.visits.crossing
+
+    @property
+    def refused(self) -> Crossing | None:
+        """The first honest request that was not answered."""
+        return self.tally.refused or self.visits.refused
+
+    @property
+    def survivors(self) -> list[Fate]:
+        return [fate for fate in self.fates if not fate.as_expected]
+
+    @property
+    def holds(self) -> bool:
+        found = self.crossing or self.refused or self.survivors or self.changed or self.left_behind
+        return self.finished and not found
+
+    @property
+    def data_requests(self) -> int:
+        return self.requests - (self.requests // HTTP_SHARE if self.with_http else 0)
+
+
+Begin = Callable[[str, int], Callable[[int], object]]  # a phase and its steps, to what counts them
+
+
+def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
+    """Attack, and clean up. `only` is the number of the one attempt to make again.
+
+    Raises CannotRun with fewer than two tenants, Unavailable where the engine is away.
+    """
+    if len(proof.targets) < 2:
+        raise CannotRun(
+            "Isolation needs at least two tenants, each with a ticket or a member. Run `manage.py seed` first, "
+            "or name them with --tenant SLUG."
+        )
+    started = time.monotonic()
+    before = data_attack.states(proof.targets)
+    plan = Plan(proof.seed, proof.targets, data_attack.operations())
+    try:
+        with visitors.visiting(proof.targets) if proof.with_http else nullcontext() as people:
+            _attack(proof, plan, people, begin, only)
+    finally:
+        visitors.remove_scratch(proof.targets)
+        proof.seconds = time.monotonic() - started
+    after = data_attack.states(proof.targets)
+    proof.changed = [tenant_id for tenant_id in before if before[tenant_id] != after[tenant_id]]
+    proof.left_behind = visitors.scratch_left(proof.targets)
+    proof.finished = True
+
+
+def _attack(proof: Proof, plan: Plan, people: Visitors | None, begin: Begin, only: str) -> None:
+    if only.startswith(_HTTP):
+        if not people or not people.members:
+            raise CannotRun("There is nobody who could visit the portal.")
+        attack = Attack(proof.seed, proof.targets, people)
+        attack.run([int(only.removeprefix(_HTTP))], proof.visits, lambda steps: None)
+        return
+    if only:
+        data_attack.attack(plan, [int(only)], proof.tally, lambda steps: None)
+        return
+    data_attack.attack(plan, range(proof.data_requests), proof.tally, begin("Requests", proof.data_requests))
+    if people and people.members and not proof.crossing and not proof.refused:
+        attack = Attack(proof.seed, proof.targets, people)
+        count = max(proof.requests // HTTP_SHARE, attack.least)
+        attack.run(range(count), proof.visits, begin("Visits", count))
+    if not proof.crossing and not proof.refused:
+        proof.fates = mutants.run(plan, begin("Broken walls", len(mutants.MUTANTS)))
+
+
+def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:
+    """The command line that makes one attempt again."""
+    named = "".join(f" --tenant {slug}" for slug in slugs)
+    return f"manage.py prove_isolation --seed {proof.seed} --only {found.number}{named}"

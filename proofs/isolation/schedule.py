@@ -1,0 +1,50 @@
+"""Which attempt has which number: everything follows from the seed and the number, so that one can be made alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from proofs.isolation.attempts import (
+    honest,
+    key_conditions,
+    many_items,
+    other_operations,
+    repository_calls,
+    single_items,
+)
+from proofs.isolation.attempts.attempt import Attempt
+from proofs.isolation.attempts.fuzzers import Draw
+from proofs.isolation.targets import Target
+
+HONEST: Final = 0.07  # share of requests that must be answered
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The attempts of a run on these tenants. `operations` are all that the client knows."""
+
+    seed: int
+    targets: Sequence[Target]
+    operations: list[str]
+
+    def attempt(self, number: int) -> Attempt:
+        rng = random.Random(f"{self.seed} {number}")  # noqa: S311  # it has to be repeatable
+        me, other = rng.sample(self.targets, 2)
+        draw = Draw(rng, me, other)
+        if rng.random() < HONEST:
+            return honest.attempt(draw)
+        (family,) = rng.choices(self._families, (26, 28, 22, 14, 10))
+        return family(draw)
+
+    @property
+    def _families(self) -> tuple[Callable[[Draw], Attempt], ...]:
+        return (
+            single_items.attempt,
+            key_conditions.attempt,
+            many_items.attempt,
+            lambda draw: other_operations.attempt(draw, self.operations),
+            repository_calls.attempt,
+        )

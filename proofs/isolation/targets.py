@@ -1,0 +1,160 @@
+"""Whom the proof attacks: tenants, and what each of them really has, read in the tenant's own name and by no Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from portal.errors import NotFound
+from portal.schema import keys, tables
+from tenants.identity import accounts
+from tenants.membership import members
+from tenants.membership.members import Member
+from tenants.models import User
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.roles import Role
+from tickets.desk import queries
+from tickets.desk.lists import Listed
+from tickets.ticket.fields import Status
+from tickets.ticket.items import CounterItem, SummaryItem
+
+# The people of the demonstration: their memberships lead to its tenants.
+DEMONSTRATION: Final = ("alice@example.com", "bob@example.com", "charlie@example.com", "vera@example.com")
+# A member for a moment during a run, and after a killed one until the next. The domain never exists; RFC 2606.
+SCRATCH_ADDRESS: Final = "isolation-proof@proof.invalid"
+_PAGES: Final = 6  # pages of a list that are read for its titles and cursors
+_COLLECTIONS: Final = 12  # tickets that are read whole
+_CANDIDATES: Final = 12  # members whose memberships are looked at
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A real cursor and the list that it was made for: a status with a resolver, or a ticket's timeline."""
+
+    text: str
+    status: str = ""
+    resolver: str | None = None
+    number: int = 0
+
+
+@dataclass
+class Target:
+    """One tenant: its context as the system has it, and samples of what it owns."""
+
+    tenant: TenantContext
+    members: list[Member]
+    summaries: list[Listed] = field(default_factory=list)
+    items: list[dict[str, str]] = field(default_factory=list)  # keys of real items of Support.Tickets
+    cursors: list[Cursor] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return self.tenant.tenant_id
+
+    @cached_property
+    def last_number(self) -> int:
+        """The highest ticket number in use; 0 without tickets."""
+        counter = self.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+        return int(counter.last) if counter else 0
+
+    @cached_property
+    def partitions(self) -> list[str]:
+        """Every partition that this tenant has in the ticket indexes."""
+        key = self.tenant.repository.key
+        shards = range(self.tenant.shards)
+        return [key(keys.tenant_status, status.value.upper(), shard) for status in Status for shard in shards]
+
+    def trails(self, index: tables.Index) -> list[str]:
+        """Partitions of an index of the audit trail: those of what this tenant's people did, and of what was done."""
+        people = [m.id for m in self.members] or ["system"]
+        if index == tables.AUDIT_ACTOR:
+            return [keys.audit_actor(self.id, person) for person in people]
+        return [keys.audit_entity(self.id, "tenant", self.id), *(keys.audit_entity(self.id, "user", p) for p in people)]
+
+    def state(self) -> list[Any]:
+        """What must be the same after the run as before: counter, members, settings, and the sampled tickets."""
+        repository = self.tenant.repository
+        tickets = [
+            repository.get(SummaryItem, keys.ticket, int(s.number), sort=keys.SUMMARY, consistent=True)
+            for s in self.summaries[:40]
+        ]
+        counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+        found = [counter, tenant_lifecycle.find(self.tenant.slug), *tickets]
+        return [*(i.serialize() if i else None for i in found), _people(self.tenant)]
+
+
+def find(slugs: Sequence[str], limit: int | None) -> list[Target]:
+    """The named tenants, else those that the people of the demonstration are in. Raises NotFound for a bad slug."""
+    found: dict[str, TenantItem] = {}
+    for slug in slugs or _demonstration():
+        try:
+            tenant = tenant_lifecycle.find(slug)
+        except NotFound:
+            if slugs:
+                raise
+            continue
+        if tenant.status == tenant_lifecycle.ACTIVE:
+            found[tenant.tenant_id] = tenant
+    return [_sample(context.for_system(tenant)) for tenant in [*found.values()][:limit]]
+
+
+def _demonstration() -> Iterable[str]:
+    people = [user for address in DEMONSTRATION if (user := accounts.find_by_email(address))]
+    return sorted({m.slug for user in people for m in members.memberships_of(user.id)})
+
+
+def _sample(tenant: TenantContext) -> Target:
+    target = Target(tenant, _people(tenant))
+    for status in Status:
+        after: str | None = None
+        for _ in range(_PAGES):
+            page = queries.page(tenant, status=status, after=after)
+            target.summaries += page.rows
+            target.cursors += [Cursor(text, status.value) for text in (page.next, page.previous) if text]
+            after = page.next
+            if after is None:
+                break
+    # Pages of one row, so that a tenant with few tickets has cursors as well.
+    for status in Status:
+        for resolver in (None, "", *(s.resolver for s in target.summaries[:2] if s.resolver)):
+            text = queries.page(tenant, status=status, resolver=resolver, size=1).next
+            target.cursors += [Cursor(text, status.value, resolver)] if text else []
+    target.summaries.sort(key=lambda s: int(s.number))
+    _read_collections(target)
+    return target
+
+
+def _people(tenant: TenantContext) -> list[Member]:
+    return [m for m in members.members_of(tenant.repository) if m.email != SCRATCH_ADDRESS]
+
+
+def _read_collections(target: Target) -> None:
+    key = target.tenant.repository.key
+    step = max(1, len(target.summaries) // _COLLECTIONS)
+    for summary in target.summaries[::step]:
+        number = int(summary.number)
+        ticket = queries.ticket(target.tenant, number)
+        pk = key(keys.ticket, number)
+        sorts = [keys.SUMMARY, keys.DETAIL, *(a.sk for a in ticket.activity[:3])]
+        target.items += [{"pk": pk, "sk": sort} for sort in sorts]
+        if ticket.earlier:
+            target.cursors.append(Cursor(ticket.earlier, number=number))
+    if target.last_number:
+        target.items.append({"pk": key(keys.counter), "sk": keys.COUNTER_TICKET})
+
+
+def texts_of(target: Target) -> set[str]:
+    """Titles, names, addresses and ids that only this tenant's pages should ever show."""
+    return {s.title for s in target.summaries} | {m.email for m in target.members} | {m.id for m in target.members}
+
+
+def person_of(target: Target) -> User | None:
+    """Who visits the portal for this tenant: of those with the highest role, somebody who is in no other tenant."""
+    by_role = sorted(target.members, key=lambda m: sum(m.role.at_least(role) for role in Role), reverse=True)
+    fewest = sorted(by_role[:_CANDIDATES], key=lambda m: len(members.memberships_of(m.id)))
+    return next((user for m in fewest if (user := accounts.find_by_id(m.id)) and user.is_active), None)

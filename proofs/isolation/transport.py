@@ -1,0 +1,186 @@
+"""Sends attempts through the real client, sees what gets past the guard, and searches what comes back.
+
+The oracle stands behind the guard on the same client: what it forbids is a crossing at the moment when the guard lets
+it through, and is not sent. Nothing is sent either that could change an item which is not scratch.
+
+Where the guard is switched off and tenants have a role, IAM is the wall: what is forbidden and harmless is sent, and
+has to be denied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Final
+
+from django.conf import settings
+
+from portal.dynamo import client
+from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavailable
+from portal.isolation import guard
+from portal.schema import keys
+from proofs.isolation.attempts.attempt import Attempt, is_harmless, shown
+from proofs.isolation.attempts.repository_calls import Forged
+from proofs.isolation.oracle import Oracle
+from tickets.ticket.items import CounterItem
+
+# What stops an attempt, as the report names it.
+POLICY: Final = "guard: policy"
+FORM: Final = "guard: not understood"
+CONDITION: Final = "engine: condition"
+OWN: Final = "nothing to stop: own data only"
+IAM: Final = "IAM"
+# An engine that answers so has looked at the item.
+_DONE: Final = ("", "ConditionalCheckFailedException", "TransactionCanceledException")
+NOT_SENT: Final = "not sent: it could do harm"
+
+
+class Crossed(Exception):
+    """Isolation does not hold. Neither an error of ours nor one of a library, so that no code handles it."""
+
+
+class Unsafe(Exception):
+    """The proof itself was about to write what it must not. Its own mistake: nothing was sent."""
+
+
+class NotTried(Exception):
+    """With IAM as the wall: a request whose refusal nobody wants to learn the hard way."""
+
+
+def iam_is_the_wall() -> bool:
+    return bool(settings.TENANT_ROLE_ARN) and not settings.DYNAMODB_GUARD
+
+
+@dataclass
+class Wire:
+    """The tenant client while it is under attack."""
+
+    oracles: dict[str, Oracle]
+    passed: int = 0  # requests that the guard let through
+    answered: int = 0
+    crossing: str = ""
+    events: int = 0  # security events in the log
+    behind_iam: bool = field(default_factory=iam_is_the_wall)
+    _forbidden: bool = False  # the request on its way has to be denied
+
+    def attempt(self, attempt: Attempt) -> str:
+        """What stopped it. Raises Crossed, and Unavailable where the engine is away."""
+        try:
+            stopped = self._try(attempt)
+        except Crossed as error:
+            raise Crossed(self.crossing or str(error)) from None
+        if self.crossing:  # something on the way handled it
+            raise Crossed(self.crossing)
+        return stopped
+
+    def _try(self, attempt: Attempt) -> str:
+        before, self._forbidden = self.answered, False
+        try:
+            if attempt.call is not None:
+                attempt.call()
+            else:
+                self._request(attempt)
+        except guard.IsolationError as error:
+            return POLICY if error.why.startswith("dynamodb:") else FORM
+        except Forged as error:
+            raise Crossed(str(error)) from error
+        except (Crossed, Unsafe):
+            raise
+        except NotTried:
+            return NOT_SENT
+        except Unavailable:
+            # Some engines stumble over nonsense. Whether this one is still there, a plain read tells.
+            attempt.draw.me.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+            return "engine: no answer"
+        except (ConditionFailed, TransactionRefused):
+            return CONDITION
+        except NotFound:
+            return "nothing found"
+        except client.LIBRARY_ERRORS as error:
+            if "AccessDenied" in str(error):
+                return IAM
+            return "engine: invalid request" if self.answered > before else "client library"
+        except Exception:  # a refusal in whatever form: of the builder, the repository, the cursor
+            return attempt.place if attempt.call else "client library"
+        return OWN
+
+    def _request(self, attempt: Attempt) -> None:
+        shared = client.connection("tenant")
+        with guard.acting_for(attempt.draw.me.id):
+            if attempt.operation in shared.client.meta.service_model.operation_names:
+                shared.call(attempt.operation, **attempt.params)
+                return
+            # botocore cannot be asked for what is in no model of its; the hooks can.
+            name = f"before-parameter-build.dynamodb.{attempt.operation}"
+            model = SimpleNamespace(name=attempt.operation, idempotent_members=(), input_shape=None)
+            shared.client.meta.events.emit(name, params=attempt.params, model=model, context={})
+
+    # --- hooks ---
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        events = client.connection("tenant").client.meta.events
+        # Behind the guard, which is registered in the same way.
+        events.register_last("before-parameter-build", self._judge)
+        events.register_last("after-call.dynamodb", self._search)
+        with listening(self._count):
+            try:
+                yield
+            finally:
+                events.unregister("before-parameter-build", self._judge)
+                events.unregister("after-call.dynamodb", self._search)
+
+    def _judge(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        self.passed += 1
+        harmless = is_harmless(model.name, params)
+        if not self.oracles[guard.current_tenant()].allows(model.name, params):
+            if not self.behind_iam:
+                self._cross(f"The guard let through {model.name}, which is not the tenant's.")
+            if not harmless:
+                raise NotTried
+            self._forbidden = True
+        elif not harmless:
+            raise Unsafe(f"{model.name} {shown(params)}")
+
+    def _search(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        self.answered += 1
+        code = (parsed.get("Error") or {}).get("Code", "")
+        if self._forbidden and code in _DONE:
+            self._cross(f"IAM let through {model.name}, which is not the tenant's.")
+        foreign = next(self.oracles[guard.current_tenant()].foreign_in(parsed), None)
+        if foreign is not None:
+            self._cross(f"The answer to {model.name} holds {foreign!r}, which is not the tenant's.")
+
+    def _cross(self, why: str) -> None:
+        self.crossing = self.crossing or why
+        raise Crossed(why)
+
+    def _count(self) -> None:
+        self.events += 1
+
+
+@contextmanager
+def listening(count: Callable[[], None]) -> Iterator[None]:
+    """Count the security events instead of printing a line for each."""
+    log = logging.getLogger("pooldesk.security")
+    handler = _Counter(count)
+    before = log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+
+
+class _Counter(logging.Handler):
+    def __init__(self, count: Callable[[], None]) -> None:
+        super().__init__()
+        self._count = count
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._count()

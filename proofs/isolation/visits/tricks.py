@@ -1,0 +1,176 @@
+"""What a hostile visitor sends: another tenant's numbers, ids and names wherever the portal might listen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from django.core import signing
+from django.urls import reverse
+
+from portal.schema import keys
+from proofs.isolation.targets import Target
+from proofs.isolation.visits.routes import Route
+from proofs.isolation.visits.visit import Visit, aimed, person
+from proofs.isolation.visits.visitors import Visitor, Visitors
+from tenants.tenancy import context
+from tickets.ticket.fields import Status
+
+# Names under which somebody might have let a request say its tenant, by what they would hold.
+_IDS: Final = ("tenant_id", "tenant", "TenantId", "t", "account", "owner", "tenant[]")
+_SLUGS: Final = ("slug", "org", "desk", "tenant_slug")
+_ID_HEADERS: Final = ("HTTP_X_TENANT_ID", "HTTP_X_TENANT", "HTTP_TENANT", "HTTP_X_ORG_ID", "HTTP_AUTHORIZATION")
+_PERSON_HEADERS: Final = ("HTTP_X_FORWARDED_USER", "HTTP_X_USER_ID", "HTTP_REMOTE_USER", "HTTP_X_AMZN_OIDC_IDENTITY")
+
+
+def visit(
+    rng: random.Random,
+    visitor: Visitor,
+    victim: Target,
+    visitors: Visitors,
+    route: Route,
+    method: str,
+    names: Sequence[str],
+) -> Visit:
+    """This address, filled with what is the victim's, with the tricks of these names."""
+    made = replace(aimed(rng, visitor, victim, visitors, route, method), tricks=tuple(names))
+    for name in names:
+        made = TRICKS[name](rng, made, visitors)
+    return made
+
+
+def some(rng: random.Random) -> list[str]:
+    """Up to three tricks; most visits stay signed in, since others see little."""
+    staying = [name for name in TRICKS if name not in _OF_COOKIES]
+    return rng.sample(staying if rng.random() < 0.7 else [*TRICKS], rng.randint(0, 3))
+
+
+# --- tricks: each returns the visit, changed ---
+
+Trick = Callable[[random.Random, Visit, Visitors], Visit]
+
+
+def _names(rng: random.Random, v: Visit) -> dict[str, str]:
+    named = dict.fromkeys(_IDS, v.victim.id) | dict.fromkeys(_SLUGS, v.victim.tenant.slug)
+    return named | {"pk": keys.counter(v.victim.id), "user": person(rng, v.victim)}
+
+
+def _named_in_query(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    return replace(v, query=v.query | _names(rng, v))
+
+
+def _named_in_form(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    return replace(v, form=v.form | _names(rng, v))
+
+
+def _headers(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    named = dict.fromkeys(_ID_HEADERS, rng.choice([v.victim.id, v.victim.tenant.slug]))
+    return replace(v, headers=v.headers | named | dict.fromkeys(_PERSON_HEADERS, person(rng, v.victim)))
+
+
+def _host(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    host = rng.choice([f"{v.victim.tenant.slug}.testserver", f"testserver@{v.victim.tenant.slug}", v.victim.id])
+    name = rng.choice(
+        ["HTTP_HOST", "HTTP_X_FORWARDED_HOST", "HTTP_FORWARDED", "HTTP_X_ORIGINAL_URL", "HTTP_X_REWRITE_URL"]
+    )
+    return replace(v, headers=v.headers | {name: host})
+
+
+def _cursor(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    theirs = [c for c in v.victim.cursors if c.status] or v.victim.cursors
+    if not theirs:
+        return v
+    chosen = rng.choice(theirs)
+    query = {"after": chosen.text, "before": chosen.text, "status": chosen.status or Status.OPEN.value}
+    return replace(v, query=v.query | query | ({"resolver": chosen.resolver} if chosen.resolver else {}))
+
+
+def _resolver(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    return replace(
+        v, query=v.query | {"resolver": person(rng, v.victim), "q": "", "status": rng.choice([*Status]).value}
+    )
+
+
+def _other_secret(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+    """Another member's cookie, signed with a key that is not ours."""
+    theirs = visitors.members.get(v.victim.id, v.visitor)
+    value = f"{theirs.session_key}.{theirs.user.id}.{v.victim.id}"
+    signer = signing.Signer(key="a key that is not ours " * 2, salt="pooldesk.session-cookie")
+    return replace(v, cookie=signer.sign(value), homes=frozenset())
+
+
+def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+    """Parts of two cookies, under a signature of ours or of one of the two. Never all parts of the victim's own."""
+    theirs, mine = visitors.members.get(v.victim.id, v.visitor).ids, v.visitor.ids
+    parts = rng.choice(
+        [
+            context.Ids(mine.session_key, mine.user_id, theirs.tenant_id),
+            context.Ids(mine.session_key, theirs.user_id, theirs.tenant_id),
+            context.Ids(theirs.session_key, mine.user_id, theirs.tenant_id),
+            context.Ids(theirs.session_key, mine.user_id, mine.tenant_id),
+            context.Ids(mine.session_key, theirs.user_id, mine.tenant_id),
+        ]
+    )
+    signed = context.write_cookie(parts)
+    if rng.random() < 0.5:
+        signed = signed.rpartition(":")[0] + ":" + context.write_cookie(theirs).rpartition(":")[2]
+    return replace(v, cookie=signed, homes=v.visitor.homes)
+
+
+def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+    """Somebody who was the victim's owner until a moment ago, with the session of that time."""
+    stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
+    if stale is None:
+        return v
+    form = v.form | {"_page": context.page_mark(stale.user.id, v.victim.id)}
+    return replace(v, cookie=context.write_cookie(stale.ids), homes=frozenset(), form=form)
+
+
+def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+    """A page of the victim's: made for its own member, or for this visitor if that were one."""
+    theirs = visitors.members.get(v.victim.id, v.visitor)
+    user_id = rng.choice([theirs.user.id, v.visitor.user.id])
+    return replace(v, form=v.form | {"_page": context.page_mark(user_id, v.victim.id)})
+
+
+def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+    """A kept form that belongs on the victim's pages, and a way back that leads there."""
+    mark = context.page_mark(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
+    kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
+    key = rng.choice([None, "a key that is not ours " * 2])
+    token = signing.dumps(kept, key=key, salt="portal.web.stash", compress=True)
+    to = rng.choice(
+        [f"/tickets/?tenant={v.victim.id}", f"//{v.victim.tenant.slug}/", "https://proof.invalid/", "/\\proof.invalid"]
+    )
+    more = {"resume": token, "next": to}
+    return replace(v, form=v.form | more, query=v.query | more)
+
+
+def _partial(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    url = f"https://testserver/tickets/?tenant={v.victim.id}"
+    return replace(v, headers=v.headers | {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": url, "HTTP_REFERER": url})
+
+
+TRICKS: Final[dict[str, Trick]] = {
+    "tenant in the address": _named_in_query,
+    "tenant in the form": _named_in_form,
+    "tenant in headers": _headers,
+    "another host": _host,
+    "foreign cursor": _cursor,
+    "foreign person": _resolver,
+    "cookie of another secret": _other_secret,
+    "spliced cookie": _spliced,
+    "member no more": _taken_out,
+    "foreign page mark": _mark,
+    "kept form and way back": _tokens,
+    "partial request": _partial,
+}
+# What every address gets at least; apart, because one may be refused before another is looked at.
+PASSES: Final[tuple[tuple[str, ...], ...]] = (
+    ("tenant in the address", "tenant in the form", "tenant in headers"),
+    ("foreign cursor", "foreign person"),
+    ("foreign page mark", "kept form and way back"),
+)
+_OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more"}

@@ -1,0 +1,120 @@
+"""One request to the portal, filled with what is another tenant's wherever the address or a form has a place for it."""
+
+from __future__ import annotations
+
+import base64
+import random
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.urls import reverse
+
+from portal.schema import keys
+from proofs.isolation.targets import Target
+from proofs.isolation.visits.routes import Route
+from proofs.isolation.visits.visitors import Visitor, Visitors
+from tenants.tenancy import context
+from tickets.ticket.fields import Priority, Status
+
+_NOBODY: Final = "nobody@proof.invalid"  # no form may send mail to a real person
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request to the portal. `homes` are the tenants whose data its cookie entitles to."""
+
+    visitor: Visitor
+    victim: Target
+    route: Route
+    method: str
+    path: str
+    homes: frozenset[str]
+    cookie: str = ""
+    query: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    tricks: tuple[str, ...] = ()
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "form": self.form if self.method == "POST" else {},
+            "headers": self.headers,
+            "cookie": self.cookie,
+            "acting": self.visitor.target.id,
+            "target": self.victim.id,
+            "tricks": list(self.tricks),
+        }
+
+
+def plain(visitor: Visitor) -> Visit:
+    """The own queue, as anybody asks for it."""
+    path = reverse("tickets:queue")
+    return Visit(visitor, visitor.target, Route(path), "GET", path, visitor.homes, context.write_cookie(visitor.ids))
+
+
+def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visitors, route: Route, method: str) -> Visit:
+    """A visit of this address that asks for what is the victim's, with the visitor's own cookie and page."""
+    theirs = visitors.members.get(victim.id)
+    session = keys.session(theirs.session_key) if theirs else ""
+
+    def argument(converter: str, name: str) -> str:
+        if name == "session" and session:
+            return session
+        return _argument(rng, visitor, victim, converter, name)
+
+    path = route.filled(argument)
+    cookie, form = context.write_cookie(visitor.ids), _form(rng, visitor, victim)
+    return Visit(visitor, victim, route, method, path, visitor.homes, cookie, form=form)
+
+
+def _number(rng: random.Random, visitor: Visitor, victim: Target) -> int:
+    """A ticket of the victim's, beyond the visitor's own numbers where there is one."""
+    real = [int(s.number) for s in victim.summaries]
+    beyond = [n for n in real if n > visitor.target.last_number]
+    return rng.choice(beyond or real or [visitor.target.last_number + 1])
+
+
+def _argument(rng: random.Random, visitor: Visitor, victim: Target, converter: str, name: str) -> str:
+    if "number" in converter or converter == "int" or name in ("number", "id", "pk"):
+        return str(_number(rng, visitor, victim))
+    somebody = person(rng, victim)
+    if name == "token":
+        return "abcdef-0123456789abcdef0123456789abcdef"
+    encoded = base64.urlsafe_b64encode(somebody.encode()).decode().rstrip("=")
+    return rng.choice([encoded, somebody, victim.id, victim.tenant.slug])
+
+
+def person(rng: random.Random, target: Target) -> str:
+    return rng.choice(target.members).id if target.members else "0" * 32
+
+
+def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any]:
+    """Every field that a form of the portal has, valid, so that a view would go on to its write."""
+    number = _number(rng, visitor, victim)
+    stored = next((s for s in victim.summaries if int(s.number) == number), None)
+    version = int(stored.version) if stored else 1
+    seen = f"{number}.{version}.{stored.status if stored else Status.OPEN.value}.{stored.resolver if stored else ''}"
+    return {
+        "_page": context.page_mark(visitor.user.id, visitor.target.id),
+        "title": "Proof",
+        "description": "Proof",
+        "body": "Proof",
+        "priority": rng.choice([*Priority]).value,
+        "status": rng.choice([*Status]).value,
+        "to": rng.choice([*Status]).value,
+        "then": rng.choice([*Status]).value,
+        "resolver": rng.choice(["me", "none", person(rng, victim)]),
+        "version": str(version),
+        "tickets": [seen, str(number)],
+        "number": str(number),
+        "request_id": f"{rng.getrandbits(128):032x}",
+        "tags": "",
+        "email": _NOBODY,
+        "role": "owner",
+        "name": "Proof",
+        "back": rng.choice(["/tickets/", f"//{victim.tenant.slug}.example/", "https://proof.invalid/"]),
+    }

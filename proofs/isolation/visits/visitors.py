@@ -1,0 +1,123 @@
+"""Who visits the portal during the proof: a member of each tenant, and somebody who is a member no more.
+
+Sessions are real and end with the run. The one account that is made, and its memberships, are removed again; where a
+killed run left them, the next one finds them by their address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+
+from portal.dynamo import client
+from portal.errors import Conflict
+from portal.isolation import guard
+from portal.nosql.session_store import SessionStore
+from portal.schema import keys, tables
+from proofs.isolation.targets import SCRATCH_ADDRESS, Target, person_of
+from tenants.identity import accounts
+from tenants.membership import members
+from tenants.models import User
+from tenants.tenancy import context
+from tenants.tenancy.items import AccountItem
+from tenants.tenancy.roles import Role
+
+_SESSION = 3600  # seconds; what a killed run leaves expires by itself
+_BATCH = 25
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody with a session in a tenant. `homes` are the tenants that this person may see."""
+
+    target: Target
+    user: User
+    session_key: str
+    homes: frozenset[str]
+
+    @property
+    def ids(self) -> context.Ids:
+        return context.Ids(self.session_key, self.user.id, self.target.id)
+
+
+@dataclass(frozen=True)
+class Visitors:
+    """`stale` are sessions pinned to tenants that their owner was taken out of."""
+
+    members: dict[str, Visitor]
+    stale: list[Visitor]
+
+
+@contextmanager
+def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
+    """Mint the sessions, and take everything away in the end."""
+    remove_scratch(targets)
+    minted: list[str] = []
+    try:
+        found = {t.id: _visitor(t, user, minted) for t in targets if (user := person_of(t))}
+        yield Visitors(found, _taken_out(targets, minted))
+    finally:
+        for key in minted:
+            SessionStore().delete(key)
+        remove_scratch(targets)
+
+
+def mint(user: User, tenant_id: str) -> context.Ids:
+    """A session as signing in starts one, without a password and without a trace in the audit trail."""
+    session = SessionStore()
+    session[SESSION_KEY] = user.id
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session[context.TENANT_KEY] = tenant_id
+    session.begin(address="", agent="")
+    session.set_expiry(_SESSION)
+    session.create()
+    return context.Ids(session.session_key or "", user.id, tenant_id)
+
+
+def _visitor(target: Target, user: User, minted: list[str], homes: frozenset[str] | None = None) -> Visitor:
+    ids = mint(user, target.id)
+    minted.append(ids.session_key)
+    if homes is None:
+        homes = frozenset(m.tenant_id for m in members.memberships_of(user.id))
+    return Visitor(target, user, ids.session_key, homes)
+
+
+def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
+    """Somebody who was an owner in each tenant, with a session there, until a moment ago."""
+    user = accounts.create(email=SCRATCH_ADDRESS, name="Isolation Proof", password=None)  # nobody can sign in with it
+    for target in targets:
+        tenant = target.tenant
+        members.add(user=user, tenant_id=target.id, tenant_name=tenant.name, tenant_slug=tenant.slug, role=Role.OWNER)
+    stale = [_visitor(target, user, minted, frozenset()) for target in targets]
+    for target in targets:
+        members.remove(user_id=user.id, tenant_id=target.id)
+    return stale
+
+
+def remove_scratch(targets: Sequence[Target]) -> None:
+    """The account of this run or of a killed one, its memberships, and every scratch item of these tenants."""
+    user = accounts.find_by_email(SCRATCH_ADDRESS)
+    if user is not None:
+        for membership in members.memberships_of(user.id):
+            with suppress(Conflict):
+                members.remove(user_id=user.id, tenant_id=membership.tenant_id)
+        # By a batch, because the platform's policy has no other way to delete from this table.
+        with AccountItem.batch_write() as batch:
+            batch.delete(AccountItem(keys.user(user.id)))
+            batch.delete(AccountItem(keys.email(SCRATCH_ADDRESS)))
+    for target in targets:
+        while left := target.tenant.repository.query(tables.TICKETS, keys.proof, limit=_BATCH, consistent=True).items:
+            dropped = [{"DeleteRequest": {"Key": {name: item[name] for name in ("pk", "sk")}}} for item in left]
+            with guard.acting_for(target.id):
+                request = {"RequestItems": {tables.TICKETS.full_name: dropped}}
+                client.connection("tenant").dispatch("BatchWriteItem", request)
+
+
+def scratch_left(targets: Sequence[Target]) -> int:
+    """How many scratch items there are: 0 after a run."""
+    return sum(len(t.tenant.repository.query(tables.TICKETS, keys.proof, consistent=True).items) for t in targets)

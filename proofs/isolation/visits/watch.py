@@ -1,0 +1,112 @@
+"""Stands on both clients while the portal is visited: sees in whose name it asks, and keeps it from writing.
+
+A request to the portal may only make requests to DynamoDB in the name of the visitor's own tenants, whatever its page
+then shows of them. No write is sent at all: it gets the answer of an engine whose condition did not hold, so that even
+a broken view changes nobody's data.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Final
+
+from portal.dynamo import client
+from portal.dynamo.repository import TRANSACTION_LIMIT
+from portal.isolation import guard
+from portal.schema import tables
+from proofs.isolation.oracle import Oracle
+from proofs.isolation.transport import Crossed, listening
+
+_WRITES: Final = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
+Answer = tuple[Any, dict[str, Any]]
+
+
+@dataclass
+class Watch:
+    """`homes` are the tenants that the visitor of this moment may see."""
+
+    oracles: dict[str, Oracle]
+    homes: frozenset[str] = frozenset()
+    crossing: str = ""
+    withheld: int = 0  # writes that were not sent
+    events: int = 0
+    asked: int = 0
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        tenant, platform = (client.connection(scope).client.meta.events for scope in ("tenant", "platform"))
+        tenant.register_last("before-parameter-build", self._judge)
+        tenant.register_last("after-call.dynamodb", self._search)
+        for events in (tenant, platform):
+            events.register_first("before-call.dynamodb", self._withhold)
+        with listening(self._count), _quiet(logging.getLogger("django")):
+            try:
+                yield
+            finally:
+                tenant.unregister("before-parameter-build", self._judge)
+                tenant.unregister("after-call.dynamodb", self._search)
+                for events in (tenant, platform):
+                    events.unregister("before-call.dynamodb", self._withhold)
+
+    @contextmanager
+    def visit(self, homes: frozenset[str]) -> Iterator[None]:
+        """Everything asked inside is asked for this visitor. Raises Crossed, also where a view has handled it."""
+        self.homes, self.crossing = homes, ""
+        yield
+        if self.crossing:
+            raise Crossed(self.crossing)
+
+    def _count(self) -> None:
+        self.events += 1
+
+    def _judge(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        self.asked += 1
+        tenant = guard.current_tenant()
+        if tenant not in self.homes:
+            self._cross(f"The portal sent {model.name} in the name of {tenant}, where the visitor is no member.")
+        if not (self.oracles.get(tenant) or Oracle(tenant)).allows(model.name, params):
+            self._cross(f"The portal sent {model.name} for what is not the visitor's.")
+
+    def _search(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        tenant = guard.current_tenant()
+        foreign = next((self.oracles.get(tenant) or Oracle(tenant)).foreign_in(parsed), None)
+        if foreign is not None:
+            self._cross(f"The answer to {model.name} holds {foreign!r}, which is not the visitor's.")
+
+    def _cross(self, why: str) -> None:
+        self.crossing = self.crossing or why
+        raise Crossed(why)
+
+    def _withhold(self, model: Any, params: dict[str, Any], **_: Any) -> Answer | None:
+        if model.name not in _WRITES:
+            return None
+        self.withheld += 1
+        body = bytes(params.get("body") or b"").decode()
+        if tables.SESSIONS.full_name in body or tables.THROTTLES.full_name in body:
+            # A visit that ends its session, or counts an attempt to sign in, goes on as if it were done.
+            return SimpleNamespace(status_code=200), {"Attributes": {"attempts": {"N": "1"}}}
+        if tables.AUDIT.full_name in body:
+            # So does one whose change is audited: refused for ever, it would try again and again.
+            return SimpleNamespace(status_code=200), {}
+        many = model.name == "TransactWriteItems"
+        code = "TransactionCanceledException" if many else "ConditionalCheckFailedException"
+        return SimpleNamespace(status_code=400), {
+            "Error": {"Code": code, "Message": "withheld"},
+            "CancellationReasons": [{"Code": "ConditionalCheckFailed"}] * TRANSACTION_LIMIT * many,
+            "ResponseMetadata": {},
+        }
+
+
+@contextmanager
+def _quiet(log: logging.Logger) -> Iterator[None]:
+    """Thousands of refused hosts and bad requests are what the visits are for; none of them is news."""
+    before = log.handlers, log.propagate
+    log.handlers, log.propagate = [logging.NullHandler()], False
+    try:
+        yield
+    finally:
+        log.handlers, log.propagate = before

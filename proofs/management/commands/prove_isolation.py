@@ -1,0 +1,150 @@
+"""`manage.py prove_isolation`: attacks the running engine as every tenant, and says whether the walls hold."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.errors import NotFound, Unavailable
+from portal.management.command import PortalCommand, Progress
+from proofs.isolation import report, targets
+from proofs.isolation.data_attack import Crossing
+from proofs.isolation.proof import CannotRun, Proof, prove, replay
+from proofs.isolation.transport import Unsafe
+
+CANNOT_RUN = 2
+
+
+class Command(PortalCommand):
+    help = (
+        "Prove that no tenant reaches another's data: N randomised hostile requests in the name of every tenant, "
+        "through keys, guard and portal, then the same against walls that are broken on purpose. Nobody's data change. "
+        "Exit status: 0 no request crossed, 1 one did, or the attack missed a broken wall, 2 it could not run. Run it "
+        "where nobody works meanwhile: what others change would be taken for its own doing."
+    )
+    again = "What it made is removed. Run it again with the same --seed for the same requests."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--requests", type=_count, default=20_000, metavar="N", help="how many (%(default)s)")
+        parser.add_argument(
+            "--seed", type=int, metavar="S", help="what to draw them from; printed, and a new one each time"
+        )
+        parser.add_argument(
+            "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="attack these; may be repeated"
+        )
+        parser.add_argument("--tenants", type=_count, metavar="M", help="attack the first M of them (all)")
+        parser.add_argument("--only", type=_number, metavar="NUMBER", help="make this one attempt of --seed again")
+        parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages out")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
+        parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
+
+    def work(self, options: dict[str, Any]) -> None:
+        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
+        self.stdout.write(f"Seed {seed}.")
+        try:
+            found = targets.find(options["slugs"], options["tenants"])
+            proof = Proof(seed, options["requests"], found, with_http=not options["skip_http"])
+            with Bars(self) as bars:
+                try:
+                    prove(proof, bars.begin, only=options["only"] or "")
+                finally:
+                    self._write(proof, options)
+        except (CannotRun, NotFound) as error:
+            raise CommandError(error.message, returncode=CANNOT_RUN) from error
+        except Unsafe as error:
+            why = f"The proof itself would have written what it must not, and was stopped: {error}"
+            raise CommandError(why, returncode=CANNOT_RUN) from error
+        except Unavailable as error:
+            why = f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run."
+            raise CommandError(why, returncode=CANNOT_RUN) from error
+        self._say(proof, options)
+
+    def _write(self, proof: Proof, options: dict[str, Any]) -> None:
+        for path, make in ((options["json"], report.to_json), (options["html"], report.to_html)):
+            if path:
+                try:
+                    path.write_text(make(proof), encoding="utf-8")
+                except OSError as error:
+                    self.stderr.write(f"The report could not be written: {error}")
+
+    def _say(self, proof: Proof, options: dict[str, Any]) -> None:
+        found = report.document(proof)
+        counted = found["requests"]
+        self.stdout.write(
+            f"{counted['hostile']:,} hostile and {counted['honest']:,} honest requests, {counted['visits']:,} visits "
+            f"to the portal, {found['tenants']} tenants, {proof.seconds:.0f} s ({counted['per_second']:,}/s)."
+        )
+        for stop, count in found["stopped_by"].items():
+            self.stdout.write(f"  {count:>9,}  {stop}")
+        broken = [fate for fate in found["mutants"] if not fate["control"]]
+        if broken:
+            noticed = sum(fate["as_expected"] for fate in broken)
+            self.stdout.write(f"{noticed} of {len(broken)} broken walls were noticed.")
+        for fate in proof.survivors:
+            self.stdout.write(f"  not as expected: {fate.mistake} {fate.killed_by}".rstrip())
+        problem = proof.crossing or proof.refused
+        if problem:
+            self._show(problem, proof, options)
+        if not proof.holds and not (options["only"] and problem is None):
+            raise CommandError(found["verdict"])
+        self.stdout.write(found["verdict"] if not options["only"] else "This attempt does not cross.")
+
+    def _show(self, problem: Crossing, proof: Proof, options: dict[str, Any]) -> None:
+        self.stdout.write(f"Attempt {problem.number}: {problem.why}")
+        self.stdout.write(json.dumps(problem.request, indent=1, ensure_ascii=False))
+        slugs = options["slugs"] or [t.tenant.slug for t in proof.targets]
+        self.stdout.write(f"Make it again: {replay(proof, problem, slugs)}")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError("must be 1 or more")
+    return int(text)
+
+
+def _number(text: str) -> str:
+    if not re.fullmatch(r"(http-)?\d+", text, re.ASCII):
+        raise ArgumentTypeError("must be a number as a former run has printed it")
+    return text
+
+
+class Bars:
+    """One bar after the other on a terminal; elsewhere a line at each tenth."""
+
+    def __init__(self, command: PortalCommand) -> None:
+        self._command = command
+        self._open: Progress | None = None
+
+    def __enter__(self) -> Bars:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._open:
+            self._open.__exit__(None, None, None)
+            self._open = None
+
+    def begin(self, label: str, total: int) -> Callable[[int], object]:
+        self._close()
+        bar = self._open = Progress(self._command, label, total).__enter__()
+        if sys.stderr.isatty():
+            return bar.advance
+        done = 0
+
+        def advance(steps: int) -> None:
+            nonlocal done
+            before, done = done, done + steps
+            if total and done * 10 // total > before * 10 // total:
+                bar.say(f"{label}: {done:,} of {total:,}")
+
+        return advance

@@ -1,0 +1,115 @@
+"""`manage.py torture_stream`: tries to make the aggregates wrong, and says whether it succeeded."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.management.command import PortalCommand, Progress
+from proofs.counting import experiment, fault_injection, figures
+from proofs.counting.experiment import Plan, Torture
+from tickets.counting import verify
+
+CANNOT_TELL = 3
+
+
+class Command(PortalCommand):
+    help = (
+        "Torture the stream's workers on the running engine: writers in processes of their own change the tickets of "
+        "throw-away tenants; pollers get batches again, in parts and overlapping, are killed at any moment and between "
+        "two writes, lose their leases and go on without. Then all is recounted, and recounted once more when every "
+        "ticket has been deleted. Needs DEBUG=1 and a local engine; while it runs, its pollers take the stream from "
+        "others. What each writer does follows from --seed; how the processes meet does not. Tenants and tickets are "
+        "removed in the end; records of idempotency stay until their TTL. "
+        "Exit status: 0 no drift; 1 drift, or it failed; 3 it could not be told."
+    )
+    again = "What it has made may be left behind, in tenants whose names begin with torture."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--events", type=_number(1), default=20_000, metavar="N", help="to write (%(default)s)")
+        parser.add_argument(
+            "--redeliver",
+            type=_share,
+            default=0.3,
+            metavar="P",
+            help="share of batches that come again (%(default)s)",
+        )
+        parser.add_argument("--kills", type=_number(0), default=10, metavar="K", help="of pollers (%(default)s)")
+        parser.add_argument("--tenants", type=_number(1), default=12, metavar="T", help="to write in (%(default)s)")
+        parser.add_argument("--writers", type=_number(1), default=3, metavar="W", help="at a time (%(default)s)")
+        parser.add_argument("--pollers", type=_number(1), default=3, metavar="P", help="at a time (%(default)s)")
+        parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
+
+    def work(self, options: dict[str, Any]) -> None:
+        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
+        numbers = ("events", "redeliver", "kills", "tenants", "writers", "pollers")
+        plan = Plan(seed=seed, **{name: options[name] for name in numbers})
+        self.stdout.write(f"Seed {seed}.")
+        with experiment.torture(plan) as made:
+            self._torture(made)
+            found = figures.document(made)
+        if options["json"]:
+            options["json"].write_text(json.dumps(found, indent=1))
+        for sentence in figures.sentences(found):
+            self.stdout.write(sentence)
+        for slug, differences in found["drift"].items():
+            for one in differences[:20]:
+                self.stdout.write(
+                    f"{slug}: {one['item']} {one['count']}: stored {one['stored']}, recounted {one['recounted']}"
+                )
+        if found["drift"]:
+            raise CommandError("The aggregates drift. Keep the seed.")
+        if found["cannot_be_told"]:
+            raise CommandError(f"It could not be told: {found['cannot_be_told']}", returncode=CANNOT_TELL)
+        self.stdout.write("No drift.")
+
+    def _torture(self, made: Torture) -> None:
+        experiment.make_tenants(made)
+        try:
+            with Progress(self, "Writing", made.plan.events) as progress:
+                experiment.write(made, fault_injection.schedule(made), progress.advance)
+                experiment.drain(made, progress.label)
+            with Progress(self, "Recounting", len(made.tenants)) as progress:
+                made.verdicts = _timed(made, "recounting", lambda: experiment.check(made, progress.advance))
+        finally:
+            experiment.stop_writers(made)
+            with Progress(self, "Removing", len(made.tenants)) as progress:
+                _timed(made, "removing", lambda: experiment.remove(made, progress.advance))
+            experiment.drain(made, lambda _: None)
+            made.left = {slug: v for slug, v in experiment.check(made, lambda _: None).items() if v.state != verify.OK}
+            experiment.forget_tenants(made)
+
+
+def _timed(made: Torture, name: str, work: Callable[[], Any]) -> Any:
+    started = time.monotonic()
+    try:
+        return work()
+    finally:
+        made.seconds[name] = time.monotonic() - started
+
+
+def _number(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise ArgumentTypeError(f"must be {least} or more")
+        return int(text)
+
+    return parse
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError("must be between 0 and 1")
+    return value

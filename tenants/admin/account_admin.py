@@ -1,0 +1,111 @@
+"""Accounts: found by e-mail or id, created, disabled, given a password, signed out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth import password_validation
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+from django.utils.html import format_html_join
+
+from portal.nosql.admin import DynamoAdmin
+from portal.nosql.admin.stale_forms import SeenForm
+from tenants.identity import accounts
+from tenants.models import User
+from tenants.operators.facades import Account
+from tenants.operators.operator_site import actor
+
+_NEW = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+
+
+class AccountForm(SeenForm):
+    """A password, twice: needed for a new account, else left empty unless it is to be replaced."""
+
+    password1 = forms.CharField(label="New password", strip=False, max_length=1000, required=False, widget=_NEW)
+    password2 = forms.CharField(label="The same again", strip=False, max_length=1000, required=False, widget=_NEW)
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        password = cleaned.get("password1") or ""
+        if not password and self.instance._state.adding:
+            self.add_error("password1", "A new account needs a password.")
+        if password != (cleaned.get("password2") or ""):
+            self.add_error("password2", "The two passwords are not the same.")
+        elif password:
+            person = User(email=cleaned.get("email") or self.instance.email, name=cleaned.get("name") or "")
+            try:
+                password_validation.validate_password(password, person)
+            except ValidationError as error:
+                self.add_error("password1", error)
+        return cleaned
+
+
+@admin.register(Account)
+class AccountAdmin(DynamoAdmin):
+    may_add = may_change = True
+    form = AccountForm
+    list_display = ("email", "name", "is_active", "is_operator", "user_id")
+    search_fields = ("=email", "=user_id")
+    search_help_text = "The whole e-mail address, or the id"
+    buttons = (
+        ("_disable", "Disable", "Ends every session at the next click; nobody can sign in to it."),
+        ("_enable", "Enable", "The person can sign in again."),
+        ("_sign_out", "Sign out everywhere", "Ends every session of the account with one write."),
+        ("_operator", "Make an operator", "The person may then do everything that you may do here."),
+        ("_no_operator", "End operatorship", "The person keeps the account and loses this admin."),
+    )
+
+    def get_fields(self, request: Any, obj: Any = None) -> Any:
+        if obj is None:
+            return ("email", "name", "is_operator", "password1", "password2")
+        shown = ("email", "name", "is_active", "is_operator", "session_epoch", "created_at", "user_id", "see")
+        return (*shown, "password1", "password2")
+
+    def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
+        return self.get_fields(request, obj)[:-2] if obj else ()
+
+    @admin.display(description="see also")
+    def see(self, obj: Any) -> Any:
+        """Where else this person is."""
+        kinds = (("session", "sessions"), ("membership", "memberships"))
+        links = [(f"{reverse(f'admin:tenants_{kind}_changelist')}?user_id={obj.pk}", text) for kind, text in kinds]
+        return format_html_join(", ", '<a href="{}">{}</a>', links)
+
+    def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
+        fitting: Mapping[str, bool] = {
+            "_disable": obj.is_active,
+            "_enable": not obj.is_active,
+            "_sign_out": True,
+            "_operator": not obj.is_operator,
+            "_no_operator": obj.is_operator,
+        }
+        return [button for button in self.buttons if fitting[button[0]]]
+
+    def add(self, request: Any, obj: Any, form: Any) -> None:
+        made = accounts.create(
+            email=obj.email,
+            name=obj.name,
+            password=form.cleaned_data["password1"],
+            is_operator=obj.is_operator,
+            by=actor(request),
+        )
+        obj.user_id, obj.email = made.id, made.email
+
+    def change(self, request: Any, obj: Any, form: Any) -> None:
+        if form.cleaned_data["password1"]:
+            accounts.set_password(obj.user_id, form.cleaned_data["password1"], by=actor(request))
+
+    def press(self, request: Any, obj: Any, button: str) -> str:
+        by = actor(request)
+        if button == "_sign_out":
+            accounts.sign_out_everywhere(obj.user_id, by=by)
+            return f"{obj.email} is signed out on every device."
+        if button in ("_disable", "_enable"):
+            accounts.set_active(obj.user_id, button == "_enable", by=by)
+            return f"{obj.email} is {'enabled' if button == '_enable' else 'disabled'}."
+        accounts.set_operator(obj.user_id, button == "_operator", by=by)
+        return f"{obj.email} is {'an operator now' if button == '_operator' else 'no operator any more'}."

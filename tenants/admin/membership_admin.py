@@ -1,0 +1,95 @@
+"""Who is in which tenant, and who is invited: listed by tenant or by user, never all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Invalid, NotFound
+from portal.nosql import session_store
+from portal.nosql.admin import DynamoAdmin
+from portal.nosql.admin.stale_forms import SeenForm
+from tenants.admin.partition_filters import TenantInput, UserInput
+from tenants.identity import accounts
+from tenants.membership import members
+from tenants.operators.facades import Invitation, Membership
+from tenants.operators.operator_site import actor
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.roles import Role
+
+
+class NewMembershipForm(SeenForm):
+    who = forms.EmailField(label="User", help_text="The e-mail address of an account that exists.")
+    where = forms.SlugField(label="Tenant", help_text="The slug of the tenant.")
+
+
+@admin.register(Membership)
+class MembershipAdmin(DynamoAdmin):
+    may_add = may_change = may_delete = True
+    # By tenant the name is the person's, by user the tenant's.
+    list_display = ("name", "email", "role", "created_at", "tenant_id", "user_id")
+    list_filter = (TenantInput, UserInput, "role")
+
+    def get_fields(self, request: Any, obj: Any = None) -> Any:
+        return (
+            ("who", "where", "role") if obj is None else ("name", "email", "role", "tenant_id", "user_id", "created_at")
+        )
+
+    def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
+        return ("name", "email", "tenant_id", "user_id", "created_at") if obj else ()
+
+    def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewMembershipForm}))
+
+    def add(self, request: Any, obj: Any, form: Any) -> None:
+        user = accounts.find_by_email(form.cleaned_data["who"])
+        if user is None:
+            raise Invalid("There is no account with this address.", field="who")
+        try:
+            tenant = tenant_lifecycle.find(form.cleaned_data["where"])
+        except NotFound as error:
+            raise Invalid(error.message, field="where") from error
+        members.add(
+            user=user,
+            tenant_id=tenant.tenant_id,
+            tenant_name=tenant.name,
+            tenant_slug=tenant.slug,
+            role=Role(obj.role),
+            by=actor(request),
+        )
+        obj.tenant_id, obj.user_id, obj.pk = tenant.tenant_id, user.id, f"{tenant.tenant_id}/{user.id}"
+
+    def change(self, request: Any, obj: Any, form: Any) -> None:
+        members.set_role(
+            user_id=obj.user_id,
+            tenant_id=obj.tenant_id,
+            role=Role(obj.role),
+            seen=Role(form.initial["role"]),
+            by=actor(request),
+        )
+
+    def remove(self, request: Any, obj: Any) -> None:
+        members.remove(user_id=obj.user_id, tenant_id=obj.tenant_id, by=actor(request))
+
+    def consequences(self, obj: Any) -> Iterable[str]:
+        yield f"{obj.name} is out of the tenant at their next click, in every browser."
+        yield "Their account stays, and so do their other memberships."
+        yield "Tickets that are assigned to them stay assigned to them; what they wrote stays under their name."
+        here = [item for item in session_store.of_user(obj.user_id) if item.tenant_id == obj.tenant_id]
+        if here:
+            yield f"They are in it now in {len(here)} browser{'s' * (len(here) != 1)}."
+        if obj.role == Role.OWNER:
+            others = members.owners_of(TenantRepository(obj.tenant_id), but=obj.user_id)
+            names = ", ".join(f"{owner.name} ({owner.email})" for owner in others)
+            yield f"Owners are then: {names}." if others else f"They are the last owner. {members.LAST_OWNER}"
+
+
+@admin.register(Invitation)
+class InvitationAdmin(DynamoAdmin):
+    list_display = ("email", "role", "invited_by_name", "sent_at", "expires_at")
+    list_filter = (TenantInput, "role")
+    fields = ("email", "role", "invited_by_name", "created_at", "sent_at", "expires_at", "tenant_id")

@@ -1,0 +1,97 @@
+"""Tenants: listed by slug, created with their first owner, changed, suspended, resumed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.urls import reverse
+
+from portal.errors import Invalid
+from portal.nosql.admin import DynamoAdmin, Notice
+from portal.nosql.admin.stale_forms import SeenForm
+from tenants.identity import accounts
+from tenants.operators.facades import Tenant
+from tenants.operators.operator_site import OperatorSite, actor
+from tenants.provisioning import tenant_lifecycle
+from tenants.provisioning.tenant_lifecycle import Limits
+
+NOTICED = 5  # suspended tenants that the front page names
+
+
+class NewTenantForm(SeenForm):
+    owner = forms.EmailField(label="First owner", help_text="The e-mail address of an account that exists.")
+
+
+@admin.register(Tenant)
+class TenantAdmin(DynamoAdmin):
+    may_add = may_change = True
+    list_display = ("slug", "name", "status", "created_at", "tenant_id")
+    list_display_links = ("slug", "name")
+    list_filter = ("status",)
+    search_fields = ("^slug",)
+    search_help_text = "What the slug begins with"
+    ordering = ("slug",)
+    buttons = (
+        ("_suspend", "Suspend", "Its members see a page that says so, from their next click on. Nothing is deleted."),
+        ("_resume", "Resume", "Its members can work again at once."),
+    )
+
+    def get_fields(self, request: Any, obj: Any = None) -> Any:
+        if obj is None:
+            return ("name", "slug", "owner", "plan", "member_limit", "shards")
+        return ("name", "slug", "status", "plan", "member_limit", "shards", "shard_epoch", "created_at", "tenant_id")
+
+    def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
+        return ("name", "slug", "status", "shard_epoch", "created_at", "tenant_id") if obj else ()
+
+    def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
+
+    def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
+        suspend, resume = self.buttons
+        return [suspend if obj.status == tenant_lifecycle.ACTIVE else resume]
+
+    def add(self, request: Any, obj: Any, form: Any) -> None:
+        owner = accounts.find_by_email(form.cleaned_data["owner"])
+        if owner is None:
+            raise Invalid("There is no account with this address. Make the account first.", field="owner")
+        made = tenant_lifecycle.create(
+            name=obj.name,
+            slug=obj.slug,
+            owner=owner,
+            shards=obj.shards,
+            plan=obj.plan,
+            member_limit=obj.member_limit,
+            by=actor(request),
+        )
+        obj.tenant_id, obj.slug = made.tenant_id, made.slug
+
+    def change(self, request: Any, obj: Any, form: Any) -> None:
+        seen = form.initial
+        tenant_lifecycle.change(
+            obj.tenant_id,
+            Limits(obj.plan, obj.shards, obj.member_limit),
+            seen=Limits(seen["plan"], seen["shards"], seen["member_limit"]),
+            by=actor(request),
+        )
+
+    def press(self, request: Any, obj: Any, button: str) -> str:
+        status = tenant_lifecycle.SUSPENDED if button == "_suspend" else tenant_lifecycle.ACTIVE
+        tenant_lifecycle.set_status(obj.tenant_id, status, by=actor(request))
+        return f"{obj.name} is {'suspended' if button == '_suspend' else 'active again'}."
+
+
+@OperatorSite.watches
+def suspended_tenants() -> list[Notice]:
+    """The first suspended tenants: one Query of their own partition."""
+    found = tenant_lifecycle.suspended(NOTICED + 1)
+    notices = [
+        Notice(30, f"{item.title} is suspended.", reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
+        for item in found[:NOTICED]
+    ]
+    if len(found) > NOTICED:
+        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_lifecycle.SUSPENDED}"
+        notices.append(Notice(31, "More tenants are suspended.", url, "info"))
+    return notices

@@ -1,0 +1,215 @@
+"""The audit trail as the admins of a tenant read it: newest first, a page at a time, of one person, of one thing.
+
+One Query per page, of the table or of the index that the filter names. Days are in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo import cursor
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import Page, TenantRepository
+from portal.errors import Invalid
+from portal.schema import keys, tables
+from tenants.audit_trail.recording import Action
+
+PAGE_SIZE: Final = 50
+_EXPORT_PAGE: Final = 500  # rows read at once for an export
+_NAME_ROWS: Final = 5  # in which a name is looked for: rows of operators have none
+
+WORDS: Final[dict[str, str]] = {
+    Action.TENANT_CREATED: "created",
+    Action.TENANT_SUSPENDED: "suspended",
+    Action.TENANT_RESUMED: "resumed",
+    Action.TENANT_RENAMED: "changed name or short name of",
+    Action.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
+    Action.TENANT_LIMITS_CHANGED: "changed plan or limits of",
+    Action.MEMBER_ADDED: "added a member",
+    Action.MEMBER_INVITED: "invited",
+    Action.MEMBER_ROLE_CHANGED: "changed the role of",
+    Action.MEMBER_REMOVED: "removed",
+    Action.MEMBER_LEFT: "left the desk",
+    Action.INVITATION_RESENT: "sent the invitation again to",
+    Action.INVITATION_REVOKED: "revoked the invitation of",
+    Action.INVITATION_ACCEPTED: "accepted an invitation",
+    Action.TICKETS_HANDED_ON: "handed on the tickets of",
+    Action.SESSION_STARTED: "signed in to the desk",
+    Action.EXPORT_MADE: "exported the audit trail",
+}
+
+
+# What one does oneself, so that the sentence is whole without a name behind it.
+_ALONE: Final = (Action.MEMBER_LEFT, Action.SESSION_STARTED, Action.INVITATION_ACCEPTED, Action.EXPORT_MADE)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which rows. An actor or a thing, not both: an index serves one of them."""
+
+    actor: str = ""
+    entity: tuple[str, str] | None = None  # type and id
+    first: date | None = None
+    last: date | None = None
+
+    def bounds(self) -> tuple[str, str]:
+        """Sort keys around the days, both included."""
+        return f"{self.first or '0'}", f"{self.last or ''}~"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An event in words."""
+
+    at: datetime
+    actor_id: str
+    actor: str
+    origin: str
+    action: str
+    words: str
+    entity_type: str
+    entity_id: str
+    entity: str
+    before: dict[str, str]
+    after: dict[str, str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the words say all, without naming the thing."""
+        return self.action in _ALONE
+
+    @property
+    def changes(self) -> list[tuple[str, str, str]]:
+        """Name, before, after of each value; "" where there was or is none."""
+        names = dict.fromkeys((*self.before, *self.after))
+        return [(name.replace("_", " "), self.before.get(name, ""), self.after.get(name, "")) for name in names]
+
+
+@dataclass(frozen=True)
+class TrailPage:
+    """Rows newest first; `next` and `previous` are cursors, None at the ends."""
+
+    rows: list[Row]
+    next: str | None
+    previous: str | None
+
+
+def page(repository: TenantRepository, *, only: Filter, after: str | None = None, size: int = PAGE_SIZE) -> TrailPage:
+    """A page of the trail: one Query. Raises Invalid for a cursor that is not of this list."""
+    bound = _bound(only)
+    backwards, start = False, None
+    if after:
+        position = cursor.load(after, tenant_id=repository.tenant_id, query=bound)
+        backwards, start = bool(position[0]), _start(repository, only, str(position[1]))
+    found = _query(repository, only, size + 1, start, descending=not backwards)
+    rows = found.items[:size]
+    more = len(found.items) > size or found.last_key is not None
+
+    def link(raw: dict[str, Any], *, back: bool) -> str:
+        position = [int(back), raw[tables.AUDIT.range or ""]["S"]]
+        return cursor.dump(position, tenant_id=repository.tenant_id, query=bound)
+
+    if backwards:
+        rows.reverse()
+    has_next, has_previous = (True, more) if backwards else (more, bool(after))
+    return TrailPage(
+        rows=[_row(raw) for raw in rows],
+        next=link(rows[-1], back=False) if rows and has_next else None,
+        previous=link(rows[0], back=True) if rows and has_previous else None,
+    )
+
+
+def everything(repository: TenantRepository, *, only: Filter) -> Iterator[Row]:
+    """All rows of a filter, newest first, read as they are wanted."""
+    start = None
+    while True:
+        found = _query(repository, only, _EXPORT_PAGE, start)
+        yield from (_row(raw) for raw in found.items)
+        start = found.last_key
+        if start is None:
+            return
+
+
+def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:
+    """What the trail last called these people, members or not: one Query of a few rows for each, at the same time."""
+
+    def name(user_id: str) -> str:
+        found = _query(repository, Filter(entity=("user", user_id)), _NAME_ROWS, None)
+        return next((row.entity for row in map(_row, found.items) if row.entity), "")
+
+    names = fan_out([partial(name, user_id) for user_id in user_ids]) if user_ids else []
+    return dict(zip(user_ids, names, strict=True))
+
+
+def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> Filter:
+    """From the fields of a page's address; an entity is "user:<id>". Raises Invalid."""
+    try:
+        found = Filter(actor=actor, first=_day(first), last=_day(last))
+        if entity and not actor:
+            kind, _, entity_id = entity.partition(":")
+            found = replace(found, entity=(kind, entity_id))
+        _partition(TenantRepository(keys.PLATFORM), found)
+    except ValueError as error:
+        raise Invalid("This filter cannot be understood.") from error
+    if found.first and found.last and found.first > found.last:
+        raise Invalid("The first day is after the last one.")
+    return found
+
+
+def _day(text: str) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _partition(repository: TenantRepository, only: Filter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
+    """Index, key builder and its arguments. Raises ValueError for what cannot stand in a key."""
+    if only.actor:
+        build, args, index = keys.audit_actor, (only.actor,), tables.AUDIT_ACTOR
+        repository.key(build, *args)
+        return index, build, args
+    if only.entity:
+        repository.key(keys.audit_entity, *only.entity)
+        return tables.AUDIT_ENTITY, keys.audit_entity, only.entity
+    return None, keys.tenant, ()
+
+
+def _query(
+    repository: TenantRepository, only: Filter, limit: int, start: dict[str, Any] | None, *, descending: bool = True
+) -> Page:
+    index, build, args = _partition(repository, only)
+    return repository.query(
+        tables.AUDIT, build, *args, index=index, between=only.bounds(), descending=descending, limit=limit, start=start
+    )
+
+
+def _start(repository: TenantRepository, only: Filter, sort: str) -> dict[str, Any]:
+    index, build, args = _partition(repository, only)
+    start = {tables.AUDIT.hash: {"S": repository.tenant_id}, tables.AUDIT.range or "": {"S": sort}}
+    return start | ({index.hash: {"S": repository.key(build, *args)}} if index else {})
+
+
+def _bound(only: Filter) -> tuple[object, ...]:
+    return ("audit", only.actor, only.entity, str(only.first), str(only.last))
+
+
+def _row(raw: dict[str, Any]) -> Row:
+    text = {name: value["S"] for name, value in raw.items() if "S" in value}
+    action = text["action"]
+    return Row(
+        at=clock.parse(keys.audited_at(text["timestamp_event_id"])),
+        actor_id=text["actor_id"],
+        actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),
+        origin=text.get("origin", ""),
+        action=action,
+        words=WORDS.get(action, action.replace(".", " ").replace("_", " ")),
+        entity_type=text["entity_type"],
+        entity_id=text["entity_id"],
+        entity=text.get("entity_name", ""),
+        before=json.loads(text.get("before") or "{}"),
+        after=json.loads(text.get("after") or "{}"),
+    )

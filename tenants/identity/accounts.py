@@ -1,0 +1,205 @@
+"""Accounts: who can sign in. Written in transactions that keep the e-mail address unique."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.hashers import make_password
+
+from portal import clock
+from portal.dynamo import platform
+from portal.dynamo.repository import Action as UpdateAction
+from portal.dynamo.repository import Condition, Transaction
+from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
+from portal.nosql import session_store
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.models import User
+from tenants.tenancy.items import AccountItem, UniqueItem
+
+
+def new_id() -> str:
+    """A fresh user or tenant id: 32 lower-case hex digits."""
+    return uuid.uuid4().hex
+
+
+def normal_address(address: str) -> str:
+    return address.strip().casefold()
+
+
+def find_by_id(user_id: str) -> User | None:
+    try:
+        item = AccountItem.get(keys.user(user_id), consistent_read=True)
+    except (AccountItem.DoesNotExist, ValueError):
+        return None
+    return User.from_item(item)
+
+
+def find_by_email(address: str) -> User | None:
+    """Two GetItems, one after the other: the address gives the id, the id gives the account."""
+    owner = id_of(address)
+    return find_by_id(owner) if owner else None
+
+
+def id_of(address: str) -> str | None:
+    """The id of the account that has this address: one GetItem."""
+    try:
+        found: str = UniqueItem.get(keys.email(address), consistent_read=True).owner
+    except (UniqueItem.DoesNotExist, ValueError):
+        return None
+    return found
+
+
+def create(
+    *,
+    email: str,
+    name: str,
+    password: str | None,
+    is_operator: bool = False,
+    user_id: str | None = None,
+    password_hash: str | None = None,
+    by: Actor | None = None,
+) -> User:
+    """Create an account; `password_hash` stands in for `password` where many share one (seeding).
+
+    `by` is who does it, for the audit trail; without it there is no row. Raises Conflict when the address is taken,
+    Invalid when it is not an address.
+    """
+    unique, account = draft(
+        email=email,
+        name=name,
+        password=password,
+        is_operator=is_operator,
+        user_id=user_id,
+        password_hash=password_hash,
+    )
+    transaction = Transaction()
+    add_to(transaction, unique, account)
+    after = {"name": account.name, "operator": is_operator}
+    try:
+        recording.commit(transaction, _entries(account, Action.USER_CREATED, by, after=after))
+    except TransactionRefused as error:
+        raise Conflict(f"{account.email} has an account already.", field="email") from error
+    return User.from_item(account)
+
+
+def draft(
+    *,
+    email: str,
+    name: str,
+    password: str | None,
+    is_operator: bool = False,
+    user_id: str | None = None,
+    password_hash: str | None = None,
+) -> tuple[UniqueItem, AccountItem]:
+    """The two items of an account, not yet written. Raises Invalid when the address is none."""
+    try:
+        email_key = keys.email(email)
+    except ValueError as error:
+        raise Invalid("That is not an e-mail address.", field="email") from error
+    user_id = user_id or new_id()
+    account = AccountItem(
+        keys.user(user_id),
+        user_id=user_id,
+        email=normal_address(email),
+        name=name.strip() or email.split("@")[0],
+        password=password_hash or make_password(password),
+        is_active=True,
+        is_operator=is_operator,
+        session_epoch=0,
+        created_at=clock.stamp(),
+    )
+    return UniqueItem(email_key, owner=account.user_id), account
+
+
+def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -> None:
+    """Write what `draft` made, if neither the address nor the id is taken."""
+    transaction.put(unique, condition=UniqueItem.pk.does_not_exist())
+    transaction.put(account, condition=AccountItem.pk.does_not_exist())
+
+
+def set_password(user_id: str, password: str, *, by: Actor | None = None) -> User:
+    """Store a new password. Every session of the account ends, because sessions carry a hash of the password."""
+    user = _update(user_id, [AccountItem.password.set(make_password(password))], Action.USER_PASSWORD_SET, by)
+    session_store.forget(user_id)
+    return user
+
+
+def store_password_hash(user_id: str, password_hash: str) -> User:
+    return _update(user_id, [AccountItem.password.set(password_hash)])
+
+
+def sign_out_everywhere(user_id: str, *, by: Actor | None = None) -> User:
+    """End every session of the account with one write; afterwards their items are cleared away."""
+    user = _update(user_id, [AccountItem.session_epoch.add(1)], Action.USER_SIGNED_OUT_EVERYWHERE, by)
+    session_store.forget(user_id)
+    return user
+
+
+def set_active(user_id: str, active: bool, *, by: Actor) -> User:
+    """Disable an account, which ends at the person's next click, or enable it again.
+
+    Raises NotFound, and Conflict where it is so already or the account is the actor's own.
+    """
+    if user_id == by.id:
+        raise Conflict("Nobody disables their own account.")
+    action = Action.USER_ENABLED if active else Action.USER_DISABLED
+    user = _switch(user_id, AccountItem.is_active, active, action, by, "enabled" if active else "disabled")
+    if not active:
+        session_store.forget(user_id)
+    return user
+
+
+def set_operator(user_id: str, operator: bool, *, by: Actor) -> User:
+    """Make somebody an operator, or end it. Raises NotFound, and Conflict as `set_active` does."""
+    if user_id == by.id:
+        raise Conflict("Nobody ends their own operatorship.")
+    action = Action.USER_MADE_OPERATOR if operator else Action.USER_OPERATOR_ENDED
+    return _switch(user_id, AccountItem.is_operator, operator, action, by, "so" if operator else "no operator")
+
+
+def _switch(user_id: str, attribute: Any, to: bool, action: Action, by: Actor, state: str) -> User:
+    return _update(user_id, [attribute.set(to)], action, by, condition=attribute == (not to), already=state)
+
+
+def _update(
+    user_id: str,
+    actions: list[UpdateAction],
+    action: Action | None = None,
+    by: Actor | None = None,
+    *,
+    condition: Condition | None = None,
+    already: str = "",
+) -> User:
+    item = AccountItem(keys.user(user_id))
+    stands = AccountItem.pk.exists()
+    if by is None or action is None:
+        try:
+            item.update(actions=actions, condition=stands)
+        except ConditionFailed as error:
+            raise NotFound("This account no longer exists.") from error
+        return User.from_item(item)
+    (stored,) = platform.get_all([(AccountItem, item.pk, None)], consistent=True)
+    if stored is None:
+        raise NotFound("This account no longer exists.")
+    transaction = Transaction()
+    transaction.update(item, actions, condition=stands & condition if condition is not None else stands)
+    try:
+        recording.commit(transaction, _entries(stored, action, by))
+    except TransactionRefused as error:
+        if condition is None or error.reasons[0] is None or error.reasons[0].item is None:
+            raise NotFound("This account no longer exists.") from error
+        raise Conflict(f"The account is {already} already.") from error
+    return User.from_item(platform.get_all([(AccountItem, item.pk, None)], consistent=True)[0])
+
+
+def _entries(
+    account: AccountItem, action: Action, by: Actor | None, *, after: Mapping[str, object] | None = None
+) -> list[Entry]:
+    """One entry in the platform's own trail: an account belongs to no tenant."""
+    if by is None:
+        return []
+    return [Entry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})]

@@ -1,0 +1,72 @@
+"""Sessions: their sign-ins in the audit trail, a person's list of them, and the end of one from elsewhere.
+
+A sign-in is written when a session enters a tenant, in that tenant's trail; a refused one in the platform's. How many
+refusals there can be is bounded by the throttle, which answers before a password is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal.dynamo.repository import Transaction
+from portal.errors import NotFound, TransactionRefused
+from portal.nosql.items import SessionItem
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.identity import accounts
+
+_GONE: Final = "This session has ended already."
+# What tells browsers and systems apart, in an order in which the first that is found is right.
+_BROWSERS: Final = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
+_SYSTEMS: Final = ("Windows", "Android", "iPhone", "iPad", "Mac OS", "Linux")
+_CALLED: Final = {"Edg": "Edge", "OPR": "Opera", "Mac OS": "macOS"}
+
+
+def started(tenant_id: str, *, by: Actor) -> None:
+    recording.record(Entry(tenant_id, Action.SESSION_STARTED, by, "user", by.id, by.email))
+
+
+def refused(address: str, *, origin: str) -> None:
+    """A wrong password, or an address without an account: the row does not tell which."""
+    address = accounts.normal_address(address)
+    by = Actor("anonymous", "", origin)
+    recording.record(Entry(recording.PLATFORM, Action.SESSION_REFUSED, by, "address", keys.anonymous(address), address))
+
+
+def end(user_id: str, *, session_id: str, by: Actor) -> None:
+    """End one session of this person, at its browser's next click. `session_id` is as `keys.session` makes it.
+
+    Raises NotFound where there is no such session, or it is somebody else's.
+    """
+    stored = _stored(session_id)
+    if stored is None or stored.user_id != user_id:
+        raise NotFound(_GONE)
+    person = accounts.find_by_id(user_id)
+    before = {"started": stored.started_at or "", "address": stored.address or "", "browser": stored.agent or ""}
+    name = person.email if person else ""
+    transaction = Transaction()
+    transaction.delete(SessionItem(session_id), condition=SessionItem.user_id == user_id)
+    try:
+        recording.commit(
+            transaction, [Entry(recording.PLATFORM, Action.SESSION_ENDED, by, "user", user_id, name, before=before)]
+        )
+    except TransactionRefused as error:
+        raise NotFound(_GONE) from error
+
+
+def _stored(session_id: str) -> SessionItem | None:
+    if not keys.USER_ID.match(session_id):
+        return None
+    try:
+        return SessionItem.get(session_id, consistent_read=True)
+    except SessionItem.DoesNotExist:
+        return None
+
+
+def browser_of(agent: str) -> str:
+    """What people call the browser of a User-Agent header: "Firefox on Windows"."""
+    browser = next((b for b in _BROWSERS if f"{b}/" in agent), "")
+    system = next((s for s in _SYSTEMS if s in agent), "")
+    known = [_CALLED.get(part, part) for part in (browser, system) if part]
+    return " on ".join(known) or agent[:40] or "Unknown browser"

@@ -1,0 +1,237 @@
+"""Signing in and out, passwords, choosing a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import authenticate, update_session_auth_hash
+from django.contrib.auth import logout as end_session
+from django.contrib.auth.tokens import default_token_generator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render, resolve_url
+from django.urls import reverse
+from django.utils.crypto import constant_time_compare
+from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_decode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from portal.dynamo.client import fan_out
+from portal.errors import Invalid, NotFound
+from portal.web.access import public, signed_in
+from portal.web.stash import Stash
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts, sessions, throttle
+from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
+from tenants.membership import invites, letters, members
+from tenants.models import User
+from tenants.tenancy import context
+from tenants.tenancy.request import actor_of, client_address, start_session
+
+get_or_post = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@public
+@get_or_post
+def login(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated and request.method != "POST":
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    form = SignInForm(request.POST or None, initial={"next": request.GET.get("next", "")})
+    stash = _stash(request)
+    page = {"form": form, "resume": stash}
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "tenants/login.html", page, status=200 if request.method != "POST" else 422)
+    attempt = throttle.begin(form.cleaned_data["email"], client_address(request))
+    if attempt.wait_minutes is not None:
+        return render(request, "tenants/login.html", page | {"wait_minutes": attempt.wait_minutes}, status=429)
+    user = authenticate(request, email=form.cleaned_data["email"], password=form.cleaned_data["password"])
+    if user is None:
+        sessions.refused(form.cleaned_data["email"], origin=client_address(request))
+        form.add_error(None, "E-mail and password do not match an account.")
+        return render(request, "tenants/login.html", page, status=422)
+    throttle.succeeded(attempt)
+    start_session(request, user)
+    return _enter(request, user, stash, form.cleaned_data["next"])
+
+
+def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:
+    """After signing in: straight into the only tenant, or the one that an interrupted form belongs to, else choose."""
+    mine = members.memberships_of(user.id)
+    interrupted = stash.page_mark if stash else ""
+    chosen = mine[0] if len(mine) == 1 else None
+    for membership in mine:
+        if interrupted and constant_time_compare(context.page_mark(user.id, membership.tenant_id), interrupted):
+            chosen = membership
+    request.session[context.TENANT_KEY] = chosen.tenant_id if chosen else ""
+    if chosen is not None:
+        sessions.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
+    if stash is not None and chosen is not None:
+        return _resume(request, user, chosen.tenant_id, stash)
+    target = _safe_next(request, next_url)
+    if user.is_operator and not mine:
+        # Who only runs the platform has no desk to choose, and no page of one to go back to.
+        admin_url = reverse("admin:index")
+        if stash is not None and stash.path.startswith(admin_url):
+            return _resume(request, user, "", stash)
+        return redirect(target if target.startswith(admin_url) else admin_url)
+    if chosen is None:
+        pick_url = reverse("tenants:pick")
+        return redirect(f"{pick_url}?next={target}" if next_url else pick_url)
+    return redirect(target)
+
+
+def _resume(request: HttpRequest, user: User, tenant_id: str, stash: Stash) -> HttpResponse:
+    """Offer an interrupted form again, on a page that belongs to the tenant just entered."""
+    tenant = context.enter(user, tenant_id)
+    request.user, request.tenant = user, tenant  # type: ignore[attr-defined]  # tenant is ours
+    return render(request, "portal/resume.html", {"stash": stash})
+
+
+@public
+@require_POST
+def logout(request: HttpRequest) -> HttpResponse:
+    end_session(request)
+    messages.info(request, "You are signed out.")
+    return redirect("tenants:login")
+
+
+@signed_in
+@require_POST
+def logout_everywhere(request: HttpRequest) -> HttpResponse:
+    accounts.sign_out_everywhere(str(request.user.pk), by=actor_of(request))
+    end_session(request)
+    messages.success(request, "You are signed out on every device.")
+    return redirect("tenants:login")
+
+
+@signed_in
+@require_safe
+def account(request: HttpRequest) -> HttpResponse:
+    return render(request, "tenants/account.html", {"password_form": PasswordChangeForm(request.user)})  # type: ignore[arg-type]
+
+
+@signed_in
+@get_or_post
+def password_change(request: HttpRequest) -> HttpResponse:
+    form = PasswordChangeForm(request.user, request.POST or None)  # type: ignore[arg-type]  # signed in: our User
+    if request.method == "POST" and form.is_valid():
+        user = accounts.set_password(str(request.user.pk), form.cleaned_data["new_password1"])
+        update_session_auth_hash(request, user)
+        messages.success(request, "Your password is changed. Other devices are signed out.")
+        return redirect("tenants:account")
+    status = 422 if form.is_bound else 200
+    return render(request, "tenants/password_change.html", {"password_form": form}, status=status)
+
+
+@public
+@get_or_post
+def password_reset(request: HttpRequest) -> HttpResponse:
+    form = PasswordResetForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        attempt = throttle.begin("reset:" + form.cleaned_data["email"], client_address(request))
+        if attempt.wait_minutes is None:
+            path = reverse("tenants:password_reset_confirm", args=["UID", "TOKEN"])
+            letters.send_password_reset(form.cleaned_data["email"], request.build_absolute_uri(path))
+        return redirect("tenants:password_reset_sent")
+    return render(request, "tenants/password_reset.html", {"form": form}, status=422 if form.is_bound else 200)
+
+
+@public
+@require_safe
+def password_reset_sent(request: HttpRequest) -> HttpResponse:
+    return render(request, "tenants/password_reset_sent.html")
+
+
+@public
+@get_or_post
+def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    user = _user_of_link(uid)
+    if user is None or not default_token_generator.check_token(user, token):
+        return render(request, "tenants/password_reset_confirm.html", {"invalid": True}, status=404)
+    form = NewPasswordForm(user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        accounts.set_password(user.id, form.cleaned_data["new_password1"])
+        messages.success(request, "Your password is changed. Sign in with the new one.")
+        return redirect("tenants:login")
+    page = {"form": form}
+    return render(request, "tenants/password_reset_confirm.html", page, status=422 if form.is_bound else 200)
+
+
+@signed_in
+@require_safe
+def pick(request: HttpRequest) -> HttpResponse:
+    """The caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
+    their number; the search looks through what they brought."""
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    queries: list[Callable[[], Any]] = [
+        lambda: members.memberships_of(user.id),
+        lambda: invites.waiting_for(user.email),
+    ]
+    everything, waiting = fan_out(queries)
+    search = request.GET.get("q", "").strip()
+    current = request.tenant.tenant_id if request.tenant else ""  # type: ignore[attr-defined]
+    found = [
+        {
+            "tenant_id": m.tenant_id,
+            "name": m.name,
+            "slug": m.slug,
+            "role_label": m.role.label,
+            "is_current": m.tenant_id == current,
+        }
+        for m in everything
+        if search.casefold() in m.name.casefold() or search.casefold() in m.slug
+    ]
+    page = {
+        "memberships": found,
+        "is_out": request.session.get(context.TENANT_KEY, "") not in {"", *(m.tenant_id for m in everything)},
+        "q": search,
+        "total": len(everything),
+        "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
+        "next": _safe_next(request, request.GET.get("next", "")),
+    }
+    partial = "HX-Request" in request.headers
+    return render(request, "tenants/_switcher.html" if partial else "tenants/pick.html", page)
+
+
+@signed_in
+@require_POST
+def switch(request: HttpRequest) -> HttpResponse:
+    """Pin the session to one of the caller's tenants; the membership is looked up, whatever the form says."""
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    tenant = context.enter(user, request.POST.get("tenant", ""))
+    if tenant is None:
+        raise NotFound("You are not a member of this tenant.")
+    if request.session.get(context.TENANT_KEY) != tenant.tenant_id:
+        sessions.started(tenant.tenant_id, by=actor_of(request))
+    request.session[context.TENANT_KEY] = tenant.tenant_id
+    stash = _stash(request)
+    if stash is not None:
+        return _resume(request, user, tenant.tenant_id, stash)
+    return redirect(_safe_next(request, request.POST.get("next", "")))
+
+
+def _stash(request: HttpRequest) -> Stash | None:
+    token = request.POST.get("resume", "")
+    if not token:
+        return None
+    try:
+        return Stash.from_token(token)
+    except Invalid:
+        messages.warning(request, "What was kept of your form is too old to be sent again.")
+        return None
+
+
+def _safe_next(request: HttpRequest, url: str) -> str:
+    if url and url_has_allowed_host_and_scheme(
+        url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
+        return url
+    return resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def _user_of_link(uid: str) -> User | None:
+    try:
+        return accounts.find_by_id(urlsafe_base64_decode(uid).decode())
+    except ValueError:
+        return None

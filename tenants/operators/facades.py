@@ -1,0 +1,289 @@
+"""What the operators' admin shows of tenants and people: facades over their items, and how each can be read.
+
+Accounts and tenants lie in the platform's tables; members, invitations and the audit trail are read through each
+tenant's own repository.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Final
+
+from django.db import models
+
+from portal import clock
+from portal.nosql.items import SessionItem
+from portal.nosql.planner.facade import Facade
+from portal.nosql.planner.patterns import Get, Lookup, Query
+from portal.schema import keys, tables
+from tenants.audit_trail import recording
+from tenants.identity import accounts
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.items import (
+    AccountItem,
+    AuditItem,
+    DirectoryItem,
+    InviteItem,
+    MemberItem,
+    MembershipItem,
+    TenantItem,
+)
+from tenants.tenancy.roles import Role
+
+_ROLES: Final = [(role.value, role.label) for role in Role]
+_STATUSES: Final = [(tenant_lifecycle.ACTIVE, "active"), (tenant_lifecycle.SUSPENDED, "suspended")]
+
+
+def _id(value: str) -> str:
+    """The partition of a person's memberships, or of a session. Raises ValueError for what is no id."""
+    if not keys.USER_ID.match(value):
+        raise ValueError("an id is 32 lower-case hex digits")
+    return value
+
+
+class Tenant(Facade):
+    """A tenant. In lists it is its directory item, on its own page its configuration."""
+
+    tenant_id = models.CharField("id", primary_key=True, max_length=32)
+    slug = models.CharField(max_length=40, blank=True, help_text="Made from the name, if empty. It never changes.")
+    name = models.CharField(max_length=80)
+    status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_lifecycle.ACTIVE)
+    plan = models.CharField(max_length=40, default=tenant_lifecycle.STANDARD, help_text="a-z, 0-9 and hyphens")
+    member_limit = models.PositiveIntegerField(
+        "limit of members",
+        null=True,
+        blank=True,
+        help_text="Members and pending invitations together. Empty: none. A limit below what there is takes nobody out "
+        "and lets nobody in.",
+    )
+    shards = models.PositiveSmallIntegerField(
+        default=1,
+        help_text="Partitions per status in the ticket indexes, 1 to 16. More for a tenant with some 1,000 writes per "
+        "second; never fewer than before.",
+    )
+    shard_epoch = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField("created")
+
+    patterns = (
+        Get(TenantItem, ("tenant_id",), keys.tenant, tenant=False),
+        Query(
+            "by slug",
+            DirectoryItem,
+            (),
+            lambda: tenant_lifecycle.TENANTS,
+            order="slug",
+            prefix=lambda text: text.casefold(),
+        ),
+    )
+    filters = ("status",)
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+
+    @classmethod
+    def from_item(cls, item: Any) -> Any:
+        made = super().from_item(item)
+        if isinstance(item, DirectoryItem):
+            made.slug, made.name = item.name, item.title
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.slug})" if self.slug else self.name
+
+    def entity(self) -> tuple[str, str, str]:
+        return self.tenant_id, "tenant", self.tenant_id
+
+
+class Account(Facade):
+    """Somebody who can sign in."""
+
+    user_id = models.CharField("id", primary_key=True, max_length=32)
+    email = models.EmailField("e-mail")
+    name = models.CharField(max_length=100)
+    is_active = models.BooleanField("active", default=True)
+    is_operator = models.BooleanField("operator", default=False)
+    session_epoch = models.PositiveIntegerField("signed out everywhere", default=0, help_text="how often")
+    created_at = models.DateTimeField("created")
+
+    patterns = (
+        Lookup("by e-mail", "email", accounts.id_of),
+        Get(AccountItem, ("user_id",), keys.user),
+    )
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+        verbose_name = "user"
+
+    def __str__(self) -> str:
+        return self.email
+
+    def entity(self) -> tuple[str, str, str]:
+        return recording.PLATFORM, "user", self.user_id
+
+
+class Session(Facade):
+    """A signed-in browser, by the hash that its key is stored under. When it was last used is not noted."""
+
+    session_key = models.CharField("id", primary_key=True, max_length=32)
+    user_id = models.CharField("user", max_length=32)
+    started_at = models.DateTimeField("started")
+    address = models.CharField("from", max_length=45)
+    agent = models.CharField("browser", max_length=200)
+    tenant_id = models.CharField("tenant", max_length=32)
+    until = models.DateTimeField(null=True)
+
+    patterns = (
+        Get(SessionItem, ("session_key",), _id),
+        Query(
+            "by user", SessionItem, ("user_id",), _id, "started_at", index=tables.SESSIONS_BY_USER, newest_first=True
+        ),
+    )
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+
+    @classmethod
+    def from_item(cls, item: Any) -> Any:
+        made = super().from_item(item)
+        made.until = datetime.fromtimestamp(int(item.expires_at), UTC)
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.session_key[:8]}, {self.agent or 'unknown browser'}"
+
+    def entity(self) -> tuple[str, str, str]:
+        return recording.PLATFORM, "user", self.user_id
+
+
+class Membership(Facade):
+    """One person in one tenant: read as the person's, or as the tenant's."""
+
+    id = models.CharField(primary_key=True, max_length=65)
+    tenant_id = models.CharField("tenant", max_length=32)
+    user_id = models.CharField("user", max_length=32)
+    role = models.CharField(max_length=10, choices=_ROLES)
+    name = models.CharField(max_length=100, blank=True)
+    email = models.EmailField("e-mail", blank=True)
+    created_at = models.DateTimeField("since")
+
+    patterns = (
+        Get(MemberItem, ("tenant_id", "user_id"), keys.tenant),
+        Query("by user", MembershipItem, ("user_id",), _id, order="tenant_id"),
+        Query("by tenant", MemberItem, ("tenant_id",), keys.tenant, order="user_id"),
+    )
+    filters = ("role",)
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+
+    @classmethod
+    def from_item(cls, item: Any) -> Any:
+        made = super().from_item(item)
+        if isinstance(item, MembershipItem):
+            made.user_id, made.name = item.platform_user_id, item.tenant_name
+            made.pk = f"{made.tenant_id}/{made.user_id}"
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.name or self.user_id}, {self.get_role_display()}"
+
+    def entity(self) -> tuple[str, str, str]:
+        return self.tenant_id, "user", self.user_id
+
+
+class Invitation(Facade):
+    """A pending invitation to a tenant; its secret is in the mail alone."""
+
+    id = models.CharField(primary_key=True, max_length=65)
+    tenant_id = models.CharField("tenant", max_length=32)
+    invite_id = models.CharField(max_length=32)
+    email = models.EmailField("e-mail")
+    role = models.CharField(max_length=10, choices=_ROLES)
+    invited_by_name = models.CharField("invited by", max_length=100)
+    created_at = models.DateTimeField("first sent")
+    sent_at = models.DateTimeField("sent")
+    expires_at = models.DateTimeField("good until")
+
+    patterns = (
+        Get(InviteItem, ("tenant_id", "invite_id"), keys.tenant),
+        Query("by tenant", InviteItem, ("tenant_id",), keys.tenant, order="invite_id"),
+    )
+    filters = ("role",)
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+
+    def __str__(self) -> str:
+        return f"{self.email}, {self.get_role_display()}"
+
+    def entity(self) -> tuple[str, str, str]:
+        return self.tenant_id, "invitation", self.invite_id
+
+
+class AuditRow(Facade):
+    """An event of the audit trail."""
+
+    id = models.CharField(primary_key=True, max_length=120)
+    tenant_id = models.CharField("tenant", max_length=32)
+    timestamp_event_id = models.CharField(max_length=80)
+    at = models.DateTimeField("when", null=True)
+    actor_id = models.CharField("actor", max_length=40)
+    actor_email = models.CharField("who", max_length=254)
+    origin = models.CharField("from", max_length=100)
+    action = models.CharField(max_length=60, choices=[(a.value, a.value) for a in recording.Action])
+    entity_type = models.CharField("kind", max_length=40)
+    entity_id = models.CharField("of", max_length=100)
+    entity_name = models.CharField("what", max_length=254)
+    before = models.TextField()
+    after = models.TextField()
+
+    patterns = (
+        Get(AuditItem, ("tenant_id", "timestamp_event_id"), keys.tenant),
+        Query("by tenant", AuditItem, ("tenant_id",), keys.tenant, order="timestamp_event_id", newest_first=True),
+        Query(
+            "by tenant and actor",
+            AuditItem,
+            ("tenant_id", "actor_id"),
+            keys.audit_actor,
+            order="timestamp_event_id",
+            index=tables.AUDIT_ACTOR,
+            newest_first=True,
+        ),
+        Query(
+            "by tenant and thing",
+            AuditItem,
+            ("tenant_id", "entity_type", "entity_id"),
+            keys.audit_entity,
+            order="timestamp_event_id",
+            index=tables.AUDIT_ENTITY,
+            newest_first=True,
+        ),
+    )
+    filters: ClassVar[tuple[str, ...]] = ("action",)
+
+    class Meta(Facade.Meta):
+        app_label = "tenants"
+        verbose_name = "audit row"
+        verbose_name_plural = "audit trail"
+
+    @classmethod
+    def from_item(cls, item: Any) -> Any:
+        made = super().from_item(item)
+        made.at = clock.parse(keys.audited_at(item.timestamp_event_id))
+        made.before, made.after = _words(item.before), _words(item.after)
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.entity_name}"
+
+    @property
+    def actor(self) -> str:
+        """Who did it, and where."""
+        who = self.actor_email or self.actor_id
+        return f"{who}, {self.origin}" if self.origin else who
+
+
+def _words(stored: str | None) -> str:
+    """The JSON object of a row as text: "role: viewer, name: Bob"."""
+    return ", ".join(f"{name}: {value}" for name, value in json.loads(stored).items()) if stored else ""

@@ -1,0 +1,69 @@
+"""The operators' site: each change has its audit row in the same transaction, each history is read from the trail.
+
+Not in the package `tenants.admin`, whose import registers with the site and so needs it to exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, TransactionRefused
+from portal.nosql.admin import Change, DynamoAdminSite
+from portal.web.access import operator
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Action, Actor, Entry
+
+_VERBS = {"added": Action.RECORD_ADDED, "changed": Action.RECORD_CHANGED, "removed": Action.RECORD_REMOVED}
+
+
+class OperatorSite(DynamoAdminSite):
+    site_title = "Pooldesk operators"
+    site_header = "Pooldesk operators"
+    index_title = "The platform"
+
+    @staticmethod
+    def context_of(request: Any) -> dict[str, Any]:
+        """What a page of its own needs beside its content."""
+        request.current_app = admin.site.name
+        return admin.site.each_context(request)
+
+    def declare(self, view: Any) -> Any:
+        return operator(view)
+
+    def has_permission(self, request: Any) -> bool:
+        user = request.user
+        return bool(user.is_authenticated and user.is_active and user.is_operator)
+
+    def commit(self, request: Any, transaction: Transaction, change: Change) -> None:
+        tenant_id, kind, entity_id = entity_of(change.obj)
+        action = _VERBS[change.verb]
+        entry = Entry(
+            tenant_id, action, actor(request), kind, entity_id, str(change.obj), dict(change.before), dict(change.after)
+        )
+        try:
+            recording.commit(transaction, [entry])
+        except TransactionRefused as error:
+            raise Conflict("Somebody else was faster. This is how it is now.") from error
+
+    def history(self, request: Any, obj: Any) -> Any:
+        from tenants.operators.facades import AuditRow
+
+        tenant_id, kind, entity_id = entity_of(obj)
+        return AuditRow.objects.filter(tenant_id=tenant_id, entity_type=kind, entity_id=entity_id)
+
+
+def actor(request: Any) -> Actor:
+    """Who acts here, for the audit trail."""
+    return Actor(str(request.user.pk), request.user.email, "admin")
+
+
+def entity_of(obj: Any) -> tuple[str, str, str]:
+    """The tenant that an object belongs to (or PLATFORM), its kind and its id, as the audit trail has them."""
+    entity = getattr(obj, "entity", None)
+    if entity is not None:
+        found: tuple[str, str, str] = entity()
+        return found
+    return getattr(obj, "tenant_id", "") or recording.PLATFORM, str(obj._meta.model_name), str(obj.pk)

@@ -1,0 +1,113 @@
+"""A tenant's name and slug, changed by an owner.
+
+Both are copied into every member's entry in Platform.Memberships, so that choosing a desk costs one Query whatever the
+number of desks. The tenant's own item, its slug's uniqueness, its directory entry and the audit row change in one
+transaction; the copies follow in transactions of COPIES, and an interrupted run is finished by saving again. Until
+then somebody may read the old name in the list of desks, and nowhere else: every page has the name from the
+tenant's own item. (The other choice, to read each tenant's item for the list, costs one more round trip each time that
+a desk is chosen, for something that happens once a year.)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal.dynamo import platform
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, TransactionRefused
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.membership import members
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem, UniqueItem
+
+COPIES: Final = 50  # members whose copy changes in one transaction
+_ROUNDS: Final = 5  # of copying, while others go on renaming
+
+
+def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
+    """Give the tenant another name, slug or both. Raises Invalid, and Conflict where the slug is taken, or somebody
+    else was first; `field` says which field it is about."""
+    name, slug = tenant_lifecycle.valid_name(name), tenant_lifecycle.valid_slug(slug)
+    stored = tenant_lifecycle.get(tenant.tenant_id)
+    if (name, slug) != (stored.name, stored.slug):
+        _rename(tenant, stored, name, slug, by)
+    for _ in range(_ROUNDS):
+        _copy(tenant, name, slug)
+        stored = tenant_lifecycle.get(tenant.tenant_id)
+        if (name, slug) == (stored.name, stored.slug):
+            return
+        # Somebody renamed it again while we copied, and our copies may lie upon theirs.
+        name, slug = stored.name, stored.slug
+
+
+def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by: Actor) -> None:
+    transaction = Transaction()
+    unchanged = (TenantItem.name == stored.name) & (TenantItem.slug == stored.slug)
+    unchanged &= TenantItem.status == stored.status  # of which the directory has a copy
+    transaction.update(stored, [TenantItem.name.set(name), TenantItem.slug.set(slug)], condition=unchanged)
+    if slug != stored.slug:
+        taken = UniqueItem.pk.does_not_exist()
+        transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), condition=taken)
+        transaction.delete(UniqueItem(keys.slug(stored.slug)))
+        transaction.delete(DirectoryItem(tenant_lifecycle.TENANTS, stored.slug))
+    transaction.put(
+        DirectoryItem(
+            tenant_lifecycle.TENANTS,
+            slug,
+            tenant_id=tenant.tenant_id,
+            title=name,
+            created_at=stored.created_at,
+            status=stored.status,
+        )
+    )
+    transaction.check(MembershipItem(tenant.user_id, tenant.tenant_id), MembershipItem.role == tenant.role.value)
+    before, after = {"name": stored.name, "slug": stored.slug}, {"name": name, "slug": slug}
+    changed = [field for field in after if after[field] != before[field]]
+    entry = Entry(
+        tenant.tenant_id,
+        Action.TENANT_RENAMED,
+        by,
+        "tenant",
+        tenant.tenant_id,
+        name,
+        before={field: before[field] for field in changed},
+        after={field: after[field] for field in changed},
+    )
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as error:
+        if slug != stored.slug and error.reasons[1] is not None:
+            raise Conflict(f"Another desk has the short name {slug}.", field="slug") from error
+        raise Conflict("Somebody else has just changed this desk. Look at it again.") from error
+
+
+def _copy(tenant: TenantContext, name: str, slug: str) -> None:
+    """Name and slug into the memberships of all members. Who is removed at this moment is left out."""
+    people = [m.id for m in members.members_of(tenant.repository, consistent=True)]
+    for begin in range(0, len(people), COPIES):
+        try:
+            _copy_to(tenant, people[begin : begin + COPIES], name, slug)
+        except TransactionRefused:
+            for person in people[begin : begin + COPIES]:
+                _copy_to_one(tenant, person, name, slug)
+
+
+def _copy_to(tenant: TenantContext, people: list[str], name: str, slug: str) -> None:
+    transaction = Transaction()
+    for person in people:
+        transaction.update(
+            MembershipItem(person, tenant.tenant_id),
+            [MembershipItem.tenant_name.set(name), MembershipItem.tenant_slug.set(slug)],
+            condition=MembershipItem.tenant_id.exists(),
+        )
+    platform.transact(transaction)
+
+
+def _copy_to_one(tenant: TenantContext, person: str, name: str, slug: str) -> None:
+    try:
+        _copy_to(tenant, [person], name, slug)
+    except TransactionRefused:
+        return  # no member any more

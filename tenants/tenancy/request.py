@@ -1,0 +1,50 @@
+"""Requests as views see them after the middleware: typed, so that a view cannot forget what may be None."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.http import HttpRequest
+
+from portal.nosql.session_store import SessionStore
+from tenants.audit_trail.recording import Actor
+from tenants.models import User
+from tenants.tenancy.context import TenantContext
+
+
+class SignedInRequest(HttpRequest):
+    """Somebody is signed in; a tenant may be pinned."""
+
+    user: User
+    tenant: TenantContext | None
+
+
+class TenantRequest(SignedInRequest):
+    """A member of the pinned tenant, with at least the role that the view declares."""
+
+    tenant: TenantContext
+
+
+def client_address(request: HttpRequest) -> str:
+    """The caller's network address: the socket's, or what the trusted proxies in front say."""
+    hops = [h.strip() for h in request.headers.get("X-Forwarded-For", "").split(",") if h.strip()]
+    trusted: int = settings.TRUSTED_PROXIES
+    if trusted and len(hops) >= trusted:
+        return hops[-trusted]
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Who acts and from where, for the audit trail. Somebody is signed in."""
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    return Actor(user.id, user.email, client_address(request))
+
+
+def start_session(request: HttpRequest, user: User) -> None:
+    """Sign this person in here, in a session of its own, noted with where it comes from."""
+    session: SessionStore = request.session  # type: ignore[assignment]  # the middleware's
+    if not session.is_empty():
+        # Django keeps the key where the same person signs in again; a key never survives a sign-in here.
+        session.flush()
+    login(request, user, settings.AUTHENTICATION_BACKENDS[0])
+    session.begin(address=client_address(request), agent=request.headers.get("User-Agent", ""))

@@ -1,0 +1,212 @@
+"""The audit trail as the admins of a desk read it: by time, person, thing and days, in pages, and as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from portal import clock
+from tenants.audit_trail import browsing, recording
+from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.tenancy.roles import Role
+from tests.support.world import Browser, World
+
+PAGE = "/desk/audit/"
+EXPORT = "/desk/audit/export/"
+ROBERT = Actor("b" * 32, "robert@example.com", "192.0.2.9")
+
+
+def happen(
+    world: World, count: int, *, by: Actor = ROBERT, about: str = "c" * 32, where: str = "acme", **more: Any
+) -> None:
+    """So many changes of somebody's role, numbered in order."""
+    tenant_id = world.tenants[where].tenant_id
+    entries = [
+        Entry(tenant_id, Action.MEMBER_ROLE_CHANGED, by, "user", about, f"number {n}", **more) for n in range(count)
+    ]
+    for begin in range(0, count, 40):
+        recording.record(*entries[begin : begin + 40])
+
+
+def names(page: Any) -> list[str]:
+    return [row.entity for row in page.context["rows"]]
+
+
+def export(browser: Browser, **asked: str) -> list[list[str]]:
+    answer = browser.send(EXPORT, dict(asked))
+    assert answer.status_code == 200  # type: ignore[attr-defined]
+    assert answer.streaming  # type: ignore[attr-defined]
+    return list(csv.reader(io.StringIO(answer.getvalue().decode())))  # type: ignore[attr-defined]
+
+
+# --- which rows ---
+
+
+def test_the_newest_comes_first_with_who_from_where_and_what(world: World) -> None:
+    happen(world, 3, before={"role": "agent"}, after={"role": "admin"})
+    page = world.browser("alice", "acme").get(PAGE)
+    assert names(page) == ["number 2", "number 1", "number 0", "Acme"]
+    row = page.context["rows"][0]
+    assert (row.actor, row.origin, row.changes) == ("robert@example.com", "192.0.2.9", [("role", "agent", "admin")])
+    assert b"changed the role of" in page.content
+
+
+def test_a_desk_reads_its_own_trail_alone(world: World) -> None:
+    happen(world, 2, where="globex")
+    alice = world.browser("alice", "acme")
+    assert (
+        names(alice.get(PAGE))
+        == names(alice.get(f"{PAGE}?entity=tenant:{world.tenants['acme'].tenant_id}"))
+        == ["Acme"]
+    )
+    assert names(alice.get(f"{PAGE}?actor={ROBERT.id}")) == []
+    assert names(alice.get(f"{PAGE}?entity=tenant:{world.tenants['globex'].tenant_id}")) == []
+
+
+def test_it_is_listed_by_person_and_by_thing(world: World) -> None:
+    happen(world, 2, about="c" * 32)
+    happen(world, 1, about="d" * 32, by=Actor("e" * 32, "eve@example.com"))
+    alice = world.browser("alice", "acme")
+    assert names(alice.get(f"{PAGE}?actor={ROBERT.id}")) == ["number 1", "number 0"]
+    assert names(alice.get(f"{PAGE}?entity=user:{'d' * 32}")) == ["number 0"]
+    assert b"by robert@example.com" in alice.get(f"{PAGE}?actor={ROBERT.id}").content
+
+
+def test_days_are_in_utc_and_both_ends_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = clock.now()
+    for ago in (2, 1, 0):
+        moment = (now - timedelta(days=ago)).replace(hour=23, minute=59, second=59)
+        monkeypatch.setattr(clock, "now", lambda moment=moment: moment)
+        happen(world, 1, about=f"{ago}" * 32)
+    alice = world.browser("alice", "acme")
+    yesterday = f"{(now - timedelta(days=1)).date()}"
+    for asked, expected in (
+        (f"first={yesterday}&last={yesterday}", ["1" * 32]),
+        (f"last={yesterday}", ["1" * 32, "2" * 32]),
+        (f"first={yesterday}&actor={ROBERT.id}", ["0" * 32, "1" * 32]),
+    ):
+        assert [row.entity_id for row in alice.get(f"{PAGE}?{asked}").context["rows"]] == expected
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "first=yesterday",
+        "first=2026-02-30",
+        "first=2026-02-01&last=2026-01-01",
+        "actor=a%23b",
+        "entity=user",
+        "entity=%7C:x",
+    ],
+)
+def test_what_cannot_be_asked_is_said_on_the_page(world: World, asked: str) -> None:
+    page = world.browser("alice", "acme").get(f"{PAGE}?{asked}")
+    assert page.status_code == 400
+    assert page.context["rows"] == []
+    assert b'role="alert"' in page.content
+
+
+# --- pages ---
+
+
+def test_pages_lead_to_the_end_and_back_and_skip_nothing(world: World) -> None:
+    happen(world, 120)
+    alice = world.browser("alice", "acme")
+    for asked in ("", f"?actor={ROBERT.id}", f"?entity=user:{'c' * 32}"):
+        page = alice.get(f"{PAGE}{asked}")
+        assert page.context["previous_url"] is None
+        seen, pages = names(page), [names(page)]
+        while url := page.context["next_url"]:
+            page = alice.get(f"{PAGE}{url}")
+            seen += names(page)
+            pages.append(names(page))
+        assert seen == [f"number {n}" for n in range(119, -1, -1)] + ([] if asked else ["Acme"])
+        back = [names(page)]
+        while url := page.context["previous_url"]:
+            page = alice.get(f"{PAGE}{url}")
+            back.append(names(page))
+        assert back == pages[::-1]
+
+
+def test_a_page_stays_what_it_was_while_the_trail_grows(world: World) -> None:
+    happen(world, 60)
+    alice = world.browser("alice", "acme")
+    older = alice.get(PAGE).context["next_url"]
+    before = names(alice.get(f"{PAGE}{older}"))
+    happen(world, 5)
+    assert names(alice.get(f"{PAGE}{older}")) == before
+
+
+def test_a_cursor_counts_only_in_the_list_and_the_desk_that_it_was_made_for(world: World) -> None:
+    happen(world, 60)
+    happen(world, 60, where="globex")
+    alice, charlie = world.browser("alice", "acme"), world.browser("charlie")
+    mine = alice.get(PAGE).context["next_url"].partition("after=")[2]
+    theirs = charlie.get(PAGE).context["next_url"].partition("after=")[2]
+    assert alice.get(f"{PAGE}?after={mine}").status_code == 200
+    for forged in (theirs, mine[:-2] + "AA", "x", f"{mine}&actor={ROBERT.id}", f"{mine}&first=2020-01-01"):
+        assert alice.get(f"{PAGE}?after={forged}").status_code == 400, forged
+
+
+# --- as a file ---
+
+
+def test_the_file_has_all_rows_of_the_list_while_it_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "_EXPORT_PAGE", 50)
+    happen(world, 130, after={"role": "admin"})
+    alice = world.browser("alice", "acme")
+    head, *rows = export(alice)
+    assert head[:4] == ["time (UTC)", "who", "from", "action"]
+    assert [row[5] for row in rows] == ["the audit trail", *(f"number {n}" for n in range(129, -1, -1)), "Acme"]
+    assert rows[1][7] == "role: admin"
+    assert [row[5] for row in export(alice, actor="b" * 32, last=f"{clock.now().date()}")[1:3]] == [
+        "number 129",
+        "number 128",
+    ]
+    assert len(export(alice, entity=f"user:{'c' * 32}")) == 131
+
+
+def test_that_a_file_was_made_is_a_row_itself(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    export(alice, actor=ROBERT.id)
+    row = alice.get(PAGE).context["rows"][0]
+    assert (row.action, row.actor, row.after) == ("export.made", "alice@example.com", {"actor": ROBERT.id})
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\r=1"])
+def test_no_cell_of_the_file_is_a_formula(world: World, name: str) -> None:
+    tenant_id = world.tenants["acme"].tenant_id
+    by = Actor("b" * 32, f"{name}@example.com", name)
+    recording.record(Entry(tenant_id, Action.TENANT_RENAMED, by, "tenant", tenant_id, name, after={"=name": name}))
+    for row in export(world.browser("alice", "acme"), actor="b" * 32):
+        assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n")]
+
+
+def test_no_row_holds_a_secret(world: World, mailoutbox: list[Any]) -> None:
+    from tenants.membership import letters
+
+    alice = world.browser("alice", "acme")
+    alice.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
+    letters.wait_until_sent()
+    secret = mailoutbox[0].body.partition("/invitation/")[2].partition("/")[0]
+    Browser().post(
+        f"/invitation/{secret}/", {"name": "Nora", "new_password1": "needle in hay", "new_password2": "needle in hay"}
+    )
+    text = "\n".join(",".join(row) for row in export(alice))
+    assert "invitation.accepted" in text
+    assert secret
+    for hidden in (secret, "needle in hay", "argon2", alice.cookies["pooldesk_session"].value):
+        assert hidden not in text
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT])
+def test_the_trail_takes_an_admin(world: World, role: Role) -> None:
+    world.add_user("Rita")
+    world.join("rita", "acme", role)
+    rita = world.browser("rita")
+    assert rita.get(PAGE).status_code == 403
+    assert rita.send(EXPORT).status_code == 403  # type: ignore[attr-defined]

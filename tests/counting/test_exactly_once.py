@@ -1,0 +1,236 @@
+"""Nothing is counted twice or lost: the real stream of real tickets, delivered again, in parts, by two at a time."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from portal.errors import ConditionFailed, Throttled, Unavailable
+from proofs.counting import redelivery
+from proofs.counting.redelivery import Hostile
+from tenants.tenancy.context import TenantContext
+from tests.support import fakes
+from tests.support.folding import Follower, apply, created, recounted, stored
+from tests.support.world import World
+from tickets.counting import worker_connection
+from tickets.desk import bulk, lifecycle
+from tickets.desk.bulk import Seen
+from tickets.ticket.fields import Status
+
+Update = Callable[..., tuple[dict[str, Any], float]]
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    """Her tickets have been opened, answered, closed together and reopened."""
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    for n in range(8):
+        lifecycle.create(alice, title=f"Ticket {n}", tags=["vpn"] if n % 2 else ["mail", "wifi"])
+    lifecycle.comment(bob, 1, body="Done.", then=Status.RESOLVED)
+    bulk.change_status(bob, [Seen(n, 1, Status.OPEN, "") for n in range(2, 6)], to=Status.CLOSED)
+    lifecycle.change_status(bob, 2, to=Status.OPEN, version=2)
+    lifecycle.assign(bob, 3, to=bob.user_id, version=2)
+    return alice
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
+
+
+@contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, done: bool) -> Iterator[None]:
+    """The given update of an aggregate, counted from 1, fails: after it was done, or before it is sent."""
+    real, calls = worker_connection.update, 0
+
+    def update(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], float]:
+        nonlocal calls
+        calls += 1
+        if calls == at and not done:
+            raise error
+        answer = real(*args, **kwargs)
+        if calls == at:
+            raise error
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_connection, "update", update)
+        yield
+
+
+def test_a_batch_that_comes_again_changes_nothing(alice: TenantContext) -> None:
+    follower = Follower()
+    records = follower.new()
+    first, again = follower.apply(records), follower.apply(records)
+    assert first.applied > 0
+    assert (again.events, again.applied) == (first.events, 0)
+    assert stored(alice) == recounted(alice)
+
+
+def test_any_slices_in_any_order_behind_the_batch_change_nothing(alice: TenantContext) -> None:
+    follower = Follower()
+    records = follower.new()
+    follower.apply(records)
+    for start, end in [(0, 3), (5, 9), (2, 20), (len(records) - 1, len(records))]:
+        assert follower.apply(records[start:end]).applied == 0
+    assert stored(alice) == recounted(alice)
+
+
+def test_a_batch_that_overlaps_with_the_last_one_adds_only_what_is_new(alice: TenantContext) -> None:
+    follower = Follower()
+    records = follower.new()
+    middle = len(records) // 2
+    follower.apply(records[:middle])
+    follower.apply(records[middle - 5 :])
+    assert stored(alice) == recounted(alice)
+
+
+def test_records_one_by_one_are_the_same_as_all_together(alice: TenantContext) -> None:
+    follower = Follower()
+    for record in follower.new():
+        follower.apply([record])
+    assert stored(alice) == recounted(alice)
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["after the write", "before it"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_worker_that_dies_between_two_items_leaves_the_rest_to_the_next(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch, at: int, done: bool
+) -> None:
+    follower = Follower()
+    records = follower.new()
+    with failing(monkeypatch, at, Killed(), done=done), pytest.raises(Killed):
+        follower.apply(records)
+    assert len(stored(alice)) == (at if done else at - 1)
+    follower.apply(records)
+    assert stored(alice) == recounted(alice)
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), Throttled("busy")], ids=["away", "busy"])
+def test_a_batch_that_could_not_be_applied_can_be_sent_again(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    follower = Follower()
+    records = follower.new()
+    with failing(monkeypatch, 2, error, done=True), pytest.raises(type(error)):
+        follower.apply(records)
+    follower.apply(records)
+    assert stored(alice) == recounted(alice)
+
+
+def test_a_lost_answer_that_the_client_repeats_counts_once(alice: TenantContext) -> None:
+    """The engine did it, the answer was lost, and botocore sends the same update once more."""
+    follower = Follower()
+    records = follower.new()
+
+    def done_but_lost(params: dict[str, Any]) -> None:
+        worker_connection.connection().client._make_api_call("UpdateItem", json.loads(params["body"]))
+
+    with fakes.answering("worker", "UpdateItem", done_but_lost):
+        follower.apply(records)
+    assert stored(alice) == recounted(alice)
+
+
+def test_two_workers_on_the_same_shard_count_once(alice: TenantContext) -> None:
+    follower = Follower()
+    records = follower.new()
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        rng, at = random.Random(seed), 0  # noqa: S311  # repeatable
+        try:
+            while at < len(records):
+                step = rng.randint(1, 4)
+                follower.apply(records[max(0, at - rng.randrange(3)) : at + step])
+                at += step
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert stored(alice) == recounted(alice)
+
+
+def test_a_worker_far_behind_cannot_undo_what_another_has_counted(alice: TenantContext) -> None:
+    follower = Follower()
+    old = follower.new()
+    follower.apply(old)
+    lifecycle.create(alice, title="Later")
+    follower.fold()
+    assert follower.apply(old[:4]).applied == 0
+    assert stored(alice) == recounted(alice)
+
+
+def test_sequence_numbers_are_compared_as_numbers(engine: None) -> None:
+    """They may have different lengths: 9 comes before 10."""
+    apply(created("a" * 32, range(8, 10)))
+    assert apply(created("a" * 32, range(10, 12))).applied == 2
+    assert apply(created("a" * 32, range(8, 12))).applied == 0
+
+
+def test_shards_do_not_hinder_each_other(engine: None) -> None:
+    """Each has sequence numbers of its own."""
+    apply(created("a" * 32, range(100, 103)), "one")
+    assert apply(created("a" * 32, range(1, 4)), "another").applied == 3
+
+
+# --- the torture's own poller, and what it is for ---
+
+
+class Quiet:
+    def write(self, **what: Any) -> None:
+        pass
+
+
+def tortured(alice: TenantContext, monkeypatch: pytest.MonkeyPatch, update: Update) -> bool:
+    """Whether the numbers are right after hostile deliveries through this `worker.update`."""
+    follower, rng = Follower(), random.Random(7)  # noqa: S311  # repeatable
+    made = Hostile(rng, 1.0, Quiet())  # type: ignore[arg-type]
+    monkeypatch.setattr(redelivery, "_update", update)
+    monkeypatch.setattr(worker_connection, "update", made.update)
+    records = follower.new()
+    for start in range(0, len(records), 7):
+        made.process(records[start : start + 7], shard=follower.shard, read_at=time.monotonic())
+    return stored(alice) == recounted(alice)
+
+
+def test_hostile_deliveries_do_no_harm(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tortured(alice, monkeypatch, worker_connection.update)
+
+
+def test_the_torture_notices_an_update_without_its_condition(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = worker_connection.update
+
+    def careless(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
+        if "first" in str(request.get("ExpressionAttributeValues")):
+            request.pop("ConditionExpression")
+            request["ExpressionAttributeValues"].pop(":first")
+        return real(tenant_id, sort_key, **request)
+
+    assert not tortured(alice, monkeypatch, careless)
+
+
+def test_the_torture_notices_a_worker_that_skips_what_was_refused(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = worker_connection.update
+
+    def forgetful(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
+        try:
+            return real(tenant_id, sort_key, **request)
+        except ConditionFailed:
+            return {}, 0.0
+
+    assert not tortured(alice, monkeypatch, forgetful)

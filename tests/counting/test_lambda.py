@@ -1,0 +1,117 @@
+"""The fold as a Lambda function: events as AWS builds them from the stream, and what Lambda reads out of the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from portal.errors import Invalid
+from tests.support.commands import run
+from tests.support.fakes import answering, refusal
+from tests.support.folding import Follower, numbers
+from tests.support.world import World
+from tickets.counting.lambda_entry import stream_handler
+
+DONE = {"state": {}, "batchItemFailures": []}
+
+
+def event(follower: Follower, records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """As Lambda sends it from a mapping with a tumbling window; through JSON, as everything that Lambda sends."""
+    arn, _, shard_id = follower.shard.rpartition("/")
+    for record in records:
+        record["eventSourceARN"] = arn
+    sent = {
+        "Records": records,
+        "window": {"start": "2026-11-20T10:00:00Z", "end": "2026-11-20T10:01:00Z"},
+        "state": {},
+        "shardId": shard_id,
+        "eventSourceARN": arn,
+        "isFinalInvokeForWindow": False,
+        "isWindowTerminatedEarly": False,
+    }
+    read: dict[str, Any] = json.loads(json.dumps(sent | more))
+    return read
+
+
+def opened(world: World) -> int:
+    return numbers(world.context("alice", "acme")).get("open.normal", 0)
+
+
+def test_a_batch_is_counted_and_the_answer_carries_the_state_that_a_window_wants(world: World) -> None:
+    world.tickets("acme", 3)
+    follower = Follower()
+    assert stream_handler(event(follower, follower.new()), None) == DONE
+    assert opened(world) == 3
+
+
+def test_a_batch_that_comes_again_counts_once(world: World) -> None:
+    world.tickets("acme", 3)
+    follower = Follower()
+    sent = event(follower, follower.new())
+    for _ in range(2):
+        assert stream_handler(sent, None) == DONE
+    assert opened(world) == 3
+
+
+def test_function_and_poller_may_follow_the_same_stream(world: World) -> None:
+    world.tickets("acme", 3)
+    follower = Follower()
+    sent = event(follower, follower.new())
+    assert run("run_stream", "--once").status == 0
+    assert stream_handler(sent, None) == DONE
+    assert opened(world) == 3
+
+
+def test_while_the_database_is_busy_all_of_the_batch_is_asked_for_again(world: World) -> None:
+    world.tickets("acme", 3)
+    follower = Follower()
+    sent = event(follower, follower.new())
+    busy = [refusal("ProvisionedThroughputExceededException")] * settings.DYNAMODB_MAX_ATTEMPTS
+    with answering("worker", "UpdateItem", *busy):
+        answer = stream_handler(sent, None)
+    first = sent["Records"][0]["dynamodb"]["SequenceNumber"]
+    assert answer == {"state": {}, "batchItemFailures": [{"itemIdentifier": first}]}
+    assert stream_handler(sent, None) == DONE
+    assert opened(world) == 3
+
+
+def test_the_end_of_a_window_brings_no_records_and_is_fine(world: World) -> None:
+    assert stream_handler(event(Follower(), [], isFinalInvokeForWindow=True), None) == DONE
+
+
+@pytest.mark.parametrize("missing", ["shardId", "eventSourceARN"])
+def test_an_event_that_names_no_shard_is_refused_with_the_way_out(world: World, missing: str) -> None:
+    world.tickets("acme", 1)
+    follower = Follower()
+    sent = event(follower, follower.new())
+    del sent[missing]
+    with pytest.raises(Invalid, match="Set TumblingWindowInSeconds on the event source mapping"):
+        stream_handler(sent, None)
+    assert opened(world) == 0
+
+
+def test_a_process_of_lambdas_needs_no_secret_and_no_other_set_up() -> None:
+    code = (
+        "import json, sys; from tickets.counting.lambda_entry import stream_handler as handler; "
+        "print(handler(json.load(sys.stdin), None))"
+    )
+    sent = {"Records": [], "shardId": "shardId-1", "eventSourceARN": "arn:aws:dynamodb:eu-central-1:1:table/T/stream/1"}
+    environ = {"PATH": os.environ["PATH"], "AWS_REGION": "eu-central-1", "DYNAMODB_TABLE_PREFIX": "Pooldesk.Prod"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(sent),
+        env=environ,
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(DONE)

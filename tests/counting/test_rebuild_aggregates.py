@@ -1,0 +1,266 @@
+"""`rebuild_aggregates`: drift goes, sums stay right at every moment, whoever writes meanwhile."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from portal import clock
+from portal.dynamo.repository import Transaction
+from portal.schema import keys, tables
+from portal.streams import leases
+from tenants.tenancy.context import TenantContext
+from tests.support import commands
+from tests.support.folding import Follower, in_background, numbers, plant, poller, recounted, stored
+from tests.support.world import World
+from tickets.counting import fold, rebuild, verify, worker_connection
+from tickets.counting.verify import Difference
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Status
+from tickets.ticket.items import DeadLetterItem, SummaryItem
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "PAUSE", 0.01)
+    monkeypatch.setattr(verify, "MARGIN", timedelta(milliseconds=50))
+    monkeypatch.setattr(rebuild, "_LOOK_EVERY", 0.05)
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    return world.context("alice", "acme")
+
+
+@pytest.fixture
+def working() -> Iterator[None]:
+    with poller():
+        yield
+
+
+def settled(tenant: TenantContext) -> verify.Verdict:
+    return verify.verify(tenant.repository, settle=10)
+
+
+def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 5)
+    assert settled(alice).state == verify.OK
+    today = clock.stamp()[:10]
+    plant(alice, keys.totals(0), open_normal=7)
+    plant(alice, keys.day(today, 0), created=-2)
+    plant(alice, keys.day("2001-01-01", 0), resolved=1)
+    done = rebuild.rebuild(alice.repository)
+    assert done.removed == [
+        Difference("2001-01-01", "resolved", 1, 0),
+        Difference(today, "created", -2, 0),
+        Difference("TOTALS", "open.normal", 7, 0),
+    ]
+    assert (done.epoch, done.tickets) == (1, 5)
+    assert settled(alice).state == verify.OK
+    assert numbers(alice)["open.normal"] == 5
+
+
+def test_what_was_right_stays_as_it_was(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 4)
+    lifecycle.comment(world.context("bob", "acme"), 2, body="Done.", then=Status.RESOLVED)
+    settled(alice)
+    before = numbers(alice)
+    assert rebuild.rebuild(alice.repository).removed == []
+    assert numbers(alice) == before
+
+
+def test_a_second_rebuild_begins_another_epoch_and_finds_nothing(
+    world: World, alice: TenantContext, working: None
+) -> None:
+    world.tickets("acme", 2)
+    rebuild.rebuild(alice.repository)
+    again = rebuild.rebuild(alice.repository)
+    assert (again.epoch, again.tickets, again.removed) == (2, 2, [])
+    assert settled(alice).state == verify.OK
+
+
+def test_a_tenant_without_tickets_can_be_rebuilt(alice: TenantContext, working: None) -> None:
+    plant(alice, keys.totals(0), open_normal=1)
+    with poller():
+        lifecycle.create(alice, title="So that the worker has something to say")
+        assert rebuild.rebuild(alice.repository).removed == [Difference("TOTALS", "open.normal", 1, 0)]
+
+
+def test_drift_goes_while_people_write(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 40)
+    settled(alice)
+    plant(alice, keys.totals(0), open_normal=7)
+    bob = world.context("bob", "acme")
+
+    def write(turn: int) -> None:
+        number = lifecycle.create(bob, title=f"New {turn}", tags=["new"])
+        lifecycle.comment(bob, turn % 40 + 1, body="Hello.")
+        lifecycle.comment(bob, number, body="Done.", then=Status.CLOSED)
+
+    with in_background(write):
+        done = rebuild.rebuild(alice.repository)
+    assert done.removed == [Difference("TOTALS", "open.normal", 7, 0)]
+    assert settled(alice).state == verify.OK
+
+
+def test_sums_are_right_at_every_moment(world: World, alice: TenantContext) -> None:
+    """Folded record by record, the number of tickets that a reader sees never changes."""
+    world.tickets("acme", 6)
+    follower = Follower()
+    follower.fold()
+    epoch = raise_epoch(alice)
+    rebuild._look(alice.repository, epoch, lambda numbers: None)
+    for record in follower.new():
+        follower.apply([record])
+        assert numbers(alice)["open.normal"] == 6
+    assert stored(alice) == recounted(alice)
+    assert {key for key in stored(alice) if key.endswith("#0")} == set()
+
+
+def raise_epoch(tenant: TenantContext) -> int:
+    item = rebuild.CounterItem(tenant.repository.key(keys.counter), keys.COUNTER_TICKET)
+    return int(tenant.repository.update(item, [rebuild.CounterItem.epoch.add(1)])["epoch"]["N"])
+
+
+def test_an_interrupted_rebuild_leaves_right_sums_and_the_next_one_ends(
+    world: World, alice: TenantContext, working: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 12)
+    settled(alice)
+    plant(alice, keys.totals(0), open_normal=7)
+    real, touched = rebuild._touch, iter(range(100))
+
+    def interrupted(*args: object) -> None:
+        if next(touched) == 5:
+            raise KeyboardInterrupt
+        real(*args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rebuild, "_touch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            rebuild.rebuild(alice.repository)
+    assert settled(alice).differences == [Difference("TOTALS", "open.normal", 19, 12)]
+    done = rebuild.rebuild(alice.repository)
+    assert (done.epoch, done.removed) == (2, [Difference("TOTALS", "open.normal", 7, 0)])
+    assert settled(alice).state == verify.OK
+
+
+def test_a_ticket_that_is_born_late_in_an_old_epoch_counts(world: World, alice: TenantContext) -> None:
+    """An import reserved its number before the rebuild and wrote the ticket after it."""
+    world.tickets("acme", 2)
+    late = lifecycle.read(alice, 1).serialize()
+    with poller():
+        rebuild.rebuild(alice.repository)
+        number = alice.repository.increment(keys.counter, sort=keys.COUNTER_TICKET).last
+        item = SummaryItem.from_raw_data(late)
+        item.pk, item.number = alice.repository.key(keys.ticket, number), number
+        transaction = Transaction()
+        transaction.put(item)
+        alice.repository.transact(transaction)
+        assert settled(alice).state == verify.OK
+    totals = next(raw for raw in worker_connection.aggregates(alice.tenant_id) if raw["sk"]["S"] == keys.totals(0))
+    assert "expires_at" not in totals, "the item must not go by TTL now"
+
+
+def test_an_emptied_item_still_refuses_what_it_has_taken(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 3)
+    follower = Follower()
+    with poller():
+        rebuild.rebuild(alice.repository)
+    before = numbers(alice)
+    assert before["open.normal"] == 3
+    assert follower.apply(follower.new()).applied == 0
+    assert numbers(alice) == before
+
+
+def test_emptied_items_go_by_ttl_when_nothing_can_come_again(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 1)
+    settled(alice)
+    rebuild.rebuild(alice.repository)
+    old = [raw for raw in worker_connection.aggregates(alice.tenant_id) if raw["sk"]["S"].endswith("#0")]
+    assert old
+    for raw in old:
+        assert time.time() + 86400 < int(raw["expires_at"]["N"]) <= time.time() + 3 * 86400
+
+
+def test_dead_letters_from_before_are_dropped_and_others_stay(
+    world: World, alice: TenantContext, working: None
+) -> None:
+    world.tickets("acme", 1)
+    globex = world.context("charlie", "globex")
+    letter(alice, "1", epoch=0)
+    letter(alice, "2", aggregate=keys.tags(0))
+    letter(alice, "3", aggregate=keys.tags(1))
+    letter(globex, "4", epoch=0)
+    assert rebuild.rebuild(alice.repository).letters == 2
+    assert [item.sequence for item in letters()] == ["3", "4"]
+
+
+def letter(tenant: TenantContext, sequence: str, *, epoch: int = 0, aggregate: str = "") -> None:
+    worker_connection.put(
+        DeadLetterItem(
+            tables.TICKETS.name,
+            sequence,
+            tenant_id=tenant.tenant_id,
+            aggregate=aggregate,
+            reason="made up",
+            record=json.dumps({"dynamodb": {"NewImage": {"epoch": {"N": str(epoch)}}}}),
+            at=clock.stamp(),
+            expires_at=int(time.time()) + fold.LETTER_DAYS * 86400,
+        )
+    )
+
+
+def letters() -> list[DeadLetterItem]:
+    return list(worker_connection.items(DeadLetterItem, tables.TICKETS.name, consistent=True))
+
+
+@pytest.mark.parametrize("heard_of", [False, True], ids=["no worker ever", "a worker that stopped"])
+def test_without_a_worker_it_gives_up_and_nothing_is_wrong(world: World, alice: TenantContext, heard_of: bool) -> None:
+    world.tickets("acme", 2)
+    follower = Follower()
+    follower.fold()
+    if heard_of:
+        leases.write_pulse(tables.TICKETS, clock.stamp(clock.now() - timedelta(minutes=5)))
+    before = numbers(alice)
+    ended = commands.run("rebuild_aggregates", "--tenant", "acme", "--timeout", 0.3, "--settle", 0.1)
+    assert ended.status == 1
+    assert "run_stream" in ended.err
+    assert numbers(alice) == before
+    follower.fold()
+    assert numbers(alice) == before
+
+
+def test_where_no_worker_says_how_far_it_is_standing_still_is_enough(world: World, alice: TenantContext) -> None:
+    """A Lambda function follows the stream, and writes no pulse."""
+    world.tickets("acme", 4)
+    follower = Follower()
+    follower.fold()
+    plant(alice, keys.totals(0), open_normal=7)
+    with in_background(lambda _: (follower.fold(), time.sleep(0.05))):
+        done = rebuild.rebuild(alice.repository, settle=0.5)
+    assert done.removed == [Difference("TOTALS", "open.normal", 7, 0)]
+    assert numbers(alice)["open.normal"] == 4
+
+
+def test_the_command_says_what_was_wrong(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 2)
+    settled(alice)
+    plant(alice, keys.tags(0), open_vpn=-3)
+    ended = commands.run("rebuild_aggregates", "--all")
+    assert ended.status == 0, ended.err
+    assert "acme: TAGS open.vpn: 3 too few, corrected" in ended.out
+    assert "acme: 2 tickets counted anew, 1 count was wrong." in ended.out
+    assert "globex: 0 tickets counted anew, nothing was wrong." in ended.out
+
+
+def test_a_rebuild_makes_nobodys_form_stale(world: World, alice: TenantContext, working: None) -> None:
+    world.tickets("acme", 1)
+    version = int(lifecycle.read(alice, 1).version)
+    rebuild.rebuild(alice.repository)
+    lifecycle.change_status(alice, 1, to=Status.CLOSED, version=version)
+    assert lifecycle.read(alice, 1).status == Status.CLOSED

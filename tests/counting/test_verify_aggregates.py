@@ -1,0 +1,211 @@
+"""`verify_aggregates` and the rule behind it: drift is named, lag and concurrent writing are never taken for it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from portal import clock
+from portal.dynamo import meter
+from portal.dynamo.repository import Transaction
+from portal.schema import keys, tables
+from portal.streams import leases
+from tenants.tenancy.context import TenantContext
+from tests.support import commands
+from tests.support.folding import Follower, in_background, plant, poller
+from tests.support.world import World
+from tickets.counting import verify
+from tickets.counting.verify import Difference
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Status
+from tickets.ticket.items import SummaryItem
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "PAUSE", 0.01)
+    monkeypatch.setattr(verify, "MARGIN", timedelta(milliseconds=50))
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    return world.context("alice", "acme")
+
+
+def pulse(as_of_offset: float) -> None:
+    """A worker has said that everything is counted until so many seconds from now."""
+    leases.write_pulse(tables.TICKETS, clock.stamp(clock.now() + timedelta(seconds=as_of_offset)))
+
+
+def test_counted_tickets_are_right(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 3)
+    lifecycle.comment(alice, 2, body="Done.", then=Status.RESOLVED)
+    Follower().fold()
+    ended = commands.run("verify_aggregates", "--settle", 0)
+    assert ended.status == 0, ended.err
+    assert "2 tenants, 3 tickets: nothing is wrong" in ended.out
+
+
+def test_drift_names_tenant_item_and_count(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 2)
+    Follower().fold()
+    today = clock.stamp()[:10]
+    plant(alice, keys.totals(0), open_normal=5)
+    plant(alice, keys.day(today, 0), created=-1)
+    ended = commands.run("verify_aggregates", "--all", "--settle", 0)
+    assert ended.status == 1
+    assert "acme: TOTALS open.normal: stored 7, recounted 2" in ended.out
+    assert f"acme: {today} created: stored 1, recounted 2" in ended.out
+    assert "globex" not in ended.out
+    assert "acme" in ended.err
+
+
+def test_a_tenant_that_was_never_counted_drifts_in_everything(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 1)
+    verdict = verify.verify(alice.repository, settle=0)
+    assert verdict.state == verify.DRIFT
+    assert Difference("TOTALS", "open.normal", 0, 1) in verdict.differences
+
+
+def test_counts_without_tickets_are_drift_too(alice: TenantContext) -> None:
+    plant(alice, keys.tags(3), open_vpn=1)
+    assert verify.verify(alice.repository, settle=0).differences == [Difference("TAGS", "open.vpn", 1, 0)]
+
+
+def test_a_worker_that_is_behind_is_no_drift(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 1)
+    pulse(-60)
+    ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 0)
+    assert ended.status == 3
+    assert "cannot be verified now, because the stream worker has counted only what was written until" in ended.out
+
+
+def test_drift_is_drift_once_the_worker_has_caught_up(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 1)
+    Follower().fold()
+    plant(alice, keys.totals(0), open_normal=1)
+    pulse(60)
+    assert verify.verify(alice.repository, settle=0).state == verify.DRIFT
+
+
+def test_a_worker_that_catches_up_meanwhile_leaves_no_drift(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 20)
+    with poller():
+        assert verify.verify(alice.repository, settle=10).state == verify.OK
+
+
+def test_a_write_in_the_middle_of_the_recount_is_no_drift(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 3)
+    follower = Follower()
+    follower.fold()
+    pulse(60)
+    rounds = 0
+
+    def meanwhile(numbers: int) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:  # the tickets have been read, the aggregates are read next
+            lifecycle.change_status(alice, 1, to=Status.CLOSED, version=1)
+            lifecycle.create(alice, title="One more")
+            follower.fold()
+
+    assert verify.verify(alice.repository, settle=0, advance=meanwhile).state == verify.OK
+
+
+def test_numbers_that_never_stand_still_cannot_be_told(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 1)
+    follower = Follower()
+    follower.fold()
+    plant(alice, keys.totals(0), open_normal=1)
+    pulse(60)
+
+    def meanwhile(numbers: int) -> None:
+        lifecycle.create(alice, title="One more")
+        follower.fold()
+
+    verdict = verify.verify(alice.repository, settle=0, advance=meanwhile)
+    assert (verdict.state, verdict.differences) == (verify.UNKNOWN, [])
+    assert "kept changing" in verdict.why
+
+
+def test_what_is_wrong_and_stands_still_is_found_while_the_rest_moves(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 1)
+    follower = Follower()
+    follower.fold()
+    plant(alice, keys.day("2020-01-01", 0), created=4)
+    pulse(60)
+
+    def meanwhile(numbers: int) -> None:
+        lifecycle.create(alice, title="One more")
+        follower.fold()
+
+    verdict = verify.verify(alice.repository, settle=0, advance=meanwhile)
+    assert verdict.differences == [Difference("2020-01-01", "created", 4, 0)]
+
+
+def test_writers_and_a_worker_at_work_are_never_drift(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 12)
+    bob = world.context("bob", "acme")
+    with poller(), in_background(lambda n: lifecycle.comment(bob, n % 12 + 1, body="Hello.")):
+        states = {verify.verify(alice.repository, settle=1).state for _ in range(2)}
+    assert verify.DRIFT not in states
+
+
+def test_a_gap_in_the_numbers_is_no_ticket(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 1)
+    alice.repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=250)
+    world.tickets("acme", 1)
+    Follower().fold()
+    verdict = verify.verify(alice.repository, settle=0)
+    assert (verdict.state, verdict.tickets) == (verify.OK, 2)
+
+
+def test_a_ticket_that_nobody_can_count_is_named(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 2)
+    Follower().fold()
+    break_ticket(alice, 2)
+    verdict = verify.verify(alice.repository, settle=0)
+    assert verdict.uncountable == [2]
+    assert Difference("TOTALS", "open.normal", 2, 1) in verdict.differences
+    assert "ticket 2 holds what cannot be counted" in commands.run("verify_aggregates", "--settle", 0).out
+
+
+def break_ticket(tenant: TenantContext, number: int) -> None:
+    transaction = Transaction()
+    pk = tenant.repository.key(keys.ticket, number)
+    transaction.update(SummaryItem(pk, keys.SUMMARY), [SummaryItem.status.set("lost")])
+    tenant.repository.transact(transaction)
+
+
+def test_a_recount_reads_a_hundred_tickets_at_a_time(alice: TenantContext, bill: meter.Meter) -> None:
+    alice.repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=1001)
+    bill.calls.clear()
+    verify.recount(alice.repository)
+    assert [c.operation for c in bill.calls].count("BatchGetItem") == 11
+
+
+def test_repair_rebuilds_what_drifts(world: World, alice: TenantContext) -> None:
+    world.tickets("acme", 3)
+    with poller():
+        assert verify.verify(alice.repository, settle=10).state == verify.OK
+        plant(alice, keys.totals(0), open_normal=5)
+        ended = commands.run("verify_aggregates", "--repair", "--settle", 3)
+        assert ended.status == 0, ended.err
+        assert "TOTALS open.normal: 5 too many, corrected" in ended.out
+        assert verify.verify(alice.repository, settle=3).state == verify.OK
+
+
+def test_the_result_for_machines_has_everything(world: World, alice: TenantContext) -> None:
+    plant(alice, keys.totals(0), open_normal=5)
+    ended = commands.run("verify_aggregates", "--json", "--settle", 0)
+    (acme, globex) = json.loads(ended.out)
+    assert ended.status == 1
+    assert (acme["tenant"], acme["state"], globex["state"]) == ("acme", "drift", "ok")
+    assert acme["differences"] == [{"item": "TOTALS", "count": "open.normal", "stored": 5, "recounted": 0}]
+
+
+def test_an_unknown_tenant_is_said_to_be_one(world: World) -> None:
+    ended = commands.run("verify_aggregates", "--tenant", "nobody")
+    assert (ended.status, "no tenant" in ended.err) == (1, True)

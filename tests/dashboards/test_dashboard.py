@@ -1,0 +1,293 @@
+"""The dashboard: numbers from the rules through the stream to the page, what they cost, and who sees which."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+
+from portal import clock
+from portal.errors import Unavailable
+from portal.schema import keys
+from portal.streams import watermark
+from portal.streams.watermark import Pulse
+from tenants.membership import members
+from tests.desk.test_cost import IDENTITY, spent
+from tests.support import folding
+from tests.support.world import Browser, World
+from tickets.counting import aggregates
+from tickets.dashboards import dashboard
+from tickets.desk import lifecycle
+from tickets.ticket.fields import Priority, Status
+
+PAGE = "/tickets/dashboard/"
+
+
+@pytest.fixture
+def follower(engine: None) -> folding.Follower:
+    return folding.Follower()
+
+
+@pytest.fixture
+def desk(world: World, follower: folding.Follower) -> World:
+    """Five tickets of Acme: two open with nobody, one open with Alice, one pending with Bob, one resolved by Bob."""
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    for priority, tags in (
+        (Priority.URGENT, ["vpn"]),
+        (Priority.NORMAL, []),
+        (Priority.NORMAL, ["vpn", "mail"]),
+        (Priority.LOW, []),
+        (Priority.LOW, ["mail"]),
+    ):
+        lifecycle.create(alice, title="Broken", priority=priority, tags=tags)
+    lifecycle.assign(alice, 3, to=alice.user_id, version=1)
+    lifecycle.assign(bob, 4, to=bob.user_id, version=1)
+    lifecycle.change_status(bob, 4, to=Status.PENDING, version=2)
+    lifecycle.assign(bob, 5, to=bob.user_id, version=1)
+    lifecycle.comment(bob, 5, body="Done.", then=Status.RESOLVED)
+    lifecycle.comment(bob, 1, body="Looking at it.")
+    follower.fold()
+    return world
+
+
+@pytest.fixture
+def owner(desk: World) -> Browser:
+    return desk.browser("alice", "acme")
+
+
+def shown(browser: Browser, path: str = PAGE) -> dict[str, Any]:
+    """The page's links with a number: what each says, and where it leads."""
+    response = browser.get(path)
+    assert response.status_code == 200
+    return {"html": response.content.decode(), "context": response.context}
+
+
+def tiles(browser: Browser) -> dict[str, int]:
+    context = shown(browser)["context"]
+    return {t.id: t.number.count for t in [*context["now"], *context["lately"]] if t.number}
+
+
+def drill_downs(html: str) -> list[tuple[int, str]]:
+    """Every link to the queue whose text begins with a number: the number and the address."""
+    found = []
+    for url, text in re.findall(r'<a class="(?:number|tile-link)" href="([^"]+)">(.*?)</a>', html):
+        number = re.search(r">?([\d,]+)<|^([\d,]+)$", text)
+        assert number, text
+        found.append((int((number[1] or number[2]).replace(",", "")), unescape(url)))
+    return found
+
+
+def says(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
+    """The worker's pulse, in seconds ago."""
+    now = clock.now()
+    beat = Pulse(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
+    monkeypatch.setattr(watermark, "read", lambda: beat)
+
+
+# --- the numbers ---
+
+
+def test_what_the_rules_wrote_stands_on_the_page(owner: Browser) -> None:
+    assert tiles(owner) == {
+        "open": 3, "pending": 1, "unassigned": 2, "created": 5, "resolved": 1, "reopened": 0, "commented": 2,
+    }  # fmt: skip
+
+
+def test_a_change_shows_once_it_is_counted(desk: World, owner: Browser, follower: folding.Follower) -> None:
+    lifecycle.change_status(desk.context("bob", "acme"), 5, to=Status.OPEN, version=3)
+    assert tiles(owner)["open"] == 3
+    follower.fold()
+    assert {name: tiles(owner)[name] for name in ("open", "resolved", "reopened")} == {
+        "open": 4, "resolved": 0, "reopened": 1,
+    }  # fmt: skip
+
+
+def test_the_workload_names_people_and_nobody(desk: World, owner: Browser) -> None:
+    loads = dashboard.read(desk.context("alice", "acme"), days=30).loads
+    unresolved = {load.name: load.unresolved for load in loads}
+    assert unresolved == {"Unassigned": 2, "Alice Example": 1, "Bob Example": 1}
+    assert next(x for x in loads if x.name == "Bob Example").statuses[Status.RESOLVED] == 1
+
+
+def test_who_left_is_shown_as_a_former_member(desk: World, owner: Browser) -> None:
+    bob = desk.users["bob"]
+    members.remove(user_id=bob.id, tenant_id=desk.tenants["acme"].tenant_id)
+    page = shown(owner)
+    names = {line.name for line in page["context"]["loads"]["all"]}
+    assert names == {"Unassigned", "Alice Example", "Former member"}
+    assert "Bob Example" not in page["html"]
+
+
+def test_tags_and_priorities_are_counted_by_status(desk: World) -> None:
+    found = dashboard.read(desk.context("alice", "acme"), days=30)
+    assert {load.name: (load.unresolved, load.total) for load in found.tags} == {"vpn": (2, 2), "mail": (1, 2)}
+    assert found.matrix[Status.OPEN, Priority.URGENT] == 1
+    assert found.of_status(*Status) == 5
+
+
+def test_the_backlog_is_told_by_calendar_weeks(world: World) -> None:
+    tenant = world.context("alice", "acme")
+    monday = date.fromisoformat(aggregates.monday(clock.now().date()))
+    for weeks, count in ((0, 1), (1, 2), (2, 4), (4, 8), (5, 16), (13, 32), (14, 64), (200, 128)):
+        folding.plant(tenant, keys.totals(0), **{f"w_{monday - timedelta(weeks=weeks)}": count})
+    ages = dashboard.read(tenant, days=30).ages
+    assert [age.count for age in ages] == [1, 2, 12, 48, 192]
+    assert (ages[2].first, ages[2].last) == (monday - timedelta(weeks=4), monday - timedelta(days=8))
+    assert (ages[0].last, ages[4].first) == (None, None)
+
+
+def test_a_rebuild_in_progress_changes_no_number(world: World) -> None:
+    tenant = world.context("alice", "acme")
+    folding.plant(tenant, keys.totals(0), open_normal=7)
+    folding.plant(tenant, keys.totals(1), open_normal=5)
+    assert dashboard.read(tenant, days=30).of_status(Status.OPEN) == 12
+
+
+@pytest.mark.parametrize(("asked", "days"), [("30", 30), ("90", 90), ("", 30), ("31", 30), ("0x5a", 30), ("-90", 30)])
+def test_the_period_is_30_or_90_days(owner: Browser, asked: str, days: int) -> None:
+    context = shown(owner, f"{PAGE}?days={asked}")["context"]
+    assert (context["days"], len(context["daily"])) == (days, days)
+
+
+@pytest.mark.parametrize("query", ["days=30&days=1e9", "days=%00", "days[]=90", "days=" + "9" * 5000, "%ff=%ff"])
+def test_nonsense_in_the_address_shows_the_usual_page(owner: Browser, query: str) -> None:
+    assert owner.get(f"{PAGE}?{query}").status_code == 200
+
+
+# --- the lists behind the numbers ---
+
+
+def test_every_number_leads_to_a_list_of_that_many_tickets(owner: Browser) -> None:
+    checked = 0
+    for count, url in dict.fromkeys(drill_downs(shown(owner)["html"])):
+        rows = len(owner.get(url).context["page"]["rows"])
+        if "commented=" in url:  # comments are counted, tickets are listed
+            assert 0 < rows <= count, url
+        else:
+            assert rows == count, url
+        checked += 1
+    assert checked > 20
+
+
+def test_an_agents_numbers_lead_to_lists_too(desk: World) -> None:
+    bob = desk.browser("bob")
+    found = drill_downs(shown(bob)["html"])
+    assert len(found) == 5
+    for count, url in found:
+        assert len(bob.get(url).context["page"]["rows"]) == count, url
+
+
+# --- what it costs ---
+
+
+def test_the_page_takes_one_trip_beside_identity(owner: Browser) -> None:
+    bill = spent(owner, PAGE)
+    assert bill.trips == 2
+    assert sorted(c.operation for c in bill.calls) == ["BatchGetItem", "GetItem", "Query", "Query"]
+    # A unit for aggregates, or less, and one for the pulse and the names of the members.
+    assert bill.read_units <= IDENTITY + 2
+    assert bill.write_units == 0
+
+
+@pytest.mark.parametrize("days", [30, 90])
+def test_a_hundred_thousand_tickets_cost_what_ten_do(world: World, days: int) -> None:
+    acme, globex = world.context("alice", "acme"), world.context("charlie", "globex")
+    for tenant, many in ((acme, 1), (globex, 10_000)):
+        _plant_everything(tenant, many)
+    few = spent(world.browser("alice", "acme"), f"{PAGE}?days={days}")
+    many_bill = spent(world.browser("charlie"), f"{PAGE}?days={days}")
+    assert (many_bill.trips, len(many_bill.calls), many_bill.items + 1) == (few.trips, len(few.calls), few.items)
+    assert many_bill.read_units <= few.read_units + 0.5  # longer numbers
+    beside_days = IDENTITY + 0.5 + 0.5 + 1  # the pulse, the members, totals with tags
+    assert many_bill.read_units <= beside_days + days * 300 / 4096 * 0.5
+
+
+def _plant_everything(tenant: Any, many: int) -> None:
+    """Aggregates of ten times `many` tickets: every count that a day can have, six people, thirty tags."""
+    people = [f"{n:032x}" for n in range(6)]
+    totals = {f"{s}_{p}": many for s in Status for p in Priority} | {f"r_{w}_{s}": many for w in people for s in Status}
+    folding.plant(tenant, keys.totals(0), **totals)
+    folding.plant(tenant, keys.tags(0), **{f"{s}_tag{n}": many for s in Status for n in range(30)})
+    buckets = {f"{what}_{bound}": many for what in ("first", "done") for bound in aggregates.BUCKETS[4:12]}
+    events = dict.fromkeys(("created", "resolved", "reopened", "commented", "first_n", "done_n"), many)
+    today = clock.now().date()
+    for back in range(90):
+        folding.plant(tenant, keys.day(str(today - timedelta(days=back)), 0), **events, **buckets)
+
+
+def test_an_agents_page_costs_the_totals_alone(desk: World) -> None:
+    bill = spent(desk.browser("bob"), PAGE)
+    assert (bill.trips, sorted(c.operation for c in bill.calls)) == (2, ["BatchGetItem", "GetItem", "Query"])
+    assert bill.read_units == IDENTITY + 1
+
+
+# --- who sees what ---
+
+
+def test_an_agent_sees_the_own_numbers_and_nobodys_names(desk: World) -> None:
+    page = shown(desk.browser("bob"))
+    assert {t.id: t.number.count for t in page["context"]["mine"]} == {"open": 0, "pending": 1, "resolved": 1}
+    assert page["context"]["percent"] == 25
+    assert "Alice Example" not in page["html"]
+
+
+def test_a_viewer_is_refused_and_sees_no_link(desk: World) -> None:
+    vera = desk.browser("vera")
+    assert vera.get(PAGE).status_code == 403
+    assert PAGE not in vera.get("/tickets/").content.decode()
+
+
+def test_another_tenants_numbers_are_not_these(desk: World) -> None:
+    assert "No numbers yet" in shown(desk.browser("charlie"))["html"]
+
+
+def test_a_tag_cannot_write_into_the_page(desk: World, owner: Browser, follower: folding.Follower) -> None:
+    lifecycle.create(desk.context("alice", "acme"), title="x", tags=["\"onload='x'&amp;{{x}}"])
+    follower.fold()
+    assert 'title="&quot;onload=&#x27;x&#x27;&amp;amp;{{x}}"' in shown(owner)["html"]
+
+
+# --- how old the numbers are ---
+
+
+def test_fresh_numbers_say_as_of_when(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    says(monkeypatch, as_of=12, written=2)
+    html = shown(owner)["html"]
+    assert re.search(r'as of <time datetime="[^"]+" title="\d+ \w+ \d{4}, [\d:]{8} UTC">1\d s ago</time>', html)
+    assert "notice-warning" not in html
+
+
+def test_numbers_that_are_behind_say_by_how_much(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    says(monkeypatch, as_of=250, written=2)
+    assert "Numbers are 4 minutes behind." in shown(owner)["html"]
+
+
+def test_a_worker_that_stands_still_is_named(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    says(monkeypatch, as_of=7300, written=7290)
+    html = shown(owner)["html"]
+    assert "The worker that counts is not running; numbers are from " in html
+    assert "2 hours ago" in html
+
+
+def test_without_a_pulse_the_last_count_speaks(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watermark, "read", lambda: None)
+    html = shown(owner)["html"]
+    assert "last change counted" in html
+    assert "notice-warning" not in html
+
+
+def test_agents_are_told_as_well(desk: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    says(monkeypatch, as_of=250, written=2)
+    assert "Numbers are 4 minutes behind." in shown(desk.browser("bob"))["html"]
+
+
+def test_an_outage_is_the_usual_503(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise Unavailable("The database cannot be reached.")
+
+    monkeypatch.setattr(watermark, "read", fails)
+    response = owner.get(PAGE)
+    assert (response.status_code, response["Retry-After"]) == (503, "5")

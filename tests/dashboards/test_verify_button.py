@@ -1,0 +1,176 @@
+"""The owner's Verify button: who may press it, what it shows, and that one verification runs at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from portal import clock
+from portal.dynamo import meter
+from portal.errors import Unavailable
+from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tests.support.folding import Follower, plant, recounted, stored
+from tests.support.world import Browser, World
+from tickets.counting import verify
+from tickets.counting.verify import Difference, Verdict
+from tickets.dashboards import verify_runs
+
+BUTTON = "Verify the numbers"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(verify_runs, "SETTLE", 0.0)
+    yield
+    verify_runs.wait_until_done()
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    world.tickets("acme", 3)
+    Follower().fold()
+    return world.context("alice", "acme")
+
+
+def verified(browser: Browser) -> str:
+    return browser.get("/tickets/dashboard/verified/").content.decode()
+
+
+def press(browser: Browser, **headers: str) -> object:
+    response = browser.send("/tickets/dashboard/verify/", **headers)
+    verify_runs.wait_until_done()
+    return response
+
+
+def test_nobody_has_asked_yet(world: World, alice: TenantContext) -> None:
+    page = verified(world.browser("alice", "acme"))
+    assert 'data-state="never"' in page
+    assert BUTTON in page
+
+
+def test_an_owner_verifies_and_the_result_stays(world: World, alice: TenantContext) -> None:
+    browser = world.browser("alice", "acme")
+    response = press(browser)
+    assert (response.status_code, response["Location"]) == (302, "/tickets/dashboard/#verified")  # type: ignore[attr-defined]
+    for _ in range(2):
+        page = verified(browser)
+        assert 'data-state="ok"' in page
+        assert "3 tickets were recounted" in page
+        assert "Alice Example" in page
+
+
+def test_drift_is_shown_count_by_count(world: World, alice: TenantContext) -> None:
+    plant(alice, keys.totals(0), open_normal=4)
+    browser = world.browser("alice", "acme")
+    press(browser)
+    page = verified(browser)
+    assert 'data-state="drift"' in page
+    assert "<td>TOTALS</td><td>open.normal</td><td>7</td><td>3</td>" in page
+
+
+def test_it_verifies_and_corrects_nothing(world: World, alice: TenantContext) -> None:
+    plant(alice, keys.totals(0), open_normal=4)
+    before = stored(alice)
+    press(world.browser("alice", "acme"))
+    assert stored(alice) == before != recounted(alice)
+
+
+def test_with_htmx_the_button_answers_with_the_part_alone(
+    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify_runs, "_logged", lambda tenant, run: None)
+    response = press(world.browser("alice", "acme"), HTTP_HX_REQUEST="true")
+    page = response.content.decode()  # type: ignore[attr-defined]
+    assert page.lstrip().startswith("<div")
+    assert 'hx-trigger="every 2s"' in page
+    assert BUTTON not in page
+
+
+def test_a_page_without_javascript_shows_it_too(world: World, alice: TenantContext) -> None:
+    browser = world.browser("alice", "acme")
+    press(browser)
+    assert 'data-state="ok"' in browser.get("/tickets/dashboard/").content.decode()
+
+
+def test_one_runs_at_a_time(world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, go_on = [], threading.Event()
+
+    def slow(*args: object, **kwargs: object) -> Verdict:
+        runs.append(1)
+        go_on.wait(10)
+        return Verdict("ok", 3)
+
+    monkeypatch.setattr(verify, "verify", slow)
+    assert verify_runs.start(alice)
+    assert not verify_runs.start(alice)
+    assert 'data-state="running"' in verified(world.browser("alice", "acme"))
+    go_on.set()
+    verify_runs.wait_until_done()
+    assert len(runs) == 1
+    assert verify_runs.start(alice)
+
+
+def test_another_tenant_need_not_wait(world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_runs, "_logged", lambda tenant, run: None)
+    assert verify_runs.start(alice)
+    assert verify_runs.start(world.context("charlie", "globex"))
+
+
+def test_a_run_that_died_is_said_to_have_and_can_be_started_again(
+    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(verify_runs, "_logged", lambda tenant, run: None)
+        assert verify_runs.start(alice)
+        verify_runs.wait_until_done()
+    later = clock.now() + verify_runs.DEAD_AFTER + timedelta(seconds=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    shown = verify_runs.read(alice)
+    assert (shown.state, shown.can_start) == ("unknown", True)
+    assert "ended before it was done" in shown.why
+    assert verify_runs.start(alice)
+    verify_runs.wait_until_done()
+    assert verify_runs.read(alice).state == "ok"
+
+
+def test_a_late_end_does_not_overwrite_the_run_that_took_its_place(alice: TenantContext) -> None:
+    verify_runs.start(alice)
+    verify_runs.wait_until_done()
+    verify_runs._finish(alice, "another run", Verdict("drift", 9, [Difference("TOTALS", "open.normal", 1, 2)]))
+    assert verify_runs.read(alice).state == "ok"
+
+
+def test_a_database_that_goes_away_is_an_answer_too(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*args: object, **kwargs: object) -> Verdict:
+        raise Unavailable("The database cannot be reached.")
+
+    monkeypatch.setattr(verify, "verify", away)
+    verify_runs.start(alice)
+    verify_runs.wait_until_done()
+    assert verify_runs.read(alice).why == "The database cannot be reached"
+
+
+def test_more_differences_than_are_kept_are_numbered(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [Difference("TAGS", f"open.t{n}", n, 0) for n in range(60)]
+    monkeypatch.setattr(verify, "verify", lambda *args, **kwargs: Verdict("drift", 3, many))
+    verify_runs.start(alice)
+    verify_runs.wait_until_done()
+    shown = verify_runs.read(alice)
+    assert (len(shown.differences), shown.more, shown.differences[1]) == (50, 10, many[1])
+
+
+@pytest.mark.parametrize(("who", "where"), [("bob", "acme"), ("vera", "acme"), ("alice", "globex")])
+def test_others_may_neither_start_nor_see_it(world: World, alice: TenantContext, who: str, where: str) -> None:
+    browser = world.browser(who, where)
+    assert browser.send("/tickets/dashboard/verify/").status_code == 403  # type: ignore[attr-defined]
+    assert browser.get("/tickets/dashboard/verified/").status_code == 403
+
+
+def test_a_look_at_it_costs_one_read_beside_identity(world: World, alice: TenantContext) -> None:
+    with meter.measure() as bill:
+        verify_runs.read(alice)
+    assert [call.operation for call in bill.calls] == ["GetItem"]

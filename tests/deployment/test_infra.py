@@ -1,0 +1,423 @@
+"""infra/template.yaml: it is what the code declares, AWS's own linter accepts it, and the portal runs on what it makes.
+
+The embedded engine's CloudFormation creates tables, indexes, streams, roles and policies from the template as it is,
+with production's parameters. It silently leaves out encryption, TTL and point-in-time recovery, so those are asserted
+on the template; the tables' TTL is then switched on by `create_all`, as on any engine that has none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from cfnlint.api import ManualArgs, lint_file
+from cfnlint.decode import cfn_yaml
+from django.conf import settings
+from django.core.cache import cache
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from portal.deployment import cfn_yaml as our_yaml
+from portal.deployment import template as infra
+from portal.dynamo import client, provisioning
+from portal.engines.server import REGION, start_engine
+from portal.isolation import policies
+from portal.management.commands.infra_template import PATH
+from portal.schema import tables
+from tests.support.stacks import (
+    ACCOUNT,
+    COMMITTED,
+    PRODUCTION,
+    WITH_FUNCTION,
+    Json,
+    Stack,
+    committed,
+    plain,
+    statements_in,
+)
+from tests.support.world import World
+
+DEVELOPMENT = {"Environment": "dev", "TablePrefix": "Pooldesk.Dev", "Encryption": "aws-managed"}
+ROLES = {"platform": "WebRole", "tenant": "TenantRole", "worker": "WorkerRole"}
+POLICIES = {"platform": "PlatformPolicy", "tenant": "TenantPolicy", "worker": "WorkerPolicy"}
+# An attached policy may have 6144 characters and a trust policy 2048, white space not counted (AWS, "IAM quotas").
+POLICY_CHARACTERS, TRUST_CHARACTERS = 6144, 2048
+
+
+@pytest.fixture(scope="module")
+def written() -> Json:
+    """The committed file, read by the linter's parser: not by the code that wrote it."""
+    return committed()
+
+
+@pytest.fixture(scope="module")
+def production(written: Json) -> Stack:
+    return Stack(written, **PRODUCTION)
+
+
+@pytest.fixture(scope="module")
+def development(written: Json) -> Stack:
+    return Stack(written, **DEVELOPMENT)
+
+
+def check() -> str:
+    """What `infra_template --check` says against the template."""
+    said = StringIO()
+    try:
+        call_command("infra_template", "--check", stderr=said)
+    except CommandError as error:
+        return f"{said.getvalue()}{error}"
+    return ""
+
+
+# --- the file and the declaration ---
+
+
+def test_the_committed_template_is_what_the_code_declares() -> None:
+    assert check() == ""
+
+
+def test_the_file_says_what_the_code_declares_to_another_parser_too(written: Json) -> None:
+    assert written == infra.template()
+
+
+def test_a_template_edited_by_hand_is_noticed(tmp_path: Path, settings: Any) -> None:
+    settings.BASE_DIR = tmp_path
+    (tmp_path / PATH).parent.mkdir()
+    (tmp_path / PATH).write_text(COMMITTED.read_text().replace("EnableKeyRotation: true", "EnableKeyRotation: false"))
+    said = check()
+    assert "-      EnableKeyRotation: false" in said
+    assert "manage.py infra_template > infra/template.yaml" in said
+
+
+def test_a_missing_template_is_noticed(tmp_path: Path, settings: Any) -> None:
+    settings.BASE_DIR = tmp_path
+    assert "is not what the code declares" in check()
+
+
+def test_a_table_declared_and_not_deployed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ALL", (*tables.ALL, tables.Table("Tenants.New", "tenant", "tenant_id")))
+    assert "+  TenantsNewTable:" in check()
+
+
+def test_the_template_is_the_same_wherever_it_is_made() -> None:
+    here = infra.template()
+    with override_settings(AWS_REGION="us-east-1", AWS_ACCOUNT_ID=ACCOUNT, DYNAMODB_TABLE_PREFIX="Elsewhere"):
+        assert infra.template() == here
+
+
+def test_a_policy_on_what_is_no_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = {"Version": "2012-10-17", "Statement": [{"Resource": ["arn:aws:s3:::anything"]}]}
+    monkeypatch.setattr(policies, "document", lambda role: document)
+    with pytest.raises(ValueError, match="no table of Pooldesk"):
+        infra.template()
+
+
+TEXTS = (
+    "Null",
+    "yes",
+    "2012-10-17",
+    "1e3",
+    "0x1f",
+    "a: b",
+    "# no",
+    "*",
+    "",
+    "!Ref x",
+    'say "so"',
+    "two\nlines",
+    "\u00f6",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_text_stays_text_in_yaml(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "any.yaml"
+    template = {text or "empty": text, "List": [text], "Pairs": [{text or "empty": text, "n": 1, "yes": True}]}
+    path.write_text(our_yaml.dump({"Section": template}), encoding="utf-8")
+    assert plain(cfn_yaml.load(str(path))) == {"Section": template}
+
+
+def test_the_linter_has_nothing_to_say() -> None:
+    assert [str(m) for m in lint_file(COMMITTED, ManualArgs(regions=[REGION, "us-east-1"]))] == []
+
+
+# --- tables ---
+
+
+def test_every_declared_table_is_there_and_no_other(production: Stack) -> None:
+    made = {r["Properties"]["TableName"] for r in production.resources.values() if r["Type"] == "AWS::DynamoDB::Table"}
+    assert made == {f"Pooldesk.Prod.{table.name}" for table in tables.ALL}
+
+
+@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+def test_keys_and_billing_are_the_declared_ones(table: tables.Table, production: Stack) -> None:
+    properties = production.properties(infra.logical_id(table))
+    assert keys_of(properties) == (table.hash, table.range)
+    indexes = properties.get("GlobalSecondaryIndexes", [])
+    used = {table.hash, table.range, *(k for index in indexes for k in keys_of(index))} - {None}
+    types = {a["AttributeName"]: a["AttributeType"] for a in properties["AttributeDefinitions"]}
+    assert types == dict.fromkeys(used, "S")
+    assert properties["BillingMode"] == "PAY_PER_REQUEST"
+
+
+@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+def test_indexes_project_what_is_declared(table: tables.Table, production: Stack) -> None:
+    indexes = production.properties(infra.logical_id(table)).get("GlobalSecondaryIndexes", [])
+    assert [(i["IndexName"], keys_of(i), i["Projection"]) for i in indexes] == [
+        (i.name, (i.hash, i.range), {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)})
+        for i in table.indexes
+    ]
+
+
+@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+def test_items_expire_and_changes_stream_where_declared(table: tables.Table, production: Stack) -> None:
+    properties = production.properties(infra.logical_id(table))
+    ttl = {"AttributeName": table.ttl, "Enabled": True} if table.ttl else None
+    assert properties.get("TimeToLiveSpecification") == ttl
+    stream = {"StreamViewType": "NEW_AND_OLD_IMAGES"} if table.stream else None
+    assert properties.get("StreamSpecification") == stream
+
+
+def keys_of(holder: Json) -> tuple[str, str | None]:
+    by_type = {k["KeyType"]: k["AttributeName"] for k in holder["KeySchema"]}
+    return by_type["HASH"], by_type.get("RANGE")
+
+
+@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+def test_production_keeps_and_protects_every_table(table: tables.Table, production: Stack) -> None:
+    resource = production.resources[infra.logical_id(table)]
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert resource["Properties"]["DeletionProtectionEnabled"] is True
+    assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+def test_development_leaves_nothing_behind(table: tables.Table, development: Stack) -> None:
+    resource = development.resources[infra.logical_id(table)]
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Delete", "Delete")
+    assert resource["Properties"]["DeletionProtectionEnabled"] is False
+    assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
+
+
+def test_who_names_no_environment_gets_production(written: Json) -> None:
+    assert Stack(written).resources["SupportTicketsTable"]["DeletionPolicy"] == "Retain"
+
+
+@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+def test_every_table_is_encrypted_with_the_chosen_key(
+    table: tables.Table, production: Stack, development: Stack
+) -> None:
+    own, of_aws = (s.properties(infra.logical_id(table))["SSESpecification"] for s in (production, development))
+    assert own == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": "TableKey.Arn"}
+    assert of_aws == {"SSEEnabled": True, "SSEType": "KMS"}
+
+
+def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: Stack, development: Stack) -> None:
+    assert "TableKey" not in development.resources
+    assert "TableKeyArn" not in development.outputs
+    key = production.resources["TableKey"]
+    assert key["DeletionPolicy"] == "Retain"
+    assert key["Properties"]["EnableKeyRotation"] is True
+    account, roles = key["Properties"]["KeyPolicy"]["Statement"]
+    assert account["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    assert roles["Principal"] == {"AWS": ["WebRole.Arn", "TenantRole.Arn", "WorkerRole.Arn"]}
+    assert roles["Condition"] == {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
+
+
+# --- roles ---
+
+
+def test_every_role_of_the_code_has_its_policy_word_for_word(production: Stack) -> None:
+    assert set(policies.ROLES) == set(POLICIES)
+    with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=ACCOUNT, DYNAMODB_TABLE_PREFIX="Pooldesk.Prod"):
+        expected = {role: policies.document(role) for role in policies.ROLES}
+    assert {role: production.properties(name)["PolicyDocument"] for role, name in POLICIES.items()} == expected
+
+
+def test_every_policy_is_attached_to_its_role_alone(production: Stack) -> None:
+    attached = {
+        name: resource["Properties"]["Roles"]
+        for name, resource in production.resources.items()
+        if resource["Type"] == "AWS::IAM::ManagedPolicy"
+    }
+    assert attached == {POLICIES[r]: [ROLES[r]] for r in ROLES} | {"AssumeTenantPolicy": ["WebRole"]}
+
+
+def test_the_web_role_may_become_the_tenant_role_and_no_other(production: Stack) -> None:
+    (statement,) = production.properties("AssumeTenantPolicy")["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    assert statement["Resource"] == "TenantRole.Arn"
+
+
+def test_only_the_web_role_becomes_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
+    (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
+    assert trust == {
+        "Effect": "Allow",
+        "Principal": {"AWS": "WebRole.Arn"},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Condition": {
+            "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
+            "Null": {"aws:RequestTag/TenantId": "false"},
+            "ForAllValues:StringEquals": {"aws:TagKeys": ["TenantId"]},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "service"), [("WebRole", "ecs-tasks.amazonaws.com"), ("WorkerRole", "ecs-tasks.amazonaws.com")]
+)
+def test_the_other_roles_are_for_one_service(role: str, service: str, production: Stack) -> None:
+    (trust,) = production.properties(role)["AssumeRolePolicyDocument"]["Statement"]
+    assert trust == {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+
+
+def test_nothing_in_the_template_allows_scan_partiql_or_a_wildcard_action(written: Json) -> None:
+    actions = [
+        action
+        for statement in statements_in(Stack(written, **WITH_FUNCTION).resources)
+        if statement.get("Sid") != "AccountAdministersTheKey"  # a key that nobody could administer cannot be made
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    ]
+    allowed = re.compile(r"(dynamodb|kms|logs|sqs|sts):[A-Za-z]+|kms:(GenerateDataKey|ReEncrypt)\*")
+    assert len(actions) > 40
+    assert [a for a in actions if not allowed.fullmatch(a)] == []
+    assert [a for a in actions if "Scan" in a or "PartiQL" in a] == []
+
+
+def test_policies_are_within_the_quotas_of_iam(written: Json) -> None:
+    longest = Stack(written, **PRODUCTION | {"TablePrefix": "P" * 40})
+    for name, resource in longest.resources.items():
+        for kind, limit in (("PolicyDocument", POLICY_CHARACTERS), ("AssumeRolePolicyDocument", TRUST_CHARACTERS)):
+            length = len(json.dumps(resource["Properties"].get(kind), separators=(",", ":")))
+            assert length <= limit, f"{name} has {length} characters"
+
+
+def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack) -> None:
+    values = {name: output["Value"] for name, output in production.outputs.items()}
+    assert {f"{infra.logical_id(t)}Name" for t in tables.ALL} <= set(values)
+    assert values["TenantRoleArn"] == "TenantRole.Arn"
+    assert values["WebRoleArn"] == "WebRole.Arn"
+    assert values["WorkerRoleArn"] == "WorkerRole.Arn"
+    assert values["SupportTicketsTableStreamArn"] == "SupportTicketsTable.StreamArn"
+
+
+# --- deployed ---
+
+
+class Cloud:
+    """The embedded engine's CloudFormation, IAM and DynamoDB, in a process of its own."""
+
+    def __init__(self, endpoint_url: str) -> None:
+        self.endpoint_url = endpoint_url
+        self.stacks, self.iam, self.dynamodb = (
+            boto3.client(
+                name,
+                endpoint_url=endpoint_url,
+                region_name=REGION,
+                aws_access_key_id="cloud",
+                aws_secret_access_key="cloud",
+            )
+            for name in ("cloudformation", "iam", "dynamodb")
+        )
+
+    def deploy(self, name: str, **parameters: str) -> dict[str, str]:
+        """Create the stack from the committed file; its outputs."""
+        self.stacks.create_stack(
+            StackName=name,
+            TemplateBody=COMMITTED.read_text(),
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+            Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
+        )
+        stack = self._settled(name)
+        assert stack["StackStatus"] == "CREATE_COMPLETE", stack
+        return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+
+    def remove(self, name: str) -> None:
+        stack_id = self.stacks.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        self.stacks.delete_stack(StackName=name)
+        assert self._settled(stack_id)["StackStatus"] == "DELETE_COMPLETE"
+
+    def _settled(self, name: str) -> Json:
+        for _ in range(200):
+            (stack,) = self.stacks.describe_stacks(StackName=name)["Stacks"]
+            if not stack["StackStatus"].endswith("IN_PROGRESS"):
+                return stack
+            time.sleep(0.05)
+        raise AssertionError(f"{name} stays {stack['StackStatus']}")
+
+    def tables(self, prefix: str) -> set[str]:
+        return {name for name in self.dynamodb.list_tables()["TableNames"] if name.startswith(f"{prefix}.")}
+
+    def policies_of(self, role_arn: str) -> list[Json]:
+        attached = self.iam.list_attached_role_policies(RoleName=role_arn.rpartition("/")[2])["AttachedPolicies"]
+        versions = [(p, self.iam.get_policy(PolicyArn=p["PolicyArn"])["Policy"]["DefaultVersionId"]) for p in attached]
+        return [
+            self.iam.get_policy_version(PolicyArn=p["PolicyArn"], VersionId=v)["PolicyVersion"]["Document"]
+            for p, v in versions
+        ]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Cloud]:
+    with start_engine() as engine:
+        yield Cloud(engine.endpoint_url)
+
+
+@pytest.fixture
+def production_cloud(cloud: Cloud) -> Iterator[Cloud]:
+    """The portal pointed at a production stack, and signing for tenants as the role that the stack made."""
+    outputs = cloud.deploy("portal", Environment="prod", TablePrefix=settings.DYNAMODB_TABLE_PREFIX)
+    with override_settings(
+        DYNAMODB_ENDPOINT_URL=cloud.endpoint_url,
+        STS_ENDPOINT_URL=cloud.endpoint_url,
+        TENANT_ROLE_ARN=outputs["TenantRoleArn"],
+    ):
+        client.reset()
+        cache.clear()
+        yield cloud
+    client.reset()
+    cache.clear()
+
+
+def test_the_portal_runs_on_what_production_deploys(production_cloud: Cloud) -> None:
+    assert provisioning.create_all() == {table.full_name: False for table in tables.ALL}
+    world = World.create()
+    browser = world.browser("bob", "acme")
+    form = {"title": "The printer is on fire", "priority": "high", "tags": "", "request_id": "a" * 32}
+    opened = browser.send("/tickets/new/", form)
+    assert opened["Location"] == "/tickets/1/"
+    assert "The printer is on fire" in browser.get("/tickets/").content.decode()
+    stored = production_cloud.dynamodb.scan(TableName=tables.TICKETS.full_name)["Items"]
+    assert {"S": "The printer is on fire"} in [item.get("title") for item in stored]
+
+
+def test_the_deployed_policies_are_those_that_the_guard_holds_requests_against(cloud: Cloud) -> None:
+    outputs = cloud.deploy("roles", Environment="dev", TablePrefix="Pooldesk.Roles")
+    account = outputs["TenantRoleArn"].split(":")[4]
+    with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=account, DYNAMODB_TABLE_PREFIX="Pooldesk.Roles"):
+        expected = {role: policies.document(role) for role in policies.ROLES}
+    for role, name in ROLES.items():
+        assert expected[role] in cloud.policies_of(outputs[f"{name}Arn"])
+
+
+def test_the_stream_carries_both_images(cloud: Cloud) -> None:
+    outputs = cloud.deploy("stream", Environment="dev", TablePrefix="Pooldesk.Stream")
+    described = cloud.dynamodb.describe_table(TableName=outputs["SupportTicketsTableName"])["Table"]
+    assert described["LatestStreamArn"] == outputs["SupportTicketsTableStreamArn"]
+    assert described["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+def test_a_removed_stack_takes_its_tables_along_only_in_development(cloud: Cloud) -> None:
+    for environment, left in (("dev", 0), ("prod", len(tables.ALL))):
+        prefix = f"Pooldesk.Removed.{environment}"
+        cloud.deploy(f"removed-{environment}", Environment=environment, TablePrefix=prefix)
+        cloud.remove(f"removed-{environment}")
+        assert len(cloud.tables(prefix)) == left, environment

@@ -1,0 +1,251 @@
+"""What pages cost, as counts: sequential round trips, calls and capacity units. No clock is involved.
+
+The floors are those of the design: an eventually consistent read costs 0.5 units per 4 KB begun.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from portal import clock
+from portal.dynamo import meter
+from portal.schema import keys
+from tests.support.world import Browser, World
+from tickets.desk import bulk, lifecycle, queries
+from tickets.ticket.fields import Status
+from tickets.ticket.items import DetailItem, SummaryItem
+
+IDENTITY = 2.0  # session, account, membership and tenant: four items of under 4 KB, 0.5 units each
+
+
+def fill(world: World, where: str, count: int) -> None:
+    """Many open tickets, written in batches, each with the attributes that the rules write."""
+    tenant = world.context("alice", where)
+    items: list[SummaryItem | DetailItem] = []
+    for number in range(1, count + 1):
+        at = clock.stamp(offset=number)
+        pk = tenant.repository.key(keys.ticket, number)
+        derived = lifecycle.derived(tenant, number, status="open", resolver="", updated_at=at)
+        items.append(
+            SummaryItem(
+                pk,
+                keys.SUMMARY,
+                number=number,
+                title=f"Ticket {number} " + "x" * 60,
+                priority="normal",
+                tags=["billing", "printer"],
+                requester=tenant.user_id,
+                requester_name=tenant.user_name,
+                created_at=at,
+                **derived,
+            )
+        )
+        items.append(DetailItem(pk, keys.DETAIL, description="It broke." * 20))
+    tenant.repository.put_all(items)
+
+
+@pytest.fixture(params=[(1, 10), (1, 1000), (4, 10), (4, 1000)], ids=lambda p: f"S={p[0]}-{p[1]}-tickets")
+def filled(request: pytest.FixtureRequest, engine: None) -> tuple[World, int, int]:
+    shards, count = request.param
+    world = World.create(shards=shards)
+    fill(world, "acme", count)
+    return world, shards, count
+
+
+def spent(browser: Browser, path: str) -> meter.Meter:
+    with _watching() as bills:
+        response = browser.get(path)
+    assert response.status_code == 200, path
+    return bills[0]
+
+
+class _watching:
+    """Collects the bill of each request: the middleware's own meter, seen from outside."""
+
+    def __enter__(self) -> list[meter.Meter]:
+        self.bills: list[meter.Meter] = []
+        self.original = meter.Meter.__init__
+
+        def remember(bill: meter.Meter, *args: object, **kwargs: object) -> None:
+            self.original(bill, *args, **kwargs)  # type: ignore[arg-type]
+            self.bills.append(bill)
+
+        meter.Meter.__init__ = remember  # type: ignore[method-assign]
+        return self.bills
+
+    def __exit__(self, *exc: object) -> None:
+        meter.Meter.__init__ = self.original  # type: ignore[method-assign]
+
+
+def test_a_list_page_takes_two_trips_and_reads_no_more_than_its_rows(filled: tuple[World, int, int]) -> None:
+    world, shards, count = filled
+    bill = spent(world.browser("bob"), "/tickets/")
+    reads = [c for c in bill.calls if c.operation == "Query"]
+    assert bill.trips == 2
+    assert len(reads) == shards
+    assert sum(c.items for c in reads) <= min(count, queries.PAGE_SIZE + 1 + shards * 7)
+    assert bill.read_units == IDENTITY + sum(max(1, math.ceil(c.size / 4096)) * 0.5 for c in reads)
+    assert bill.write_units == 0
+
+
+def test_a_list_page_costs_the_same_with_ten_times_the_tickets(engine: None) -> None:
+    world = World.create()
+    fill(world, "acme", 100)
+    browser = world.browser("bob")
+    few = spent(browser, "/tickets/")
+    fill(world, "acme", 1000)
+    many = spent(browser, "/tickets/")
+    assert (many.trips, len(many.calls), many.items) == (few.trips, len(few.calls), few.items)
+    assert many.read_units <= few.read_units + 0.5  # five-digit numbers are longer than three-digit ones
+
+
+def test_the_list_of_one_resolver_takes_two_trips(filled: tuple[World, int, int]) -> None:
+    world, shards, _ = filled
+    for who in ("me", "none", world.users["alice"].id):
+        bill = spent(world.browser("bob"), f"/tickets/?resolver={who}")
+        assert (bill.trips, len(bill.calls)) == (2, 1 + shards)
+
+
+def test_a_second_page_costs_what_the_first_did(engine: None) -> None:
+    world = World.create()
+    fill(world, "acme", 300)
+    browser = world.browser("bob")
+    first = browser.get("/tickets/")
+    page = spent(browser, first.context["page"]["next_url"])
+    assert (page.trips, len(page.calls)) == (2, 2)
+
+
+def test_several_statuses_take_two_trips_and_a_query_for_each_status_and_shard(filled: tuple[World, int, int]) -> None:
+    world, shards, count = filled
+    browser = world.browser("bob")
+    for status, partitions in (("unresolved", 2 * shards), ("any", 4 * shards)):
+        bill = spent(browser, f"/tickets/?status={status}")
+        assert (bill.trips, len(bill.calls)) == (2, 1 + partitions)
+        assert sum(c.items for c in bill.calls[1:]) <= min(count, queries.PAGE_SIZE + 1 + shards * 7)
+
+
+def test_a_filter_that_nothing_matches_reads_five_hundred_rows_in_three_rounds(
+    filled: tuple[World, int, int],
+) -> None:
+    world, shards, count = filled
+    bill = spent(world.browser("bob"), "/tickets/?priority=urgent")
+    reads = [c for c in bill.calls if c.operation == "Query"]
+    rounds = 3 if count > queries.READ_LIMIT else 1
+    assert bill.trips == 1 + rounds
+    assert len(reads) <= rounds * shards
+    assert sum(c.items for c in reads) <= min(count, queries.READ_LIMIT)
+    # What DynamoDB charges is what was read, and the meter sees all of it.
+    assert bill.read_units == IDENTITY + sum(max(1, math.ceil(c.size / 4096)) * 0.5 for c in reads)
+    assert bill.read_units <= IDENTITY + 35
+
+
+def test_a_filter_that_fills_a_page_at_once_costs_what_a_plain_page_does(filled: tuple[World, int, int]) -> None:
+    world, shards, _ = filled
+    browser = world.browser("bob")
+    plain = spent(browser, "/tickets/")
+    bill = spent(browser, "/tickets/?tag=printer&priority=normal")
+    assert len(bill.calls) <= 1 + 2 * shards  # where one shard has more of the newest, a filtered page reads on
+    if shards == 1:
+        assert (bill.trips, len(bill.calls), bill.items, bill.read_units) == (
+            plain.trips,
+            len(plain.calls),
+            plain.items,
+            plain.read_units,
+        )
+
+
+def test_days_keep_a_list_from_reading_what_lies_before_them(filled: tuple[World, int, int]) -> None:
+    world, shards, _ = filled
+    bill = spent(world.browser("bob"), "/tickets/?status=any&created=2999-01-01..")
+    assert (bill.trips, len(bill.calls), bill.items - bill.calls[0].items) == (2, 1 + 4 * shards, 0)
+
+
+def test_a_ticket_page_takes_two_trips_and_one_query(filled: tuple[World, int, int]) -> None:
+    world, _, _ = filled
+    bill = spent(world.browser("bob"), "/tickets/3/")
+    assert [c.operation for c in bill.calls] == ["BatchGetItem", "Query"]
+    assert bill.trips == 2
+    assert bill.read_units == IDENTITY + 0.5
+
+
+def test_a_ticket_with_many_comments_costs_half_a_unit_per_4_kb(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    for _ in range(20):
+        lifecycle.comment(bob, number, body="x" * 1000)
+    bill = spent(world.browser("bob"), f"/tickets/{number}/")
+    query = bill.calls[1]
+    assert bill.trips == 2
+    assert query.read_units == math.ceil(query.size / 4096) * 0.5 == 3.5
+
+
+def test_an_earlier_page_of_a_long_ticket_takes_two_trips(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    for _ in range(queries.ACTIVITY_PAGE + 5):
+        lifecycle.comment(bob, number, body="again")
+    browser = world.browser("bob")
+    earlier = browser.get(f"/tickets/{number}/").context["earlier_url"]
+    assert spent(browser, earlier).trips == 2
+
+
+def test_choosing_a_tenant_takes_two_trips_one_query_for_tenants_and_one_for_invitations(world: World) -> None:
+    bill = spent(world.browser("alice", "acme"), "/tenants/")
+    assert [c.operation for c in bill.calls] == ["BatchGetItem", "Query", "Query"]
+    assert (bill.trips, bill.read_units) == (2, IDENTITY + 0.5 + 0.5)
+
+
+def test_may_this_user_act_here_costs_half_a_unit(world: World) -> None:
+    bill = spent(world.browser("bob"), "/account/")
+    assert (bill.trips, bill.read_units) == (1, IDENTITY)
+
+
+def test_a_visitor_costs_nothing(engine: None) -> None:
+    with _watching() as bills:
+        Browser().get("/login/")
+    assert bills[0].calls == []
+
+
+def test_one_summary_costs_half_a_unit(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    tenant = world.context("bob", "acme")
+    with meter.measure() as bill:
+        tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY)
+    assert (bill.trips, bill.read_units) == (1, 0.5)
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_forty_tickets_change_in_one_write_and_nothing_is_read(engine: None, shards: int) -> None:
+    world = World.create(shards=shards)
+    fill(world, "acme", 40)
+    tenant = world.context("bob", "acme")
+    chosen = [bulk.Seen(n, 1, Status.OPEN, "") for n in range(1, 41)]
+    with meter.measure() as bill:
+        assert bulk.change_status(tenant, chosen, to=Status.CLOSED) == 40
+    assert [c.operation for c in bill.calls] == ["TransactWriteItems"]
+    # Per ticket of under 1 KB, in a transaction: 2 units for the summary, 2 for its timeline entry, and in each
+    # of the two indexes a row removed and a row written, again at 2.
+    assert bill.write_units <= 40 * (2 + 2 + 2 * 2 * 2)
+
+
+def test_a_bulk_change_over_http_takes_two_trips(world: World) -> None:
+    world.tickets("acme", 3)
+    browser = world.browser("bob")
+    mark = browser.mark()
+    with _watching() as bills:
+        browser.post("/tickets/bulk/", {"_page": mark, "tickets": ["1.1.open.", "2.1.open."], "to": "closed"})
+    assert bills[0].trips == 2
+
+
+def test_a_page_says_what_it_cost_where_debug_is_on(world: World, settings: object) -> None:
+    settings.DEBUG = True  # type: ignore[attr-defined]
+    header = world.browser("bob").get("/tickets/")["Server-Timing"]
+    assert header.startswith("dynamodb;dur=")
+    assert "2 trips, 2 calls" in header
+    assert "RCU" in header
+
+
+def test_a_page_says_nothing_of_its_cost_in_production(world: World) -> None:
+    assert "Server-Timing" not in world.browser("bob").get("/tickets/")

@@ -1,0 +1,134 @@
+"""What somebody who has left had to do, and how it is handed on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils.html import strip_tags
+
+from tenants.audit_trail import browsing
+from tenants.membership import members
+from tenants.tenancy.roles import Role
+from tests.support import folding
+from tests.support.world import World
+from tickets.desk import handover, lifecycle
+from tickets.ticket.fields import Status
+
+
+@pytest.fixture
+def left(world: World) -> World:
+    """Bob has left Acme with ticket 1 open, 2 pending and 3 resolved; 4 is nobody's."""
+    world.tickets("acme", 4)
+    alice = world.context("alice", "acme")
+    for number in (1, 2, 3):
+        lifecycle.assign(alice, number, to=world.users["bob"].id, version=1)
+    lifecycle.change_status(alice, 2, to=Status.PENDING, version=2)
+    lifecycle.change_status(alice, 3, to=Status.RESOLVED, version=2)
+    world.browser("alice", "acme").send(f"/desk/members/{world.users['bob'].id}/remove/")
+    return world
+
+
+def path(world: World, who: str = "bob") -> str:
+    return f"/tickets/handover/{world.users[who].id}/"
+
+
+def resolvers(world: World) -> list[str]:
+    alice = world.context("alice", "acme")
+    names = {user.id: name for name, user in world.users.items()}
+    return [names.get(lifecycle.read(alice, number).resolver, "") for number in (1, 2, 3, 4)]
+
+
+def said(answer: Any) -> str:
+    return " ".join(str(message) for message in answer.context["messages"])
+
+
+def test_removing_somebody_with_tickets_leads_to_handing_them_on(world: World) -> None:
+    world.tickets("acme", 1)
+    bob, vera = world.users["bob"].id, world.users["vera"].id
+    lifecycle.assign(world.context("alice", "acme"), 1, to=bob, version=1)
+    alice = world.browser("alice", "acme")
+    with_tickets = alice.send(f"/desk/members/{bob}/remove/", follow=True)
+    assert with_tickets.redirect_chain[-1][0] == f"/tickets/handover/{bob}/"
+    without = alice.send(f"/desk/members/{vera}/remove/", follow=True)
+    assert without.redirect_chain[-1][0] == f"/tickets/handover/?of={vera}"
+
+
+def test_only_what_is_unresolved_is_handed_on_and_each_ticket_tells(left: World) -> None:
+    alice = left.users["alice"].id
+    answer = left.browser("alice", "acme").send(path(left), {"to": alice}, follow=True)
+    assert "2 tickets handed on to Alice Example." in said(answer)
+    assert resolvers(left) == ["alice", "alice", "bob", ""]
+    page = left.browser("alice", "acme").get("/tickets/2/")
+    assert "changed assignee from Bob Example to Alice Example" in " ".join(strip_tags(page.content.decode()).split())
+
+
+def test_the_trail_tells_how_many_went_to_whom(left: World) -> None:
+    left.browser("alice", "acme").send(path(left), {"to": "none"})
+    assert resolvers(left) == ["", "", "bob", ""]
+    row = browsing.page(left.context("alice", "acme").repository, only=browsing.Filter()).rows[0]
+    assert (row.action, row.entity, row.actor) == ("tickets.handed_on", "Bob Example", "alice@example.com")
+    assert row.after == {"tickets": "2", "to": "nobody"}
+
+
+@pytest.mark.parametrize("to", ["vera", "bob", "charlie", "nobody at all"])
+def test_nobody_gets_them_who_cannot_have_tickets(left: World, to: str) -> None:
+    who = left.users[to].id if to in left.users else "x"
+    answer = left.browser("alice", "acme").send(path(left), {"to": who}, follow=True)
+    assert answer.redirect_chain[-1][0] == path(left)
+    assert said(answer)
+    assert resolvers(left) == ["bob", "bob", "bob", ""]
+
+
+def test_more_than_one_request_takes_is_shown_again(left: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover, "LIMIT", 1)
+    monkeypatch.setattr("tickets.desk.bulk.LIMIT", 1)
+    alice = left.browser("alice", "acme")
+    assert b"1 or more unresolved ticket" in alice.get(path(left)).content
+    answer = alice.send(path(left), {"to": left.users["alice"].id}, follow=True)
+    assert answer.redirect_chain[-1][0] == path(left)
+    alice.send(path(left), {"to": left.users["alice"].id})
+    assert resolvers(left) == ["alice", "alice", "bob", ""]
+
+
+def test_what_somebody_changes_meanwhile_is_not_lost(left: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between reading the list and moving its tickets, Alice closes one: it stays closed, the other moves."""
+    move = handover._move
+
+    def late(tenant: Any, rows: Any, to: str, name: str) -> int:
+        monkeypatch.setattr(handover, "_move", move)
+        lifecycle.change_status(left.context("alice", "acme"), 1, to=Status.CLOSED, version=2)
+        return move(tenant, rows, to, name)
+
+    monkeypatch.setattr(handover, "_move", late)
+    left.browser("alice", "acme").send(path(left), {"to": left.users["alice"].id})
+    assert resolvers(left) == ["bob", "alice", "bob", ""]
+    assert lifecycle.read(left.context("alice", "acme"), 1).status == "closed"
+
+
+def test_former_members_are_listed_by_what_the_trail_calls_them(left: World) -> None:
+    world = left
+    world.add_user("Nora")
+    world.join("nora", "acme", Role.AGENT)
+    lifecycle.assign(world.context("alice", "acme"), 4, to=world.users["nora"].id, version=1)
+    members.remove(user_id=world.users["nora"].id, tenant_id=world.tenants["acme"].tenant_id)  # by a command: no row
+    folding.Follower().fold()
+    loads = world.browser("alice", "acme").get("/tickets/handover/").context["loads"]
+    assert [(load.name, load.count) for load in loads] == [("bob@example.com", 2), ("", 1)]
+
+
+def test_who_is_of_another_desk_has_nothing_here(left: World) -> None:
+    alice = left.browser("alice", "acme")
+    assert alice.get(path(left, "charlie")).status_code == 404
+    assert alice.get("/tickets/handover/nobody/").status_code == 404
+    assert left.browser("charlie").get(path(left)).status_code == 404
+
+
+def test_handing_on_takes_an_admin(left: World) -> None:
+    left.add_user("Nora")
+    left.join("nora", "acme", Role.AGENT)
+    for who in ("nora", "vera"):
+        browser = left.browser(who)
+        assert browser.get("/tickets/handover/").status_code == 403
+        assert browser.send(path(left), {"to": left.users["alice"].id}).status_code == 403
+    assert resolvers(left)[0] == "bob"

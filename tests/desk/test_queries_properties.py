@@ -1,0 +1,213 @@
+"""A list is complete: whatever the tickets, shards and page size, its pages show each ticket once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from portal import clock
+from portal.errors import Invalid
+from portal.schema import keys
+from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
+from tickets.desk import queries
+from tickets.desk.queries import TicketPage
+from tickets.ticket.fields import Status
+
+ACME, GLOBEX = "ac" * 16, "9b" * 16
+BOB = "b0" * 16
+DAY = datetime(2026, 1, 31, tzinfo=UTC)
+
+# Few different moments: most tickets of an import, and of a bulk change, share theirs with others.
+moments = st.lists(st.integers(0, 5) | st.integers(0, 10**9), max_size=60)
+shard_counts = st.integers(1, 7)
+sizes = st.integers(1, 20)
+# On a busy machine an example may take its time.
+quick = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+
+
+def at(offset: int) -> str:
+    return clock.stamp(DAY, offset=offset)
+
+
+def listing(offsets: list[int], shards: int, **row: object) -> tuple[Callable[..., TicketPage], IndexInMemory]:
+    """`queries.page` of Acme's open tickets, numbered from 1, and what it reads."""
+    tenant, index = tenant_in_memory(ACME, shards=shards)
+    index.rows = [index_row(ACME, n, at(offset), shards=shards, **row) for n, offset in enumerate(offsets, start=1)]
+
+    def page(**kwargs: object) -> TicketPage:
+        return queries.page(tenant, status=Status.OPEN, **kwargs)
+
+    return page, index
+
+
+def walk(page: Callable[..., TicketPage], direction: str, start: TicketPage, **kwargs: object) -> list[TicketPage]:
+    """The pages from `start` on, following the links of one direction."""
+    pages = [start]
+    while (after := getattr(pages[-1], direction)) is not None:
+        pages.append(page(after=after, **kwargs))
+        assert len(pages) < 500, "the links lead in a circle"
+    return pages
+
+
+def numbers(pages: list[TicketPage]) -> list[int]:
+    return [int(row.number) for page in pages for row in page.rows]
+
+
+def assert_newest_first(pages: list[TicketPage]) -> None:
+    stamps = [row.updated_at for page in pages for row in page.rows]
+    assert stamps == sorted(stamps, reverse=True)
+
+
+@quick
+@given(moments, shard_counts, sizes)
+@example([0] * 60, 3, 1)
+@example([0] * 60, 7, 20)
+def test_pages_together_show_every_ticket_exactly_once_and_newest_first(
+    offsets: list[int], shards: int, size: int
+) -> None:
+    page, _ = listing(offsets, shards)
+    pages = walk(page, "next", page(size=size), size=size)
+    assert sorted(numbers(pages)) == list(range(1, len(offsets) + 1))
+    assert_newest_first(pages)
+    assert all(len(p.rows) <= size for p in pages)
+
+
+@quick
+@given(moments, shard_counts, sizes)
+def test_only_an_empty_list_has_an_empty_page(offsets: list[int], shards: int, size: int) -> None:
+    page, _ = listing(offsets, shards)
+    pages = walk(page, "next", page(size=size), size=size)
+    assert all(p.rows for p in pages) or (not offsets and len(pages) == 1)
+
+
+@quick
+@given(moments, shard_counts, sizes)
+def test_previous_pages_lead_back_to_the_first_ticket(offsets: list[int], shards: int, size: int) -> None:
+    page, _ = listing(offsets, shards)
+    forward = walk(page, "next", page(size=size), size=size)
+    back = walk(page, "previous", forward[-1], size=size)
+    assert numbers(back[::-1]) == numbers(forward)
+    assert forward[0].previous is None
+    assert back[-1].previous is None
+
+
+@quick
+@given(moments, sizes)
+def test_previous_pages_of_an_unsharded_list_are_the_pages_seen_before(offsets: list[int], size: int) -> None:
+    page, _ = listing(offsets, 1)
+    forward = walk(page, "next", page(size=size), size=size)
+    back = walk(page, "previous", forward[-1], size=size)
+    assert [numbers([p]) for p in back[::-1]] == [numbers([p]) for p in forward]
+
+
+@quick
+@given(moments, shard_counts, sizes, st.data())
+def test_from_any_page_back_and_forth_shows_the_same_ticket_next(
+    offsets: list[int], shards: int, size: int, data: st.DataObject
+) -> None:
+    page, _ = listing(offsets, shards)
+    forward = walk(page, "next", page(size=size), size=size)
+    here = data.draw(st.sampled_from(forward))
+    if here.previous is None:
+        return
+    before = page(after=here.previous, size=size)
+    assert before.next is not None
+    again = page(after=before.next, size=size)
+    assert numbers([again])[:1] == numbers([here])[:1]
+
+
+@settings(quick, max_examples=40)
+@given(moments, moments, moments, shard_counts, sizes)
+def test_a_list_of_one_person_holds_that_persons_tickets_and_no_other(
+    bobs: list[int], nobodys: list[int], closed: list[int], shards: int, size: int
+) -> None:
+    page, index = listing(bobs, shards, resolver=BOB)
+    first = len(bobs) + 1
+    index.rows += [index_row(ACME, n, at(offset), shards=shards) for n, offset in enumerate(nobodys, start=first)]
+    last = first + len(nobodys)
+    index.rows += [
+        index_row(ACME, n, at(offset), shards=shards, status=Status.CLOSED, resolver=BOB)
+        for n, offset in enumerate(closed, start=last)
+    ]
+    for resolver, wanted in ((BOB, range(1, first)), ("", range(first, last)), (None, range(1, last))):
+        pages = walk(page, "next", page(size=size, resolver=resolver), size=size, resolver=resolver)
+        assert sorted(numbers(pages)) == list(wanted)
+        assert_newest_first(pages)
+        back = walk(page, "previous", pages[-1], size=size, resolver=resolver)
+        assert numbers(back[::-1]) == numbers(pages)
+
+
+@settings(quick, max_examples=80)
+@given(moments, st.lists(st.integers(0, 5), max_size=60), st.integers(1, 4), sizes)
+@example([0], [1] * 60, 1, 20)
+@example([], [0] * 60, 4, 3)
+def test_rows_planted_by_another_tenant_are_never_shown_and_hide_nothing(
+    offsets: list[int], planted: list[int], shards: int, size: int
+) -> None:
+    page, index = listing(offsets, shards)
+    for number, offset in enumerate(planted, start=1):
+        row = index_row(ACME, number, at(offset), shards=shards)
+        index.rows.append(row | {"pk": {"S": keys.ticket(GLOBEX, number)}})
+    pages = walk(page, "next", page(size=size), size=size)
+    assert sorted(numbers(pages)) == list(range(1, len(offsets) + 1))
+    assert {row.pk for p in pages for row in p.rows} <= {keys.ticket(ACME, n) for n in range(1, len(offsets) + 1)}
+    back = walk(page, "previous", pages[-1], size=size)
+    assert numbers(back[::-1]) == numbers(pages)
+
+
+@quick
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=40), shard_counts, sizes, st.data())
+def test_a_ticket_that_changes_between_two_pages_takes_no_other_with_it(
+    offsets: list[int], shards: int, size: int, data: st.DataObject
+) -> None:
+    page, index = listing(offsets, shards)
+    first = page(size=size)
+    moved = data.draw(st.sampled_from(numbers([first])))
+    index.rows = [r for r in index.rows if r["number"]["N"] != str(moved)]
+    index.rows.append(index_row(ACME, moved, at(10**10), shards=shards))
+    rest = walk(page, "next", first, size=size)
+    assert sorted(numbers(rest)) == list(range(1, len(offsets) + 1))
+
+
+@settings(quick, max_examples=30)
+@given(st.integers(1, 16), sizes)
+@example(16, 1)
+def test_a_page_costs_one_query_per_shard(shards: int, size: int) -> None:
+    page, index = listing([n * 7 for n in range(60)], shards)
+    first = page(size=size)
+    assert index.queries == shards
+    assert first.next is not None
+    index.queries = 0
+    page(after=first.next, size=size)
+    assert index.queries == shards
+
+
+def test_a_cursor_is_bound_to_the_list_that_made_it() -> None:
+    page, _ = listing([0, 1, 2], 2)
+    cursor = page(size=1).next
+    assert cursor is not None
+    tenant, index = tenant_in_memory(ACME, shards=2)
+    for status, resolver in ((Status.CLOSED, None), (Status.OPEN, ""), (Status.OPEN, BOB)):
+        with pytest.raises(Invalid):
+            queries.page(tenant, status=status, resolver=resolver, after=cursor)
+    for other, _ in (
+        tenant_in_memory(GLOBEX, shards=2),
+        tenant_in_memory(ACME, shards=3),
+        tenant_in_memory(ACME, shards=2, shard_epoch=1),
+    ):
+        with pytest.raises(Invalid):
+            queries.page(other, status=Status.OPEN, after=cursor)
+    assert index.queries == 0
+    assert queries.page(tenant, status=Status.OPEN, after=cursor).rows == []
+
+
+@pytest.mark.parametrize("resolver", ["me", "../x", "A" * 32, "0" * 31, "0" * 32 + "\n", "UNASSIGNED", "*"])
+def test_a_resolver_that_is_no_user_id_is_refused_before_anything_is_read(resolver: str) -> None:
+    tenant, index = tenant_in_memory(ACME)
+    with pytest.raises(Invalid):
+        queries.page(tenant, status=Status.OPEN, resolver=resolver)
+    assert index.queries == 0

@@ -1,0 +1,363 @@
+"""Filters of the queue over HTTP: addresses that combine, chips, the form, mixed lists, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from portal import clock
+from portal.schema import keys
+from tests.support.world import Browser, World
+from tickets.desk import lifecycle, lists, queue_presenters
+from tickets.desk.filters import Days
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import SummaryItem
+
+# Number, status, priority, tags, and what is known of when.
+NOV_10, NOV_19 = "2026-11-10", "2026-11-19"
+PILE: tuple[tuple[int, Status, Priority, list[str], dict[str, str]], ...] = (
+    (1, Status.OPEN, Priority.HIGH, ["billing"], {"created": "2026-11-01", "updated": "2026-11-09"}),
+    (2, Status.OPEN, Priority.LOW, ["billing", "fire"], {"created": "2026-11-07", "updated": "2026-11-08"}),
+    (3, Status.PENDING, Priority.HIGH, [], {"created": "2026-11-08", "reopened": NOV_10, "updated": NOV_19}),
+    (4, Status.RESOLVED, Priority.HIGH, ["billing"], {"created": "2026-10-01", "resolved": "2026-11-20"}),
+    (5, Status.CLOSED, Priority.NORMAL, [], {"created": "2026-10-01", "resolved": NOV_19, "updated": "2026-11-21"}),
+    (6, Status.OPEN, Priority.NORMAL, [], {"created": "2026-10-02", "commented": "2026-11-18"}),
+)  # fmt: skip
+
+
+def put(world: World, number: int, status: Status, priority: Priority, tags: list[str], days: dict[str, str]) -> None:
+    tenant = world.context("alice", "acme")
+    at = {name: f"{day}T12:00:00.{number:06}Z" for name, day in days.items()}
+    moments = {f"{name}_at": moment for name, moment in at.items() if name != "updated"}
+    derived = lifecycle.derived(tenant, number, status=status.value, resolver="", updated_at=max(at.values()))
+    item = SummaryItem(
+        keys.ticket(tenant.tenant_id, number),
+        keys.SUMMARY,
+        number=number,
+        title=f"Ticket {number}",
+        priority=priority.value,
+        tags=tags,
+        requester_name="Somebody",
+        **moments,
+        **derived,
+    )
+    tenant.repository.put_all([item])
+
+
+@pytest.fixture
+def pile(world: World) -> World:
+    for ticket in PILE:
+        put(world, *ticket)
+    return world
+
+
+@pytest.fixture
+def bob(pile: World) -> Browser:
+    return pile.browser("bob")
+
+
+def text(response: Any) -> str:
+    return unescape(response.content.decode())
+
+
+def numbers(response: Any) -> list[int]:
+    assert response.status_code == 200
+    return [int(n) for n in re.findall(r'href="/tickets/(\d+)/" data-row-link', text(response))]
+
+
+def labels(response: Any) -> list[str]:
+    return [chip["label"] for chip in response.context["chips"]]
+
+
+# --- what is listed ---
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("status=unresolved", [3, 6, 1, 2]),
+        ("status=any", [5, 4, 3, 6, 1, 2]),
+        ("status=any&priority=high", [4, 3, 1]),
+        ("status=any&tag=billing", [4, 1, 2]),
+        ("tag=billing&priority=high", [1]),
+        ("created=2026-11-01..2026-11-07", [1, 2]),
+        ("created=2026-11-07", [2]),
+        ("created=..2026-11-01", [6, 1]),
+        ("status=unresolved&created=2026-11-07..", [3, 2]),
+        ("status=any&resolved=2026-11-20", [4]),
+        ("status=any&resolved=2026-11-19..2026-11-20", [5, 4]),
+        ("status=any&reopened=2026-11-10", [3]),
+        ("status=any&commented=2026-11-18..", [6]),
+        ("status=any&tag=BILLING&priority=high&created=..2026-10-31", [4]),
+        ("status=any&resolver=none&tag=fire", [2]),
+        ("status=any&resolver=me", []),
+        ("priority=&tag=&created=&resolver=", [6, 1, 2]),
+        ("colour=red", [6, 1, 2]),
+    ],
+)
+def test_filters_of_the_address_combine(bob: Browser, query: str, wanted: list[int]) -> None:
+    assert numbers(bob.get(f"/tickets/?{query}")) == wanted
+
+
+def test_a_person_is_a_filter_beside_the_others(pile: World) -> None:
+    alice = pile.context("alice", "acme")
+    for number in (1, 2):
+        lifecycle.assign(alice, number, to=alice.user_id, version=1)
+    page = pile.browser("bob").get(f"/tickets/?status=any&resolver={alice.user_id}&priority=low&name=Al")
+    assert numbers(page) == [2]
+    assert [t["label"] for t in page.context["who_tabs"] if t["current"]] == ["Alice Example"]
+    nothing = pile.browser("bob").get(f"/tickets/?status=closed&resolver={alice.user_id}&name=Al")
+    assert [t["label"] for t in nothing.context["who_tabs"] if t["current"]] == ["Al"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("status=lost", "There is no such status."),
+        ("priority=huge", "There is no such priority."),
+        ("tag=a%23b", "a character that tags cannot have"),
+        ("tag=a,b", "one tag at a time"),
+        ("tag=%00", "There is no such tag."),
+        ("created=yesterday", "“Opened” takes a day as 2026-11-20"),
+        ("resolved=2026-11-31", "“Last resolved” takes a day"),
+        ("reopened=..", "“Last reopened” takes a day"),
+        ("commented=2026-11-07..2026-11-01", "end before they begin"),
+        ("created_from=x&created_to=", "“Opened” takes a day"),
+        ("resolver=somebody&tag=x", ""),
+    ],
+)
+def test_a_bad_filter_is_refused_with_a_sentence_that_is_shown(bob: Browser, query: str, says: str) -> None:
+    response = bob.get(f"/tickets/?{query}")
+    assert response.status_code == 400
+    assert says in text(response)
+    if "resolver" not in query:
+        assert bob.get(f"/tickets/people/?{query.replace('created_from', 'created')}").status_code == 400
+
+
+def test_someone_else_s_tickets_stay_out_of_every_filter(pile: World) -> None:
+    browser = pile.browser("charlie")
+    for query in (
+        "status=any",
+        "status=any&tag=billing",
+        "status=any&created=2026-01-01..",
+        "status=any&resolver=none",
+    ):
+        assert numbers(browser.get(f"/tickets/?{query}")) == []
+
+
+def test_a_filtered_list_pages_forwards_and_back_and_its_cursor_fits_no_other(world: World) -> None:
+    for number in range(1, 161):
+        priority = Priority.HIGH if number % 2 else Priority.LOW
+        put(world, number, Status(["open", "pending"][number % 3 == 0]), priority, [], {"created": "2026-11-01"})
+    browser = world.browser("bob")
+    pages = [browser.get("/tickets/?status=unresolved&priority=high")]
+    while url := pages[-1].context["page"]["next_url"]:
+        pages.append(browser.get(url))
+    assert [n for page in pages for n in numbers(page)] == list(range(159, 0, -2))
+    assert [len(numbers(page)) for page in pages] == [50, 30]
+    back = browser.get(pages[-1].context["page"]["prev_url"])
+    assert numbers(back) == numbers(pages[0])
+    assert back.context["page"]["first_url"] == "/tickets/?status=unresolved&priority=high"
+    url = pages[0].context["page"]["next_url"]
+    for other in (
+        url.replace("priority=high", "priority=low"),
+        url.replace("priority=high", "tag=billing"),
+        url.replace("&priority=high", ""),
+        url.replace("unresolved", "any"),
+        url.replace("unresolved", "open"),
+        url + "&created=2026-11-01",
+        url + "&resolver=none",
+    ):
+        assert browser.get(other).status_code == 400
+    assert world.browser("alice", "globex").get(url).status_code == 400
+
+
+# --- what the page says ---
+
+
+def test_each_filter_is_a_chip_that_leads_to_the_list_without_it(bob: Browser) -> None:
+    page = bob.get("/tickets/?status=any&resolver=none&priority=high&tag=billing&created=2026-11-01..2026-11-07")
+    assert [label.removesuffix(" 2026") for label in labels(page)] == [
+        "priority: high",
+        "tag: billing",
+        "opened 1 to 7 Nov",
+    ]
+    without = [chip["url"] for chip in page.context["chips"]]
+    assert without[0] == "/tickets/?status=any&resolver=none&tag=billing&created=2026-11-01..2026-11-07"
+    assert without[2] == "/tickets/?status=any&resolver=none&priority=high&tag=billing"
+    assert page.context["without_url"] == "/tickets/?status=any&resolver=none"
+    assert all(f'href="{url}"'.replace("&", "&amp;") in page.content.decode() for url in without)
+
+
+def test_a_list_without_filters_has_no_chips(bob: Browser) -> None:
+    page = bob.get("/tickets/?status=any&resolver=none")
+    assert labels(page) == []
+    assert 'class="chips"' not in text(page)
+
+
+def test_a_list_of_last_events_says_that_it_is_one(bob: Browser) -> None:
+    page = bob.get("/tickets/?status=any&resolved=2026-11-20")
+    assert labels(page)[0].startswith("last resolved on 20 Nov")
+    assert "found by the last day on which it was resolved, in UTC" in text(page)
+    assert "Only tickets last resolved on 20 Nov" in page.context["chips"][0]["title"]
+    assert "found by the last day" not in text(bob.get("/tickets/?created=2026-11-07"))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        ("2026-11-20", "2026-11-20", "on 20 Nov"),
+        ("2026-11-01", "2026-11-07", "1 to 7 Nov"),
+        ("2026-10-28", "2026-11-03", "28 Oct to 3 Nov"),
+        ("2025-11-01", "2025-11-07", "1 to 7 Nov 2025"),
+        ("2025-10-28", "2025-11-03", "28 Oct to 3 Nov 2025"),
+        ("2025-12-28", "2026-01-03", "28 Dec 2025 to 3 Jan"),
+        ("", "2026-11-20", "up to 20 Nov"),
+        ("2025-11-01", "", "from 1 Nov 2025"),
+    ],
+)
+def test_days_are_said_as_a_person_says_them(first: str, last: str, words: str) -> None:
+    assert queue_presenters.in_words(Days(first, last), clock.parse("2026-11-21T00:00:00Z").date()) == words
+
+
+def test_tabs_keep_the_filters(bob: Browser) -> None:
+    page = bob.get("/tickets/?status=unresolved&resolver=none&tag=billing")
+    tabs = {tab["value"]: tab["url"] for tab in page.context["status_tabs"]}
+    assert list(tabs) == ["open", "pending", "resolved", "closed", "unresolved"]
+    assert tabs["closed"] == "/tickets/?status=closed&resolver=none&tag=billing"
+    assert [t["url"] for t in page.context["who_tabs"]][1] == "/tickets/?status=unresolved&resolver=me&tag=billing"
+    people = bob.get(page.context["people_url"])
+    link = re.search(r'href="([^"]+name=Bob[^"]*)"', text(people))
+    assert link is not None
+    assert numbers(bob.get(link[1])) == []
+    assert bob.get(link[1]).context["tag_url"].startswith("/tickets/?status=unresolved&resolver=")
+    assert "unresolved" not in [t["value"] for t in bob.get("/tickets/").context["status_tabs"]]
+
+
+def test_a_tag_in_a_row_leads_to_the_tickets_that_have_it(pile: World) -> None:
+    put(pile, 7, Status.OPEN, Priority.LOW, ["c++&co"], {"created": "2026-11-02"})
+    browser = pile.browser("bob")
+    page = browser.get("/tickets/?priority=low&tag=fire")
+    link = re.search(r'class="tag" href="([^"]+)">billing<', page.content.decode())
+    assert link is not None
+    assert unescape(link[1]) == "/tickets/?status=open&priority=low&tag=billing"
+    odd = re.search(r'class="tag" href="([^"]+)">c\+\+', browser.get("/tickets/").content.decode())
+    assert odd is not None
+    assert numbers(browser.get(unescape(odd[1]))) == [7]
+
+
+def test_a_list_of_several_statuses_says_each_ticket_s_own(bob: Browser) -> None:
+    for query, shown in (("status=any", 6), ("status=unresolved&tag=billing", 2), ("status=open", 0)):
+        page = text(bob.get(f"/tickets/?{query}"))
+        assert page.count('<td class="cell-status"') == shown
+        assert (">Status</th>" in page) == bool(shown)
+
+
+def test_the_page_is_named_after_its_list(bob: Browser) -> None:
+    for status, name in (("open", "Open"), ("unresolved", "Unresolved"), ("any", "All")):
+        assert f"<title>{name} tickets" in text(bob.get(f"/tickets/?status={status}"))
+
+
+# --- nothing, and not yet ---
+
+
+def test_an_empty_list_names_each_filter_that_can_be_dropped(bob: Browser) -> None:
+    page = bob.get("/tickets/?status=closed&priority=high&tag=billing")
+    assert numbers(page) == []
+    ways = {action["label"]: action["url"] for action in page.context["empty"]["actions"]}
+    assert ways == {
+        "Drop “priority: high”": "/tickets/?status=closed&tag=billing",
+        "Drop “tag: billing”": "/tickets/?status=closed&priority=high",
+        "Look in any status": "/tickets/?status=any&priority=high&tag=billing",
+    }
+    assert all(label in text(page) for label in ways)
+
+
+def test_an_impossible_list_says_why_it_is_empty(bob: Browser) -> None:
+    assert "What is open is not resolved." in text(bob.get("/tickets/?resolved=2026-11-20"))
+
+
+def test_a_page_that_stopped_reading_says_how_far_it_came_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "READ_LIMIT", 60)
+    for number in range(1, 131):
+        tags = ["rare"] if number in (5, 100) else []
+        put(world, number, Status.OPEN, Priority.LOW, tags, {"created": "2026-11-01"})
+    browser = world.browser("bob")
+    first = browser.get("/tickets/?tag=rare")
+    assert numbers(first) == [100]
+    assert "Read 59 tickets, 1 matches." in text(first)
+    second = browser.get(first.context["page"]["next_url"])
+    assert numbers(second) == []
+    assert "None of these 59 tickets match" in text(second)
+    (way,) = second.context["empty"]["actions"]
+    third = browser.get(way["url"])
+    assert numbers(third) == [5]
+    assert "Read " not in text(third)
+    assert third.context["page"]["next_url"] is None
+    assert numbers(browser.get(third.context["page"]["prev_url"])) == []
+
+
+# --- the form ---
+
+
+def test_the_form_of_filters_leads_to_a_short_address(bob: Browser) -> None:
+    sent = "/tickets/?resolver=none&status=any&priority=&tag=Billing&created_from=2026-11-01&created_to="
+    response = bob.get(sent, follow=True)
+    assert response.redirect_chain == [("/tickets/?status=any&resolver=none&tag=billing&created=2026-11-01..", 302)]
+    assert numbers(response) == [1, 2]
+    page = text(response)
+    for shown in ('value="billing"', 'name="created_from" value="2026-11-01"', '<option value="any" selected>'):
+        assert shown in page
+
+
+def test_days_that_were_typed_the_wrong_way_round_are_turned(bob: Browser) -> None:
+    response = bob.get("/tickets/?created_from=2026-11-07&created_to=2026-11-01")
+    assert response["Location"] == "/tickets/?status=open&created=2026-11-01..2026-11-07"
+
+
+def test_the_form_sends_along_what_it_does_not_show(bob: Browser) -> None:
+    form = bob.get("/tickets/?status=any&resolver=none&resolved=2026-11-20&tag=x").context["filter_form"]
+    assert dict(form["hidden"]) == {"resolver": "none", "resolved": "2026-11-20"}
+
+
+# --- changing many on a mixed list ---
+
+
+def selected(response: Any) -> list[str]:
+    return re.findall(r'name="tickets" value="([^"]+)"', text(response))
+
+
+def test_a_mixed_selection_moves_to_what_all_of_it_can_become(pile: World, bob: Browser) -> None:
+    address = "/tickets/?status=unresolved&created=2026-11-01.."
+    page = bob.get(address)
+    assert [t["value"] for t in page.context["bulk_targets"]] == ["open", "pending", "resolved", "closed"]
+    assert f'name="back" value="{address}"' in text(page)
+    response = bob.send("/tickets/bulk/", {"tickets": selected(page), "to": "resolved", "back": address}, follow=True)
+    assert response.request["QUERY_STRING"] == address.partition("?")[2]
+    assert sorted(numbers(bob.get("/tickets/?status=resolved"))) == [1, 2, 3, 4]
+
+
+def test_a_mixed_selection_is_refused_for_what_some_of_it_cannot_become(bob: Browser) -> None:
+    chosen = selected(bob.get("/tickets/?status=any"))
+    response = bob.send("/tickets/bulk/", {"tickets": chosen, "to": "pending"})
+    assert response.status_code == 409
+    page = text(response)
+    assert "is resolved and cannot become pending" in page
+    assert "is closed and cannot become pending" in page
+    assert "is pending already" in page
+    assert len(selected(response)) == 3
+
+
+def test_only_what_some_row_can_become_is_offered(bob: Browser) -> None:
+    for query, offered in (
+        ("status=any&resolved=2026-11-19", ["open"]),
+        ("status=any&resolved=2026-11-19..", ["open", "closed"]),
+        ("status=open", ["pending", "resolved", "closed"]),
+    ):
+        targets = bob.get(f"/tickets/?{query}").context["bulk_targets"]
+        assert [t["value"] for t in targets] == offered

@@ -1,0 +1,475 @@
+"""Working tickets over HTTP: the queue, one ticket, changes, conflicts, forty at once."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from portal.schema import keys
+from tests.support.world import Browser, World
+from tickets.desk import bulk, lifecycle, queries
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import SummaryItem
+
+REQUEST = "a" * 32
+
+
+def text(response: object) -> str:
+    return unescape(response.content.decode())  # type: ignore[attr-defined]
+
+
+def numbers(response: object) -> list[int]:
+    return [int(n) for n in re.findall(r'href="/tickets/(\d+)/" data-row-link', text(response))]
+
+
+def stored(world: World, number: int) -> SummaryItem:
+    return lifecycle.read(world.context("alice", "acme"), number)
+
+
+def history(world: World, number: int) -> list[tuple[str, str, list[tuple[str, str, str]]]]:
+    found = queries.ticket(world.context("alice", "acme"), number).activity
+    return [(a.kind, a.author_name, [(c.field, c.before, c.after) for c in a.changes]) for a in found]
+
+
+# --- the queue ---
+
+
+def test_the_queue_shows_open_tickets_newest_change_first(world: World) -> None:
+    world.tickets("acme", 3)
+    lifecycle.comment(world.context("bob", "acme"), 1, body="up again")
+    assert numbers(world.browser("bob").get("/tickets/")) == [1, 3, 2]
+
+
+def test_the_queue_is_filtered_by_status(world: World) -> None:
+    world.tickets("acme", 2)
+    lifecycle.change_status(world.context("bob", "acme"), 1, to=Status.PENDING, version=1)
+    browser = world.browser("bob")
+    assert numbers(browser.get("/tickets/?status=pending")) == [1]
+    assert numbers(browser.get("/tickets/?status=open")) == [2]
+    assert numbers(browser.get("/tickets/?status=closed")) == []
+
+
+def test_the_queue_is_filtered_by_who_has_the_ticket(world: World) -> None:
+    world.tickets("acme", 3)
+    alice, bob = world.users["alice"], world.users["bob"]
+    lifecycle.assign(world.context("bob", "acme"), 1, to=bob.id, version=1)
+    lifecycle.assign(world.context("bob", "acme"), 2, to=alice.id, version=1)
+    browser = world.browser("bob")
+    assert numbers(browser.get("/tickets/?resolver=me")) == [1]
+    assert numbers(browser.get("/tickets/?resolver=none")) == [3]
+    assert numbers(browser.get(f"/tickets/?resolver={alice.id}")) == [2]
+
+
+def test_the_queue_shows_priority_tags_and_assignee(world: World) -> None:
+    alice = world.context("alice", "acme")
+    lifecycle.create(alice, title="Smoke", priority=Priority.URGENT, tags=["printer", "fire"])
+    lifecycle.assign(alice, 1, to=alice.user_id, version=1)
+    page = text(world.browser("bob").get("/tickets/"))
+    for word in ("Urgent", "printer", "fire", "Alice Example"):
+        assert word in page
+
+
+def test_paging_forwards_and_back_shows_every_ticket_once(world: World) -> None:
+    tenant = world.context("alice", "acme")
+    for n in range(120):
+        lifecycle.create(tenant, title=f"T{n}")
+    browser = world.browser("bob")
+    pages = [browser.get("/tickets/")]
+    while url := pages[-1].context["page"]["next_url"]:
+        pages.append(browser.get(url))
+    assert [n for page in pages for n in numbers(page)] == list(range(120, 0, -1))
+    back = browser.get(pages[-1].context["page"]["prev_url"])
+    assert numbers(back) == numbers(pages[-2])
+    first = browser.get(back.context["page"]["prev_url"])
+    assert numbers(first) == numbers(pages[0])
+    assert first.context["page"]["prev_url"] is None
+
+
+@pytest.mark.parametrize(
+    "query", ["status=lost", "after=x", "after=%00", "resolver=somebody", "status=open&after=" + "x" * 5000]
+)
+def test_a_bad_filter_is_refused_with_a_sentence(world: World, query: str) -> None:
+    response = world.browser("bob").get(f"/tickets/?{query}")
+    assert response.status_code == 400
+    assert "Traceback" not in text(response)
+
+
+def test_a_cursor_of_another_tenant_or_filter_is_refused(world: World) -> None:
+    tenant = world.context("alice", "globex")
+    for n in range(51):
+        lifecycle.create(tenant, title=f"T{n}")
+    url = world.browser("alice", "globex").get("/tickets/").context["page"]["next_url"]
+    assert world.browser("alice", "acme").get(url).status_code == 400
+    assert world.browser("alice", "globex").get(url.replace("status=open", "status=closed")).status_code == 400
+    assert world.browser("alice", "globex").get(url).status_code == 200
+
+
+@pytest.mark.parametrize("query", ["", "?status=closed", "?resolver=me", "?resolver=none"])
+def test_an_empty_queue_says_so(world: World, query: str) -> None:
+    assert re.search(r"No (open|closed) tickets", text(world.browser("bob").get(f"/tickets/{query}")))
+
+
+def test_viewers_see_no_way_to_change_anything(world: World) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("vera")
+    for path in ("/tickets/", "/tickets/1/"):
+        page = text(browser.get(path))
+        assert 'name="to"' not in page
+        assert "/tickets/1/comment/" not in page
+        assert "/tickets/new/" not in page
+
+
+# --- one ticket ---
+
+
+def test_a_new_ticket_gets_the_next_number_of_its_tenant(world: World) -> None:
+    world.tickets("globex", 3)
+    world.tickets("acme", 1)
+    form = {"title": "Broken", "priority": "high", "tags": "A b, c", "request_id": REQUEST}
+    response = world.browser("bob").send("/tickets/new/", form)
+    assert response["Location"] == "/tickets/2/"
+    item = stored(world, 2)
+    assert (item.title, item.priority, item.tags, item.requester_name) == (
+        "Broken",
+        "high",
+        ["a-b", "c"],
+        "Bob Example",
+    )
+
+
+def test_the_same_form_sent_twice_opens_one_ticket(world: World) -> None:
+    browser = world.browser("bob")
+    form = {"title": "Broken", "priority": "high", "request_id": REQUEST}
+    first, second = browser.send("/tickets/new/", form), browser.send("/tickets/new/", form)
+    assert first["Location"] == second["Location"]
+    assert numbers(browser.get("/tickets/")) == [1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("title", "", "required"),
+        ("title", " \n ", "required"),
+        ("title", "x" * 201, "200 characters"),
+        ("description", "x" * 50_001, "50000 characters"),
+        ("priority", "whatever", "valid choice"),
+        ("tags", ",".join(f"t{n}" for n in range(13)), "at most 12"),
+        ("tags", "x" * 41, "more than 40"),
+        ("tags", "a#b", "cannot have"),
+        ("title", "a\x00b", "Null characters"),
+    ],
+)
+def test_a_bad_field_is_explained_and_everything_typed_is_kept(world: World, field: str, value: str, says: str) -> None:
+    form = {"title": "A title", "description": "Typed with care", "priority": "low", "tags": "x", "request_id": REQUEST}
+    response = world.browser("bob").send("/tickets/new/", form | {field: value})
+    assert response.status_code == 422
+    assert says in text(response)
+    if field != "description":
+        assert "Typed with care" in text(response)
+
+
+def test_markdown_is_rendered_and_cannot_hurt(world: World) -> None:
+    tenant = world.context("bob", "acme")
+    evil = "**bold** <script>alert(1)</script> [x](javascript:alert(1)) ![i](https://evil.example/x.png)"
+    evil += " <img src=x onerror=y>"
+    lifecycle.create(tenant, title="<b>t</b>", description=evil)
+    page = world.browser("bob").get("/tickets/1/").content.decode()
+    assert "<strong>bold</strong>" in page
+    assert "&lt;b&gt;t&lt;/b&gt;" in page
+    for bad in ("<script>alert", 'href="javascript', "<img", "onerror=y>"):
+        assert bad not in page.replace("&lt;img src=x onerror=y&gt;", "")
+
+
+def test_a_comment_is_shown_and_counted(world: World) -> None:
+    world.tickets("acme", 1)
+    world.browser("bob").send("/tickets/1/comment/", {"body": "Have you *tried*?", "request_id": REQUEST})
+    page = text(world.browser("alice", "acme").get("/tickets/1/"))
+    assert "<em>tried</em>" in page
+    assert stored(world, 1).comment_count == 1
+
+
+def test_the_same_comment_sent_twice_is_one(world: World) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("bob")
+    for _ in range(2):
+        assert browser.send("/tickets/1/comment/", {"body": "once", "request_id": REQUEST}).status_code == 302
+    assert stored(world, 1).comment_count == 1
+
+
+def test_a_comment_can_resolve_the_ticket_in_one_step(world: World) -> None:
+    world.tickets("acme", 1)
+    form = {"body": "done", "then": "resolved", "request_id": REQUEST}
+    world.browser("bob").send("/tickets/1/comment/", form)
+    assert stored(world, 1).status == "resolved"
+    assert [kind for kind, _, _ in history(world, 1)] == ["event", "comment", "event"]
+
+
+@pytest.mark.parametrize("body", ["", "   ", "x" * 20_001])
+def test_a_bad_comment_is_refused_and_kept(world: World, body: str) -> None:
+    world.tickets("acme", 1)
+    response = world.browser("bob").send("/tickets/1/comment/", {"body": body, "request_id": REQUEST})
+    assert response.status_code == 422
+    assert body.strip()[:50] in text(response)
+
+
+def test_internal_notes_are_for_agents(world: World) -> None:
+    world.tickets("acme", 1)
+    form = {"body": "the customer is difficult", "internal": "on", "request_id": REQUEST}
+    world.browser("bob").send("/tickets/1/comment/", form)
+    assert "difficult" in text(world.browser("alice", "acme").get("/tickets/1/"))
+    assert "difficult" not in text(world.browser("vera").get("/tickets/1/"))
+
+
+def test_a_long_ticket_shows_the_latest_first_and_the_rest_on_demand(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    for n in range(60):
+        lifecycle.comment(bob, 1, body=f"comment-{n:03}")
+    browser = world.browser("bob")
+    latest = browser.get("/tickets/1/")
+    assert "comment-059" in text(latest)
+    assert "comment-009" not in text(latest)
+    earlier = browser.get(latest.context["earlier_url"])
+    assert "comment-009" in text(earlier)
+    assert "It <em>broke</em>" in text(earlier)
+    assert earlier.context["earlier_url"] is None
+    shown = [e.body for page in (earlier, latest) for e in page.context["activity"] if e.kind == "comment"]
+    assert shown == [f"comment-{n:03}" for n in range(60)]
+
+
+def test_the_timeline_says_who_changed_what_from_what_to_what(world: World) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("bob")
+    browser.send("/tickets/1/change/", {"version": 1, "status": "pending"})
+    browser.send("/tickets/1/change/", {"version": 2, "priority": "urgent"})
+    browser.send("/tickets/1/assign/", {"version": 3, "resolver": "me"})
+    form = {"title": "New", "description": "It broke.", "priority": "urgent", "tags": "x", "version": 4}
+    browser.send("/tickets/1/edit/", form | {"request_id": REQUEST})
+    assert history(world, 1)[1:] == [
+        ("event", "Bob Example", [("status", "open", "pending")]),
+        ("event", "Bob Example", [("priority", "normal", "urgent")]),
+        ("event", "Bob Example", [("resolver", "", "Bob Example")]),
+        (
+            "event",
+            "Bob Example",
+            [("title", "Ticket 1", "New"), ("tags", "", "x"), ("description", "11 characters", "9 characters")],
+        ),
+    ]
+
+
+def test_a_closed_ticket_can_only_be_reopened(world: World) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("bob")
+    browser.send("/tickets/1/change/", {"version": 1, "status": "closed"})
+    browser.send("/tickets/1/change/", {"version": 2, "status": "pending"})
+    assert stored(world, 1).status == "closed"
+    browser.send("/tickets/1/change/", {"version": 2, "status": "open"})
+    assert stored(world, 1).status == "open"
+
+
+def test_only_members_who_may_work_can_be_assigned(world: World) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("bob")
+    for who in (world.users["charlie"].id, world.users["vera"].id, "0" * 32, "x", "../"):
+        response = browser.send("/tickets/1/assign/", {"version": 1, "resolver": who}, follow=True)
+        assert "can be assigned" in text(response)
+        assert stored(world, 1).resolver == ""
+
+
+def test_the_people_to_assign_are_the_agents_of_this_tenant(world: World) -> None:
+    world.tickets("acme", 1)
+    page = text(world.browser("bob").get("/tickets/1/assign/"))
+    assert "Alice Example" in page
+    assert "Vera Example" not in page
+    assert "Charlie Example" not in page
+
+
+def test_saving_without_a_change_writes_nothing(world: World) -> None:
+    world.tickets("acme", 1)
+    form = {"title": "Ticket 1", "description": "It *broke*.", "priority": "normal", "tags": "", "version": 1}
+    world.browser("bob").send("/tickets/1/edit/", form | {"request_id": REQUEST})
+    assert stored(world, 1).version == 1
+    assert len(history(world, 1)) == 1
+
+
+@pytest.mark.parametrize("number", ["0", "01", "-1", "9" * 16, "9" * 3000, "x", "1.5", "%0a1", "1%7C2", "٣"])
+def test_a_number_that_is_none_is_not_found(world: World, number: str) -> None:
+    assert world.browser("bob").get(f"/tickets/{number}/").status_code == 404
+
+
+# --- two people, one ticket ---
+
+
+@pytest.fixture
+def raced(world: World) -> tuple[World, Browser, object]:
+    """Bob opened the form, Alice saved first, now Bob saves."""
+    world.tickets("acme", 1)
+    bob = world.browser("bob")
+    alice = world.context("alice", "acme")
+    lifecycle.edit(
+        alice, 1, version=1, title="Alice's title", description="Alice's text", priority=Priority.HIGH, tags=[]
+    )
+    form = {"title": "Bob's title", "description": "Bob's text", "priority": "low", "tags": "bob", "version": 1}
+    return world, bob, bob.send("/tickets/1/edit/", form | {"request_id": REQUEST})
+
+
+def test_the_second_editor_sees_both_versions_and_nothing_is_lost(raced: tuple[World, Browser, object]) -> None:
+    world, _, response = raced
+    assert response.status_code == 409  # type: ignore[attr-defined]
+    page = text(response)
+    for words in ("Alice's title", "Alice's text", "Bob's title", "Bob's text", "Alice Example"):
+        assert words in page
+    assert stored(world, 1).title == "Alice's title"
+
+
+def test_the_second_editor_can_save_over_the_first_knowingly(raced: tuple[World, Browser, object]) -> None:
+    world, bob, response = raced
+    version = re.search(r'name="version" value="(\d+)"', text(response))
+    assert version is not None
+    form = {
+        "title": "Bob's title",
+        "description": "Bob's text",
+        "priority": "low",
+        "tags": "bob",
+        "version": version[1],
+    }
+    assert bob.send("/tickets/1/edit/", form | {"request_id": REQUEST}).status_code == 302
+    assert stored(world, 1).title == "Bob's title"
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "mine"),
+    [
+        ("/tickets/1/change/", {"status": "resolved"}, "Resolved"),
+        ("/tickets/1/change/", {"priority": "urgent"}, "Urgent"),
+        ("/tickets/1/assign/", {"resolver": "me"}, "Bob Example"),
+    ],
+)
+def test_a_quick_change_of_a_changed_ticket_asks_first(
+    world: World, path: str, data: dict[str, str], mine: str
+) -> None:
+    world.tickets("acme", 1)
+    lifecycle.change_priority(world.context("alice", "acme"), 1, to=Priority.LOW, version=1)
+    browser = world.browser("bob")
+    response = browser.send(path, {"version": 1, **data})
+    assert response.status_code == 409
+    assert mine in text(response)
+    assert browser.send(path, {"version": 2, **data}).status_code == 302
+    assert stored(world, 1).version == 3
+
+
+def test_a_comment_never_conflicts(world: World) -> None:
+    world.tickets("acme", 1)
+    lifecycle.change_priority(world.context("alice", "acme"), 1, to=Priority.LOW, version=1)
+    response = world.browser("bob").send("/tickets/1/comment/", {"body": "still here", "request_id": REQUEST})
+    assert response.status_code == 302
+
+
+def test_a_comment_does_not_spoil_somebody_elses_form(world: World) -> None:
+    world.tickets("acme", 1)
+    lifecycle.comment(world.context("alice", "acme"), 1, body="meanwhile")
+    assert world.browser("bob").send("/tickets/1/change/", {"version": 1, "status": "closed"}).status_code == 302
+
+
+# --- forty at once ---
+
+
+def selected(response: object) -> list[str]:
+    return re.findall(r'name="tickets" value="([^"]+)"', text(response))
+
+
+def test_forty_selected_tickets_are_closed_together(world: World) -> None:
+    world.tickets("acme", 45)
+    browser = world.browser("bob")
+    chosen = selected(browser.get("/tickets/"))[:40]
+    response = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed", "back": "/tickets/"}, follow=True)
+    assert "40 tickets are closed now" in text(response)
+    assert len(numbers(response)) == 5
+    assert len(numbers(browser.get("/tickets/?status=closed"))) == 40
+    assert history(world, 45)[-1] == ("event", "Bob Example", [("status", "open", "closed")])
+
+
+def test_one_changed_ticket_refuses_all_forty_and_is_named(world: World) -> None:
+    world.tickets("acme", 40)
+    browser = world.browser("bob")
+    chosen = selected(browser.get("/tickets/"))
+    lifecycle.change_status(world.context("alice", "acme"), 7, to=Status.PENDING, version=1)
+    response = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
+    assert response.status_code == 409
+    page = text(response)
+    assert "#7" in page
+    assert "Ticket 7" in page
+    assert "is pending now, not open" in page
+    assert numbers(browser.get("/tickets/?status=closed")) == []
+
+
+def test_the_rest_can_be_closed_after_a_refusal(world: World) -> None:
+    world.tickets("acme", 5)
+    browser = world.browser("bob")
+    chosen = selected(browser.get("/tickets/"))
+    lifecycle.change_status(world.context("alice", "acme"), 3, to=Status.PENDING, version=1)
+    rest = selected(browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"}))
+    assert len(rest) == 4
+    browser.send("/tickets/bulk/", {"tickets": rest, "to": "closed"})
+    assert len(numbers(browser.get("/tickets/?status=closed"))) == 4
+
+
+def test_a_ticket_assigned_meanwhile_is_named_with_its_assignee(world: World) -> None:
+    world.tickets("acme", 2)
+    browser = world.browser("bob")
+    chosen = selected(browser.get("/tickets/"))
+    alice = world.context("alice", "acme")
+    lifecycle.assign(alice, 1, to=alice.user_id, version=1)
+    assert "assigned to Alice Example meanwhile" in text(
+        browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
+    )
+
+
+def test_fifty_is_what_a_transaction_takes(world: World) -> None:
+    assert bulk.LIMIT == queries.PAGE_SIZE == 50
+    world.tickets("acme", 51)
+    browser = world.browser("bob")
+    everything = [f"{n}.1.open." for n in range(1, 52)]
+    refused = browser.send("/tickets/bulk/", {"tickets": everything, "to": "closed"}, follow=True)
+    assert "At most 50 tickets change together; you selected 51" in text(refused)
+    browser.send("/tickets/bulk/", {"tickets": everything[:50], "to": "closed"})
+    assert numbers(browser.get("/tickets/")) == [51]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    ["1.2.open.", "1.1.pending.", "1.1.open." + "f" * 32, "99.1.open."],
+    ids=["version", "status", "who", "none"],
+)
+def test_a_forged_selection_changes_nothing(world: World, forged: str) -> None:
+    world.tickets("acme", 1)
+    response = world.browser("bob").send("/tickets/bulk/", {"tickets": [forged], "to": "closed"})
+    assert response.status_code == 409
+    assert stored(world, 1).status == "open"
+
+
+@pytest.mark.parametrize("damaged", ["", "x", "1", "1.1.open", "1.1.lost.", "1.1.open.x", "-1.1.open.", "1.1.open.|"])
+def test_a_damaged_selection_is_refused_with_a_sentence(world: World, damaged: str) -> None:
+    response = world.browser("bob").send("/tickets/bulk/", {"tickets": [damaged], "to": "closed"}, follow=True)
+    assert "selection is damaged" in text(response)
+
+
+def test_bulk_never_leads_to_another_site(world: World) -> None:
+    world.tickets("acme", 1)
+    data = {"tickets": ["1.1.open."], "to": "closed", "back": "//evil.example/"}
+    assert world.browser("bob").send("/tickets/bulk/", data)["Location"] == "/tickets/"
+
+
+# --- keys ---
+
+
+def test_every_status_partition_is_the_one_of_its_shard(sharded_world: World) -> None:
+    sharded_world.tickets("acme", 30)
+    tenant = sharded_world.context("bob", "acme")
+    found = queries.page(tenant, status=Status.OPEN, size=50).rows
+    assert sorted(int(r.number) for r in found) == list(range(1, 31))
+    for row in found:
+        shard = keys.status_shard(int(row.number), 4)
+        assert row.tenant_status == keys.tenant_status(tenant.tenant_id, "OPEN", shard)

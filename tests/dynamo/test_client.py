@@ -1,0 +1,416 @@
+"""One client for all threads, a new one in a forked process, and one family of errors for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+from django.conf import LazySettings
+
+from portal.dynamo import client, provisioning
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused, Unavailable
+from portal.nosql.items import SessionItem
+from portal.schema import keys, tables
+from tenants.tenancy.items import AccountItem, MemberItem, MembershipItem
+from tests.support.fakes import answering, refusal
+from tickets.ticket.items import DetailItem
+
+ACME = "ac" * 16
+BOB = "b0" * 16
+
+
+def read() -> str:
+    found = TenantRepository(ACME).get(DetailItem, keys.ticket, 1, sort=keys.DETAIL)
+    return found.description if found else "nothing"
+
+
+def detail(text: str = "text") -> DetailItem:
+    return DetailItem(keys.ticket(ACME, 1), keys.DETAIL, description=text)
+
+
+def transact(*items: DetailItem) -> None:
+    transaction = Transaction()
+    for item in items:
+        transaction.put(item)
+    TenantRepository(ACME).transact(transaction)
+
+
+# --- errors that the engine answers with ---
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ThrottlingException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "LimitExceededException",
+        # A single write met somebody's transaction; a repeated transaction met its own first sending.
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    ],
+)
+def test_a_busy_database_is_throttled(code: str) -> None:
+    with answering("tenant", "GetItem", refusal(code)), pytest.raises(Throttled) as caught:
+        read()
+    assert isinstance(caught.value.__cause__, ClientError)
+    assert caught.value.status == 503
+    assert caught.value.retry_after > 0
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("InternalServerError", 500),
+        ("InternalFailure", 500),
+        ("ServiceUnavailable", 503),
+        ("503", 503),
+        ("SomethingNew", 502),
+        ("ResourceNotFoundException", 400),
+    ],
+)
+def test_a_database_that_cannot_answer_is_unavailable(code: str, status: int) -> None:
+    with answering("tenant", "GetItem", refusal(code, status=status)), pytest.raises(Unavailable) as caught:
+        read()
+    assert not isinstance(caught.value, Throttled)
+
+
+@pytest.mark.parametrize("code", ["ValidationException", "AccessDeniedException", "UnrecognizedClientException", "New"])
+def test_an_error_that_is_a_bug_stays_what_it_is(code: str) -> None:
+    with answering("tenant", "GetItem", refusal(code)), pytest.raises(ClientError, match=code):
+        read()
+
+
+def test_a_failed_condition_carries_the_stored_item() -> None:
+    stored = {"session_key": {"S": "k"}}
+    answer = refusal("ConditionalCheckFailedException", Item=stored)
+    with answering("platform", "PutItem", answer), pytest.raises(ConditionFailed) as caught:
+        SessionItem("k", data="", expires_at=1).save()
+    assert caught.value.item == stored
+
+
+def reasons(*codes: str) -> Any:
+    return refusal("TransactionCanceledException", CancellationReasons=[{"Code": c, "Message": "m"} for c in codes])
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [("ThrottlingError",), ("None", "ProvisionedThroughputExceeded"), ("ThrottlingError", "ThrottlingError")],
+)
+def test_a_transaction_that_was_only_throttled_is_throttled(codes: tuple[str, ...]) -> None:
+    with answering("tenant", "TransactWriteItems", reasons(*codes)), pytest.raises(Throttled):
+        transact(detail())
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ("None", "TransactionConflict"),
+        ("ConditionalCheckFailed", "None"),
+        ("ThrottlingError", "ConditionalCheckFailed"),
+        ("None", "ValidationError", "ItemCollectionSizeLimitExceeded"),
+    ],
+)
+def test_any_other_refusal_names_its_reasons_in_order(codes: tuple[str, ...]) -> None:
+    with answering("tenant", "TransactWriteItems", reasons(*codes)), pytest.raises(TransactionRefused) as caught:
+        transact(detail())
+    assert [r.code if r else "None" for r in caught.value.reasons] == list(codes)
+
+
+def test_a_reason_carries_the_item_that_stood_in_the_way() -> None:
+    stored = detail("stored").serialize()
+    answer = refusal(
+        "TransactionCanceledException",
+        CancellationReasons=[{"Code": "None"}, {"Code": "ConditionalCheckFailed", "Message": "m", "Item": stored}],
+    )
+    with answering("tenant", "TransactWriteItems", answer), pytest.raises(TransactionRefused) as caught:
+        transact(detail())
+    nothing, reason = caught.value.reasons
+    assert nothing is None
+    assert reason is not None
+    assert reason.item == stored
+
+
+def test_no_error_of_ours_shows_a_key_to_anybody() -> None:
+    for answer in (refusal("ThrottlingException"), refusal("InternalServerError", status=500), reasons("Other")):
+        with answering("tenant", "TransactWriteItems", answer), pytest.raises(PortalError) as caught:
+            transact(detail())
+        for secret in (ACME, BOB, "TENANT", "Pooldesk", "made up"):
+            assert secret not in caught.value.message
+
+
+# --- errors on the way there ---
+
+
+@pytest.fixture
+def endpoint(settings: LazySettings) -> Iterator[Callable[[str], None]]:
+    """Points the clients somewhere else; one attempt, and little patience."""
+
+    def point(url: str) -> None:
+        settings.DYNAMODB_ENDPOINT_URL = url
+        client.reset()
+
+    original = settings.DYNAMODB_ENDPOINT_URL
+    settings.DYNAMODB_MAX_ATTEMPTS, settings.DYNAMODB_CONNECT_TIMEOUT, settings.DYNAMODB_READ_TIMEOUT = 1, 0.3, 0.3
+    yield point
+    settings.DYNAMODB_ENDPOINT_URL = original
+    client.reset()
+
+
+def every_kind_of_call() -> list[Callable[[], object]]:
+    return [
+        read,
+        lambda: TenantRepository(ACME).query(tables.TICKETS, keys.ticket, 1),
+        lambda: TenantRepository(ACME).put_all([detail()]),
+        lambda: transact(detail()),
+        lambda: TenantRepository(ACME).increment(keys.counter, sort=keys.COUNTER_TICKET),
+        # Through PynamoDB's own methods.
+        lambda: SessionItem.get("k", consistent_read=True),
+        lambda: SessionItem("k", data="", expires_at=1).save(),
+        lambda: SessionItem("k").delete(),
+        lambda: list(MembershipItem.query(BOB)),
+        provisioning.create_all,
+    ]
+
+
+def assert_unavailable(calls: list[Callable[[], object]]) -> None:
+    for call in calls:
+        with pytest.raises(Unavailable) as caught:
+            call()
+        assert not isinstance(caught.value, Throttled)
+
+
+def test_nobody_listening_is_unavailable(endpoint: Callable[[str], None]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint(f"http://127.0.0.1:{free.getsockname()[1]}")
+        assert_unavailable(every_kind_of_call())
+
+
+def test_a_name_that_does_not_resolve_is_unavailable(endpoint: Callable[[str], None]) -> None:
+    endpoint("http://no-such-engine.invalid:8000")
+    assert_unavailable([read])
+
+
+@pytest.fixture
+def server(endpoint: Callable[[str], None]) -> Iterator[Callable[[bytes | None], None]]:
+    """A server that reads a request and answers with these bytes, or with silence."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    answer: list[bytes | None] = [None]
+    held: list[socket.socket] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            held.append(connection)
+            connection.recv(65536)
+            if answer[0] is not None:
+                connection.sendall(answer[0])
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def behave(with_bytes: bytes | None) -> None:
+        answer[0] = with_bytes
+        endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield behave
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+    for connection in held:
+        connection.close()
+    thread.join(5)
+
+
+def test_silence_is_unavailable(server: Callable[[bytes | None], None]) -> None:
+    server(None)
+    assert_unavailable([read, lambda: transact(detail()), provisioning.create_all])
+
+
+def test_a_connection_that_ends_without_an_answer_is_unavailable(server: Callable[[bytes | None], None]) -> None:
+    server(b"")
+    assert_unavailable(every_kind_of_call())
+
+
+def test_an_answer_that_breaks_off_is_unavailable(server: Callable[[bytes | None], None]) -> None:
+    server(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{")
+    assert_unavailable([read])
+
+
+def test_an_answer_that_is_not_http_is_unavailable(server: Callable[[bytes | None], None]) -> None:
+    server(b"SSH-2.0-OpenSSH_9.2\r\n")
+    assert_unavailable([read])
+
+
+def test_an_error_page_of_a_proxy_is_unavailable(server: Callable[[bytes | None], None]) -> None:
+    page = b"<html>Bad gateway</html>"
+    server(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(page), page))
+    assert_unavailable([read])
+
+
+def test_missing_credentials_are_a_mistake_in_the_deployment_not_an_outage() -> None:
+    assert client.translate(NoCredentialsError(), "GetItem") is None
+
+
+# --- tables, when two processes create them ---
+
+
+def test_ttl_that_another_process_has_just_enabled_is_fine(engine: None) -> None:
+    disabled = (200, {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}})
+    with (
+        answering("platform", "DescribeTimeToLive", disabled),
+        answering("platform", "UpdateTimeToLive", refusal("ValidationException")) as seen,
+    ):
+        provisioning.create_all()
+    assert len(seen) == 1
+
+
+def test_ttl_that_cannot_be_enabled_is_told(engine: None) -> None:
+    disabled = (200, {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}})
+    with (
+        answering("platform", "DescribeTimeToLive", disabled, disabled),
+        answering("platform", "UpdateTimeToLive", refusal("ValidationException")),
+        pytest.raises(ClientError),
+    ):
+        provisioning.create_all()
+
+
+# --- clients ---
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The clients made from now on, slowly, in a process that has none yet."""
+    clients: list[object] = []
+    make = client.make_client
+
+    def slowly(*args: Any) -> object:
+        threading.Event().wait(0.02)
+        clients.append(make(*args))
+        return clients[-1]
+
+    monkeypatch.setattr(client, "make_client", slowly)
+    monkeypatch.setattr(client, "_connections", {})
+    return clients
+
+
+@pytest.mark.parametrize("scope", ["tenant", "platform"])
+def test_sixteen_threads_at_first_use_share_one_client(made: list[object], scope: tables.Scope) -> None:
+    together = threading.Barrier(16, timeout=10)
+
+    def first_use(_: int) -> tuple[int, int]:
+        together.wait()
+        connection = client.connection(scope)
+        return id(connection), id(connection.client)
+
+    with ThreadPoolExecutor(16) as pool:
+        used = set(pool.map(first_use, range(16)))
+    assert len(used) == 1
+    assert len(made) == 1
+
+
+def test_tenants_and_platform_have_a_client_each(made: list[object]) -> None:
+    for _ in range(3):
+        assert client.connection("tenant").client is not client.connection("platform").client
+    assert len(made) == 2
+
+
+def test_no_client_is_made_before_it_is_needed(made: list[object]) -> None:
+    client.connection("tenant")
+    assert made == []
+
+
+def test_all_models_of_a_scope_share_its_client() -> None:
+    for model in (AccountItem, SessionItem, MemberItem, DetailItem):
+        assert model._get_connection().connection is client.connection(model.table.scope)
+
+
+def test_fan_out_runs_at_the_same_time_and_answers_in_order() -> None:
+    together = threading.Barrier(5, timeout=10)
+    assert client.fan_out([lambda n=n: (together.wait(), n)[1] for n in range(5)]) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_fan_out_raises_what_one_of_the_calls_raised(failing: int) -> None:
+    def call(number: int) -> int:
+        return number // (number != failing)
+
+    with pytest.raises(ZeroDivisionError):
+        client.fan_out([lambda n=n: call(n) for n in range(4)])
+
+
+# --- processes ---
+
+
+def in_a_fork(work: Callable[[], str]) -> str:
+    """What `work` returns in a forked child, or its error."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        try:
+            answer = work()
+        except BaseException as error:
+            answer = repr(error)
+        os.write(writing, answer.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        answer = pipe.read()
+    os.waitpid(pid, 0)
+    return answer
+
+
+def test_a_forked_process_makes_clients_of_its_own_and_both_go_on_reading(engine: None) -> None:
+    TenantRepository(ACME).put_all([detail()])
+    clients = {scope: client.connection(scope).client for scope in ("tenant", "platform")}
+
+    def child() -> str:
+        fresh = [client.connection(scope).client is not old for scope, old in clients.items()]
+        texts = client.fan_out([read] * 4)
+        session = SessionItem("from the child", data="x", expires_at=1)
+        session.save()
+        return f"{fresh} {texts}"
+
+    assert in_a_fork(child) == f"{[True, True]} {['text'] * 4}"
+    assert client.fan_out([read] * 4) == ["text"] * 4
+    assert SessionItem.get("from the child").data == "x"
+    assert all(client.connection(scope).client is old for scope, old in clients.items())
+
+
+def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(
+    engine: None, made: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TenantRepository(ACME).put_all([detail()])
+    client.reset()
+    inside, leave = threading.Event(), threading.Event()
+    make = client.make_client
+
+    def stuck() -> object:
+        if os.getpid() == parent:
+            inside.set()
+            leave.wait(10)
+        return make("tenant")
+
+    parent = os.getpid()
+    monkeypatch.setattr(client.connection("tenant"), "_make", stuck)
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert inside.wait(10)
+    try:
+        assert in_a_fork(read) == "text"
+    finally:
+        leave.set()
+        thread.join(10)
+    assert read() == "text"

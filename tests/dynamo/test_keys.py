@@ -1,0 +1,455 @@
+"""Keys are the first layer of isolation: no builder makes a key of another tenant, whatever it is handed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from django.conf import settings as django_settings
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from portal import clock
+from portal.schema import keys
+from tickets.ticket.fields import Status
+
+# On a busy machine an example may take its time.
+quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+ACME, GLOBEX = "0123456789abcdef" * 2, "f" * 32
+
+tenant_ids = st.integers(0, 2**128 - 1).map("{:032x}".format)
+numbers = st.integers(1, 10**15)
+# What may stand between delimiters: anything but the delimiters and control characters.
+parts = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="#|"), min_size=1, max_size=10)
+statuses = st.sampled_from([s.value.upper() for s in Status])
+
+# Every builder of keys.py that takes a tenant, with its other arguments.
+TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = {
+    keys.tenant: st.just(()),
+    keys.ticket: st.tuples(numbers),
+    keys.counter: st.just(()),
+    keys.request: st.tuples(parts),
+    keys.import_source: st.tuples(parts),
+    keys.aggregate: st.just(()),
+    keys.audit_actor: st.tuples(parts),
+    keys.audit_entity: st.tuples(parts, parts),
+    keys.proof: st.just(()),
+    keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
+}
+# They read a key instead of making one.
+TENANT_READERS = {
+    keys.ticket_number: ("x",),
+    keys.belongs_to: ("x",),
+}
+
+calls = st.sampled_from([*TENANT_BUILDERS]).flatmap(lambda build: st.tuples(st.just(build), TENANT_BUILDERS[build]))
+
+NOT_TENANT_IDS = [
+    "",
+    "0" * 31,
+    "0" * 33,
+    ACME.upper(),
+    ACME[:-1] + "F",
+    ACME[:-1] + "g",
+    ACME[:-1] + "*",
+    ACME[:-1] + "?",
+    ACME[:-1] + "#",
+    ACME[:-1] + "|",
+    ACME[:-1] + "\n",
+    ACME + "\n",
+    ACME + "\r\n",
+    ACME + "\0",
+    " " + ACME[1:],
+    ACME[:-1] + "\N{ARABIC-INDIC DIGIT THREE}",
+    ACME[:-1] + "\N{FULLWIDTH DIGIT ONE}",
+    ACME[:-1] + "\N{CYRILLIC SMALL LETTER A}",
+    ACME[:-1] + "\N{FULLWIDTH LATIN SMALL LETTER A}",
+    ACME[:-1] + "\u200b",
+    "01234567-89ab-cdef-0123-456789abcdef",
+    f"{ACME}|TICKET#1",
+    "*" * 32,
+    None,
+    7,
+    ACME.encode(),
+    [ACME],
+]
+
+
+def sample(build: Callable[..., str], tenant_id: Any) -> Any:
+    """A call of the builder or reader with arguments that are fine."""
+    fixed: dict[Any, tuple[Any, ...]] = {
+        keys.ticket: (7,), keys.request: ("r",), keys.import_source: ("s",), keys.tenant_status: ("OPEN", 0),
+        keys.audit_actor: ("a",), keys.audit_entity: ("user", "e"),
+    }  # fmt: skip
+    return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
+
+
+def test_these_tests_know_every_builder_that_takes_a_tenant() -> None:
+    taking_a_tenant = {
+        function
+        for name, function in inspect.getmembers(keys, inspect.isfunction)
+        if not name.startswith("_") and [*inspect.signature(function).parameters][:1] == ["tenant_id"]
+    }
+    assert taking_a_tenant == set(TENANT_BUILDERS) | set(TENANT_READERS)
+
+
+# --- tenant ids ---
+
+
+@pytest.mark.parametrize("build", [*TENANT_BUILDERS, *TENANT_READERS], ids=lambda b: b.__name__)
+@pytest.mark.parametrize("tenant_id", NOT_TENANT_IDS, ids=repr)
+def test_an_id_that_is_not_32_lower_case_hex_digits_is_refused(build: Callable[..., str], tenant_id: Any) -> None:
+    with pytest.raises(ValueError, match="32 lower-case hex"):
+        sample(build, tenant_id)
+
+
+@quick
+@given(st.text(max_size=33) | st.text(string.hexdigits + "#|*?\n", min_size=31, max_size=33), calls)
+def test_any_text_that_is_not_a_tenant_id_is_refused(tenant_id: str, call: tuple[Any, Any]) -> None:
+    assume(not (len(tenant_id) == 32 and set(tenant_id) <= set("0123456789abcdef")))
+    build, args = call
+    with pytest.raises(ValueError, match="32 lower-case hex"):
+        build(tenant_id, *args)
+
+
+def test_a_key_belongs_to_nobody_who_is_not_a_tenant() -> None:
+    for nobody in ("", "*", ACME + "\n"):
+        with pytest.raises(ValueError, match="32 lower-case hex"):
+            keys.belongs_to(nobody, nobody)
+
+
+# --- keys of different tenants ---
+
+
+@quick
+@given(tenant_ids, tenant_ids, calls)
+@example(ACME, ACME[:-1] + "e", (keys.ticket, (1,)))
+def test_no_tenants_key_begins_with_what_opens_another_tenants_keys(
+    mine: str, theirs: str, call: tuple[Any, Any]
+) -> None:
+    assume(mine != theirs)
+    build, args = call
+    key = build(mine, *args)
+    # The forms in the isolation policy: the bare id of small tables, and the composites with their delimiters.
+    assert key != theirs
+    assert not key.startswith(f"TENANT#{theirs}|")
+    # Not even a policy that forgot the delimiter would match.
+    assert not key.startswith((theirs, f"TENANT#{theirs}"))
+    assert key == mine or key.startswith((f"TENANT#{mine}|", f"{mine}#"))
+
+
+@quick
+@given(tenant_ids, tenant_ids, calls)
+def test_a_key_belongs_to_its_own_tenant_only(mine: str, theirs: str, call: tuple[Any, Any]) -> None:
+    assume(mine != theirs)
+    build, args = call
+    key = build(mine, *args)
+    assert keys.belongs_to(mine, key)
+    assert not keys.belongs_to(theirs, key)
+
+
+@quick
+@given(tenant_ids, st.text(max_size=60))
+@example(ACME, "TENANT#")
+@example(ACME, f"TENANT#{ACME}")
+@example(ACME, f"tenant#{ACME}|TICKET#1")
+@example(ACME, f" TENANT#{ACME}|TICKET#1")
+@example(ACME, f"TENANT#{ACME}0|TICKET#1")
+@example(ACME, f"{ACME}|TICKET#1")
+@example(ACME, f"{ACME}\n")
+def test_no_other_text_belongs_to_a_tenant(tenant_id: str, text: str) -> None:
+    assume(text != tenant_id and not text.startswith(f"TENANT#{tenant_id}|"))
+    assert not keys.belongs_to(tenant_id, text)
+
+
+@settings(quick, max_examples=200)
+@given(st.sampled_from([ACME, GLOBEX]), calls, st.sampled_from([ACME, GLOBEX]), calls)
+@example(ACME, (keys.request, ("1",)), ACME, (keys.ticket, (1,)))
+@example(ACME, (keys.ticket, (1,)), ACME, (keys.ticket, (11,)))
+@example(ACME, (keys.tenant_status, ("OPEN", 1)), ACME, (keys.tenant_status, ("OPEN", 11)))
+def test_different_tenants_or_arguments_never_make_the_same_key(
+    tenant: str, call: tuple[Any, Any], other_tenant: str, other_call: tuple[Any, Any]
+) -> None:
+    build, args = call
+    other_build, other_args = other_call
+    assume((tenant, build, args) != (other_tenant, other_build, other_args))
+    assert build(tenant, *args) != other_build(other_tenant, *other_args)
+
+
+@pytest.mark.parametrize("text", ["", "a#b", "a|b", "#", "a\nb", "a\0b", "a\x7fb", "a" * 513, None, 7])
+def test_no_part_can_bring_a_delimiter_of_its_own(text: Any) -> None:
+    for build, args in (
+        (keys.request, (ACME, text)),
+        (keys.tenant_status, (ACME, text, 0)),
+        (keys.activity, (text, "e1")),
+        (keys.activity, ("2026-01-31T12:00:00.000000Z", text)),
+        (keys.slug, (text,)),
+        (keys.throttle, (text, "somebody", 1)),
+    ):
+        with pytest.raises(ValueError, match="cannot stand in a key"):
+            build(*args)
+    if text:
+        with pytest.raises(ValueError, match="cannot stand in a key"):
+            keys.resolver_updated(text, "2026-01-31T12:00:00.000000Z")
+
+
+@pytest.mark.parametrize("number", [0, -1, True, False, 1.0, "1", None])
+def test_a_ticket_number_is_a_positive_integer(number: Any) -> None:
+    with pytest.raises(ValueError, match="positive integer"):
+        keys.ticket(ACME, number)
+
+
+# --- reading a ticket's key ---
+
+
+@quick
+@given(tenant_ids, numbers)
+def test_a_tickets_number_is_read_back_from_its_key(tenant_id: str, number: int) -> None:
+    assert keys.ticket_number(tenant_id, keys.ticket(tenant_id, number)) == number
+
+
+@quick
+@given(tenant_ids, tenant_ids, numbers)
+def test_a_ticket_of_another_tenant_has_no_number_here(mine: str, theirs: str, number: int) -> None:
+    assume(mine != theirs)
+    assert keys.ticket_number(mine, keys.ticket(theirs, number)) is None
+
+
+@quick
+@given(calls)
+def test_keys_of_other_things_are_no_tickets(call: tuple[Any, Any]) -> None:
+    build, args = call
+    assume(build is not keys.ticket)
+    assert keys.ticket_number(ACME, build(ACME, *args)) is None
+
+
+@quick
+@given(st.text(max_size=20) | st.text("0123456789+-_. \u0663\uff11", max_size=5))
+@pytest.mark.parametrize("prefix", [f"TENANT#{ACME}|TICKET#", ""])
+def test_a_number_is_read_from_no_text_that_the_builder_would_not_have_made(prefix: str, text: str) -> None:
+    number = keys.ticket_number(ACME, prefix + text)
+    assert number is None or keys.ticket(ACME, number) == prefix + text
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "0", "01", "-1", "+1", "1 ", " 1", "1\n", "1_0", "1.0", "\u0663", "\uff11", "\u00b2", "1|x"]
+)
+def test_look_alikes_of_a_ticket_number_are_none(rest: str) -> None:
+    assert keys.ticket_number(ACME, f"TENANT#{ACME}|TICKET#{rest}") is None
+
+
+# --- sort keys ---
+
+
+# Microseconds from 1970 to 2286.
+moments = st.integers(0, 10**16).map(lambda us: clock.stamp(clock.parse("1970-01-01T00:00:00.000000Z"), offset=us))
+
+
+@quick
+@given(moments, moments, parts, parts)
+def test_activity_sorts_by_time_and_before_the_heads_of_the_ticket(a: str, b: str, id_a: str, id_b: str) -> None:
+    first, second = keys.activity(a, id_a), keys.activity(b, id_b)
+    if a != b:
+        assert (first < second) == (clock.parse(a) < clock.parse(b))
+    # Read backwards, a ticket begins with its summary and its description.
+    assert keys.SUMMARY > keys.DETAIL > max(first, second)
+    assert first.startswith(keys.ACTIVITY_PREFIX)
+
+
+@quick
+@given(tenant_ids | st.just(""), moments)
+def test_a_resolvers_rows_begin_with_the_resolver_and_then_sort_by_time(resolver: str, at: str) -> None:
+    assert keys.resolver_updated(resolver, at) == keys.resolver_prefix(resolver) + at
+    assert keys.resolver_prefix(resolver).endswith("#")
+
+
+@quick
+@given(parts, parts)
+def test_the_id_of_an_entry_is_read_back_from_its_key(at: str, entry_id: str) -> None:
+    assert keys.entry_id(keys.activity(at, entry_id)) == entry_id
+
+
+def test_a_ticket_of_nobody_is_indexed_as_unassigned() -> None:
+    assert keys.resolver_updated("", "2026") == "UNASSIGNED#2026"
+
+
+# --- shards ---
+
+
+def test_the_shard_of_a_ticket_never_changes() -> None:
+    # Stored rows carry these: another hash would hide every ticket of a sharded tenant.
+    assert [keys.status_shard(n, 4) for n in range(1, 13)] == [2, 0, 1, 2, 0, 0, 2, 2, 1, 0, 2, 3]
+    assert [keys.status_shard(n, 16) for n in (1, 2, 3, 1000, 10**6, 10**15)] == [6, 12, 1, 2, 4, 12]
+
+
+@pytest.mark.parametrize("shards", range(2, 17))
+def test_shards_are_even(shards: int) -> None:
+    count = 20_000
+    found = Counter(keys.status_shard(n, shards) for n in range(1, count + 1))
+    assert set(found) == set(range(shards))
+    expected = count / shards
+    chi_square = sum((found[s] - expected) ** 2 / expected for s in range(shards))
+    # Mean S-1, standard deviation sqrt(2(S-1)); four of those above is once in some 10,000 good hashes.
+    assert chi_square < (shards - 1) + 4 * (2 * (shards - 1)) ** 0.5
+
+
+@quick
+@given(numbers, st.integers(1, 64))
+def test_a_shard_is_in_range(number: int, shards: int) -> None:
+    assert 0 <= keys.status_shard(number, shards) < shards
+
+
+@pytest.mark.parametrize("shards", [0, -1])
+def test_there_is_at_least_one_shard(shards: int) -> None:
+    with pytest.raises(ValueError, match="at least one shard"):
+        keys.status_shard(1, shards)
+
+
+def test_no_index_partition_has_a_negative_shard() -> None:
+    with pytest.raises(ValueError, match="from 0"):
+        keys.tenant_status(ACME, "OPEN", -1)
+
+
+# --- platform keys ---
+
+
+addresses = st.emails() | st.ip_addresses().map(str) | parts
+
+
+@quick
+@given(st.sampled_from(["account", "address"]), addresses, st.integers(0, 10**7))
+@example("account", "alice@example.com", 1)
+@example("address", "192.0.2.7", 1)
+def test_a_sign_in_counter_holds_no_address(kind: str, subject: str, window: int) -> None:
+    key = keys.throttle(kind, subject, window)
+    assert re.fullmatch(rf"{kind}#[0-9a-f]{{32}}#{window}", key)
+    if len(subject) > 3:
+        assert subject.casefold() not in key
+        assert subject.casefold().encode().hex() not in key
+
+
+def test_a_sign_in_counter_is_one_per_kind_subject_and_window() -> None:
+    counters = {
+        keys.throttle(kind, subject, window)
+        for kind in ("account", "address")
+        for subject in ("alice@example.com", "bob@example.com")
+        for window in (1, 2)
+    }
+    assert len(counters) == 8
+    assert keys.throttle("account", " Alice@Example.COM ", 1) == keys.throttle("account", "alice@example.com", 1)
+
+
+@quick
+@given(st.emails(), st.sampled_from(["", " ", "\t", "\n "]))
+def test_an_address_is_the_same_in_any_case(address: str, space: str) -> None:
+    folded = keys.email(address)
+    assert keys.email(space + address.swapcase() + space) == folded
+    assert folded.startswith("EMAIL#")
+    assert keys.email(folded.removeprefix("EMAIL#")) == folded
+
+
+@pytest.mark.parametrize("address", ["", "  ", "a\0@b.c", "a\nb@c.d", "a" * 321, "\u00e9" * 161, "\ud800@b.c"])
+def test_what_is_no_address_makes_no_key(address: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # a lone surrogate's is Python's own
+        keys.email(address)
+
+
+@pytest.mark.parametrize("user_id", [u for u in NOT_TENANT_IDS if u is not None], ids=repr)
+def test_a_user_id_is_held_to_the_same_form(user_id: Any) -> None:
+    with pytest.raises(ValueError, match="32 lower-case hex"):
+        keys.user(user_id)
+
+
+@quick
+@given(tenant_ids, parts, st.emails())
+def test_accounts_addresses_and_slugs_never_meet_in_their_table(user_id: str, slug: str, address: str) -> None:
+    assert len({keys.user(user_id), keys.slug(slug), keys.email(address), keys.email(user_id)}) == 4
+
+
+# --- nobody else makes keys ---
+
+# The name of a key's section with its delimiter: "TENANT#", "|TICKET", "USER#" and whatever follows that pattern.
+_SECTION = re.compile(r"[A-Z]{3,}#|\|[A-Z]{3,}")
+# A delimiter for str.join, split, partition or "+".
+_BARE = re.compile(r"[#|]")
+# "%s#%s" and "{}|{}" before they are filled in.
+_UNFILLED = re.compile(r"(%s|%d|\{\w*\})[#|]|\w[#|](%s|%d|\{\w*\})")
+# In an f-string, \0 stands for a placeholder. "Ticket #\0" is a sentence and "#\0 = :\0" an update expression: there a
+# space or nothing comes before the delimiter, which no key has.
+_FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
+
+ALLOWED = {
+    ("tenants/models.py", "\0|\0"): "what a session's MAC is made over; never stored",
+    ("tenants/tenancy/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
+    ("portal/isolation/request_parser.py", "#"): "what the names in a DynamoDB expression begin with",
+}
+
+
+class Literal(NamedTuple):
+    path: str
+    line: int
+    text: str
+
+
+def modules() -> list[Path]:
+    root = Path(django_settings.BASE_DIR)
+    return [p for top in ("portal", "tenants", "tickets") for p in sorted((root / top).rglob("*.py"))]
+
+
+def literals(path: Path) -> Iterator[Literal]:
+    """The strings of a module; of an f-string, its text with \\0 for each placeholder. Docstrings are left out."""
+    root = Path(django_settings.BASE_DIR)
+    tree = ast.parse(path.read_text())
+    inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    prose = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        text = None
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(v.value) if isinstance(v, ast.Constant) else "\0" for v in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside | prose:
+            text = node.value
+        if text is not None:
+            yield Literal(str(path.relative_to(root)), node.lineno, text)
+
+
+def forms_a_key(text: str) -> bool:
+    return any(
+        (_SECTION.search(text), _BARE.fullmatch(text), _UNFILLED.search(text), _FILLED.search(text)),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["TENANT#", "|TICKET", "USER#\0", "EMAIL#x", "\0#\0", "\0|AGGREGATE", "#", "|", "{}#{}", "%s|x", "v\0#"]
+)
+def test_the_rule_knows_a_key(text: str) -> None:
+    assert forms_a_key(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Ticket #\0 is open.", "#main", "#h = :h", "ADD #n :by", "#\0 = :\0", "a | b", "# |", r"[^\s,#|<>]+"]
+)
+def test_the_rule_leaves_sentences_selectors_and_expressions_alone(text: str) -> None:
+    assert not forms_a_key(text)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: "/".join(p.parts[-3:]))
+def test_keys_are_made_in_one_module_only(path: Path) -> None:
+    if path == Path(keys.__file__):
+        return
+    found = [f for f in literals(path) if forms_a_key(f.text) and (f.path, f.text) not in ALLOWED]
+    assert not found, "\n".join(
+        f"{f.path}:{f.line}: {f.text!r} forms a key; keys are made in portal/schema/keys.py" for f in found
+    )
+
+
+@pytest.mark.parametrize(("path", "text"), ALLOWED)
+def test_an_exception_to_the_rule_is_still_needed(path: str, text: str) -> None:
+    assert any(f.text == text for f in literals(Path(django_settings.BASE_DIR) / path))

@@ -1,0 +1,93 @@
+"""The tables as they are declared, on every engine: created once, compared ever after, never changed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from portal.dynamo import client, provisioning
+from portal.errors import Conflict
+from portal.schema import tables
+
+if TYPE_CHECKING:
+    from tests.support.engines import AnyEngine
+
+pytest_plugins = ["tests.support.engines"]
+
+
+def test_tables_are_created_once(any_engine: AnyEngine) -> None:
+    any_engine.clear()
+    first, second = provisioning.create_all(), provisioning.create_all()
+    assert first == {t.full_name: True for t in tables.ALL}
+    assert second == {t.full_name: False for t in tables.ALL}
+
+
+def test_two_processes_may_create_the_tables_at_the_same_time(any_engine: AnyEngine) -> None:
+    any_engine.clear()
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(lambda _: provisioning.create_all(wait=True), range(2)))
+    for table in tables.ALL:
+        assert sum(o[table.full_name] for o in outcomes) == 1
+
+
+def test_tables_are_what_was_declared(any_engine: AnyEngine) -> None:
+    for table in tables.ALL:
+        found = provisioning.describe(table)
+        assert found is not None
+        assert found["TableStatus"] == "ACTIVE"
+        assert found["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+        assert names(found["KeySchema"]) == [n for n in (table.hash, table.range) if n]
+        used = {table.hash, table.range, *(n for i in table.indexes for n in (i.hash, i.range))} - {None}
+        assert {(a["AttributeName"], a["AttributeType"]) for a in found["AttributeDefinitions"]} == {
+            (name, "S") for name in used
+        }
+
+
+def names(key_schema: list[dict[str, str]]) -> list[str]:
+    assert [k["KeyType"] for k in key_schema] == ["HASH", "RANGE"][: len(key_schema)]
+    return [k["AttributeName"] for k in key_schema]
+
+
+def test_indexes_project_what_a_list_shows_and_nothing_else(any_engine: AnyEngine) -> None:
+    for table in tables.ALL:
+        found = provisioning.describe(table)
+        assert found is not None
+        indexes = {i["IndexName"]: i for i in found.get("GlobalSecondaryIndexes") or ()}
+        assert set(indexes) == {i.name for i in table.indexes}
+        for index in table.indexes:
+            assert names(indexes[index.name]["KeySchema"]) == [index.hash, index.range]
+            projection = indexes[index.name]["Projection"]
+            assert projection["ProjectionType"] == "INCLUDE"
+            assert sorted(projection["NonKeyAttributes"]) == sorted(index.include)
+
+
+def test_changes_of_tickets_are_streamed_with_both_images(any_engine: AnyEngine) -> None:
+    for table in tables.ALL:
+        found = provisioning.describe(table)
+        assert found is not None
+        stream = found.get("StreamSpecification") or {}
+        assert stream.get("StreamEnabled", False) is table.stream
+        assert stream.get("StreamViewType") == ("NEW_AND_OLD_IMAGES" if table.stream else None)
+    assert tables.TICKETS.stream
+
+
+def test_items_with_an_end_are_removed_by_the_engine(any_engine: AnyEngine) -> None:
+    for table in tables.ALL:
+        answer = client.connection("platform").call("DescribeTimeToLive", TableName=table.full_name)
+        found = answer["TimeToLiveDescription"]
+        assert (found["TimeToLiveStatus"] in ("ENABLED", "ENABLING")) is bool(table.ttl)
+        if table.ttl:
+            assert found["AttributeName"] == table.ttl
+
+
+def test_a_table_with_other_keys_than_declared_is_not_touched(any_engine: AnyEngine) -> None:
+    client.connection("platform").call("DeleteTable", TableName=tables.MEMBERS.full_name)
+    other = tables.Table(tables.MEMBERS.name, "tenant", "tenant_id", "email")
+    client.connection("platform").call("CreateTable", **other.definition())
+    with pytest.raises(Conflict, match="other keys"):
+        provisioning.create_all()
+    found = provisioning.describe(other)
+    assert found is not None
+    assert names(found["KeySchema"]) == ["tenant_id", "email"]

@@ -1,0 +1,105 @@
+"""`manage.py demo` with the portal itself: what people do in the browser is in the aggregates a moment later."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import re
+import signal
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from portal.dynamo import client
+from portal.dynamo.repository import TenantRepository
+from portal.engines.server import running_engine
+from tenants.provisioning import tenant_lifecycle
+from tests.engines.test_demo import FILES, Demo
+from tickets.counting import verify
+from tickets.counting.verify import Verdict
+
+PORTAL = {
+    "manage.py": FILES["manage.py"],
+    "demo_settings.py": """
+from pathlib import Path
+from portal.settings import *
+BASE_DIR = Path(__file__).parent
+INSTALLED_APPS = ["sample", *INSTALLED_APPS]
+""",
+    # A small demonstration is quicker, and enough here.
+    "sample/management/commands/seed.py": """
+from tickets.management.commands import seed
+class Command(seed.Command):
+    def work(self, options):
+        super().work(options | {"tenants": 2, "tickets": 5, "users": 1})
+""",
+}
+
+
+class Browser:
+    """A browser that sends what the page's form holds."""
+
+    def __init__(self, port: int) -> None:
+        self._base = f"http://127.0.0.1:{port}"
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+
+    def send(self, path: str, **fields: str) -> str:
+        """Open the page, fill in its form and send it; the page that follows."""
+        page = self._read(path)
+        hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
+        return self._read(path, urllib.parse.urlencode(hidden | fields).encode())
+
+    def _read(self, path: str, data: bytes | None = None) -> str:
+        request = urllib.request.Request(self._base + path, data, {"Referer": self._base + path})
+        with self._opener.open(request, timeout=30) as answer:
+            return str(answer.read().decode())
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    demo = Demo(tmp_path, files=PORTAL)
+    demo.environ["DEBUG"] = "1"
+    yield demo
+    if demo.running and demo.running.poll() is None:
+        demo.end(signal.SIGTERM)
+
+
+def verdict(demo: Demo) -> Verdict:
+    """What a recount of Acme's tickets says about the aggregates."""
+    with override_settings(DYNAMODB_ENDPOINT_URL=running_engine(demo.directory / "var" / "ministack")):
+        client.reset()
+        found = verify.verify(TenantRepository(tenant_lifecycle.find("acme").tenant_id))
+    client.reset()
+    return found
+
+
+def open_ticket(demo: Demo) -> None:
+    browser = Browser(demo.port)
+    browser.send("/login/", email="bob@example.com", password="demo-pass-123")
+    page = browser.send("/tickets/new/", title="The lift is stuck", description="", priority="normal", tags="")
+    assert "The lift is stuck" in page
+
+
+def test_a_ticket_that_is_opened_is_counted_also_after_a_restart(demo: Demo) -> None:
+    assert "Ctrl-C" in demo.start()
+    open_ticket(demo)
+    found = verdict(demo)
+    assert (found.state, found.tickets) == ("ok", 6)
+
+    open_ticket(demo)  # and stop at once: the worker drains
+    status, rest = demo.end()
+    assert status == 0
+    assert rest.strip().endswith("Stopped.")
+
+    assert "Ctrl-C" in demo.start()
+    found = verdict(demo)
+    assert (found.state, found.tickets, found.differences) == ("ok", 7, [])
+    log = demo.directory / "var" / "log" / "verify_aggregates.log"
+    deadline = time.monotonic() + 30
+    while "nothing is wrong" not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)

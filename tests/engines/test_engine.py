@@ -1,0 +1,278 @@
+"""The engines as real processes: what they keep, what they refuse, and how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from django.conf import settings
+
+from portal.engines import dynamodb_local
+from portal.engines import server as engines
+from portal.engines.processes import free_port
+from portal.engines.server import Engine, EngineError, Ministack, point_at, running_engine, start_engine
+
+TABLE = "Engine.Test"
+
+
+def client(engine: Engine):
+    environ: dict[str, str] = {}
+    point_at(engine.endpoint_url, environ)
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=environ["DYNAMODB_ENDPOINT_URL"],
+        region_name=environ["AWS_REGION"],
+        aws_access_key_id=environ["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environ["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def fill(engine: Engine, items: int = 40) -> None:
+    """A table with an index that sees the items in four partitions."""
+    dynamodb = client(engine)
+    dynamodb.create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "colour", "AttributeType": "S"},
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "gsi-colour",
+                "KeySchema": [{"AttributeName": "colour", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+    dynamodb.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
+    for number in range(items):
+        dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": str(number)}, "colour": {"S": f"colour-{number % 4}"}})
+
+
+def count(dynamodb: Any, colour: str) -> int:
+    answer = dynamodb.query(
+        TableName=TABLE,
+        IndexName="gsi-colour",
+        KeyConditionExpression="colour = :colour",
+        ExpressionAttributeValues={":colour": {"S": colour}},
+    )
+    return int(answer["Count"])
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module", params=["ministack", pytest.param("dynamodb-local", marks=pytest.mark.timeout(900))])
+def kind(request: pytest.FixtureRequest) -> str:
+    if request.param == "dynamodb-local":
+        try:
+            dynamodb_local.install()
+        except dynamodb_local.InstallError as reason:
+            pytest.skip(str(reason))
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def running(kind: str) -> Iterator[Engine]:
+    """One for the tests that leave it running."""
+    with start_engine(kind) as engine:
+        yield engine
+
+
+@pytest.fixture
+def ministack() -> Iterator[Engine]:
+    with start_engine("ministack") as engine:
+        yield engine
+
+
+def test_what_was_written_is_there_after_a_restart(kind: str, tmp_path: Path) -> None:
+    with start_engine(kind, state_dir=tmp_path) as engine:
+        fill(engine)
+    with start_engine(kind, state_dir=tmp_path) as engine:
+        assert count(client(engine), "colour-0") == 10
+
+
+def test_an_engine_in_memory_forgets_and_leaves_nothing_behind(kind: str) -> None:
+    with start_engine(kind) as engine:
+        fill(engine, items=4)
+        log_path = engine.log_path
+    assert not log_path.parent.exists()
+    with engine:
+        assert client(engine).list_tables()["TableNames"] == []
+
+
+def test_sixteen_threads_read_at_once(running: Engine) -> None:
+    fill(running)
+    dynamodb = client(running)
+    with ThreadPoolExecutor(16) as threads:
+        counts = list(threads.map(lambda number: count(dynamodb, f"colour-{number % 4}"), range(160)))
+    assert counts == [10] * 160
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers on all of 127.0.0.0/8")
+def test_an_engine_listens_on_one_address_only(running: Engine) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", running.port), timeout=5)
+
+
+def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(kind: str, tmp_path: Path) -> None:
+    script = f"""
+import pathlib, time
+from portal.engines.server import start_engine
+engine = start_engine({kind!r}, state_dir=pathlib.Path({str(tmp_path)!r}))
+print(engine.port, engine.pid, flush=True)
+time.sleep(100)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    port, pid = map(int, parent.stdout.readline().split())
+    fill(Ministack(port=port))
+
+    os.kill(pid, signal.SIGSTOP)  # as if saving took long
+    parent.kill()
+    parent.communicate()
+    try:
+        with pytest.raises(EngineError, match="Another engine is using"):
+            start_engine(kind, state_dir=tmp_path)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+    wait_until(lambda: running_engine(tmp_path) is None)
+    with start_engine(kind, state_dir=tmp_path) as engine:
+        assert count(client(engine), "colour-0") == 10
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_an_engine(ministack: Engine) -> None:
+    assert ministack.pid is not None
+    assert os.getpgid(ministack.pid) != os.getpgid(0)
+    assert os.getsid(ministack.pid) != os.getsid(0)
+
+
+def test_an_engine_outlives_the_thread_that_started_it() -> None:
+    started: list[Engine] = []
+    thread = threading.Thread(target=lambda: started.append(start_engine()))
+    thread.start()
+    thread.join()
+    with started[0] as engine:
+        fill(engine, items=4)
+        assert count(client(engine), "colour-1") == 1
+
+
+def test_a_fork_does_not_stop_its_parents_engine(ministack: Engine) -> None:
+    child = os.fork()
+    if child == 0:
+        ministack.stop()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert client(ministack).list_tables()["TableNames"] == []
+
+
+def test_a_taken_port_is_refused_with_the_remedy(ministack: Engine) -> None:
+    with pytest.raises(EngineError, match=rf"port {ministack.port} is taken; choose another with ENGINE_PORT="):
+        start_engine(port=ministack.port)
+
+
+def test_a_port_that_was_asked_for_is_used() -> None:
+    port = free_port()
+    with start_engine(port=port) as engine:
+        assert engine.endpoint_url == f"http://127.0.0.1:{port}"
+
+
+def test_state_in_use_is_refused_with_the_address_of_its_user(tmp_path: Path) -> None:
+    with start_engine(state_dir=tmp_path) as engine:
+        assert running_engine(tmp_path) == engine.endpoint_url
+        with pytest.raises(
+            EngineError, match=f"Another engine is using .* DYNAMODB_ENDPOINT_URL={engine.endpoint_url}"
+        ):
+            start_engine(state_dir=tmp_path)
+        assert running_engine(tmp_path) == engine.endpoint_url
+    assert running_engine(tmp_path) is None
+
+
+def test_state_that_cannot_be_read_is_refused_and_not_overwritten(tmp_path: Path) -> None:
+    saved = tmp_path / "dynamodb.json"
+    saved.write_text('{"cut off')
+    with pytest.raises(EngineError, match=r"cannot be read; move .* away"):
+        start_engine(state_dir=tmp_path)
+    assert saved.read_text() == '{"cut off'
+    assert running_engine(tmp_path) is None
+
+
+def test_state_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
+    engine = start_engine(state_dir=tmp_path)
+    fill(engine, items=4)
+    (tmp_path / "dynamodb.json").mkdir()
+    with pytest.raises(EngineError, match="did not save its data"):
+        engine.stop()
+
+
+def test_an_engine_that_ends_at_once_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import sys; print('no engine today'); sys.exit(3)"
+    monkeypatch.setattr(Ministack, "_command", lambda self: [sys.executable, "-c", script])
+    with pytest.raises(EngineError, match=r"(?s)ministack ended at once with exit status 3.*no engine today"):
+        start_engine()
+
+
+def test_an_engine_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "START_SECONDS", 0.5)
+    monkeypatch.setattr(Ministack, "_command", lambda self: ["sleep", "60"])
+    with pytest.raises(EngineError, match=r"did not answer within 0\.5 s"):
+        start_engine()
+
+
+def test_saving_that_takes_long_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said: list[str] = []
+    engine = start_engine(state_dir=tmp_path, report=said.append)
+    assert engine.pid is not None
+    os.kill(engine.pid, signal.SIGSTOP)
+    threading.Timer(2.5, os.kill, (engine.pid, signal.SIGCONT)).start()
+    engine.stop()
+    assert said == ["Waiting for ministack to save its data ..."]
+
+
+def test_an_engine_that_does_not_end_is_killed_and_that_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(engines, "STOP_SECONDS", 0.5)
+    engine = start_engine(state_dir=tmp_path)
+    assert engine.pid is not None
+    os.kill(engine.pid, signal.SIGSTOP)
+    with pytest.raises(EngineError, match="did not end within"):
+        engine.stop()
+    assert running_engine(tmp_path) is None
+
+
+def test_an_unknown_kind_is_refused_with_the_choices() -> None:
+    with pytest.raises(EngineError, match="choose one of ministack, dynamodb-local"):
+        start_engine("sqlite")
+
+
+def test_pointing_at_an_engine_takes_away_the_way_to_a_real_account() -> None:
+    environ = {"AWS_PROFILE": "production", "AWS_ACCESS_KEY_ID": "real", "AWS_SESSION_TOKEN": "real", "HOME": "/"}
+    point_at("http://127.0.0.1:1", environ)
+    assert "real" not in environ.values()
+    assert "production" not in environ.values()
+    assert environ["HOME"] == "/"

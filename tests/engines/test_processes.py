@@ -1,0 +1,102 @@
+"""Child processes, ports and locks."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from portal.engines.processes import Child, acquire_lock, free_port, lock_note, port_obstacle, release_lock
+
+IGNORES_SIGTERM = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> IO[str]:
+    """A lock that belongs to the processes that inherit it, since we close our own copy in `is_gone`."""
+    lock = acquire_lock(tmp_path / "lock")
+    assert lock is not None
+    return lock
+
+
+def is_gone(group: IO[str]) -> bool:
+    """Whether all processes that inherited the lock have ended."""
+    group.close()
+    return lock_note(Path(group.name)) is None
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 5) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_child_that_is_stopped_leaves_nothing_behind(group: IO[str]) -> None:
+    child = Child("sleeper", ["sleep", "60"], pass_fds=[group.fileno()])
+    assert child.poll() is None
+    assert child.stop(seconds=10)
+    assert child.poll() == -15
+    wait_until(lambda: is_gone(group))
+
+
+def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    with (tmp_path / "output").open("wb") as output:
+        child = Child("stubborn", [sys.executable, "-c", IGNORES_SIGTERM], output=output)
+    wait_until(lambda: (tmp_path / "output").read_text() != "")
+    assert not child.stop(seconds=0.3)
+    assert child.poll() == -9
+
+
+def test_what_a_dead_child_left_running_is_stopped_with_it(group: IO[str]) -> None:
+    child = Child("forgetful", ["sh", "-c", "sleep 60 & exit 3"], pass_fds=[group.fileno()])
+    wait_until(lambda: child.poll() is not None)
+    assert not is_gone(group)
+    child.stop(seconds=5)
+    wait_until(lambda: is_gone(group))
+
+
+def test_a_child_has_the_exit_status_of_its_command() -> None:
+    child = Child("brief", ["sh", "-c", "exit 7"])
+    wait_until(lambda: child.poll() is not None)
+    assert child.poll() == 7
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])  # noqa: S104  # the test is about such a server
+def test_a_port_that_somebody_listens_on_is_taken(address: str) -> None:
+    with socket.create_server((address, 0)) as server:
+        port = server.getsockname()[1]
+        assert port_obstacle(port) == f"{port} is taken"
+    assert port_obstacle(port) is None
+
+
+def test_a_port_that_does_not_exist_is_named() -> None:
+    assert port_obstacle(70000) == "70000 does not exist"
+    assert port_obstacle(free_port()) is None
+
+
+def test_a_lock_is_held_by_one_and_carries_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert lock_note(path) is None
+    lock = acquire_lock(path)
+    assert lock is not None
+    lock.write("mine")
+    lock.flush()
+    assert acquire_lock(path) is None
+    assert lock_note(path) == "mine"
+    release_lock(lock)
+    assert lock_note(path) is None
+
+
+def test_a_lock_is_held_until_all_who_inherited_it_have_ended(group: IO[str]) -> None:
+    child = Child("holder", ["sleep", "60"], pass_fds=[group.fileno()])
+    assert not is_gone(group)
+    child.kill()
+    wait_until(lambda: is_gone(group))

@@ -1,0 +1,301 @@
+"""Signing in and out, passwords, sessions."""
+
+from __future__ import annotations
+
+import re
+import time
+from http.cookies import Morsel
+
+import pytest
+from django.core import mail as outbox
+from django.test import Client
+
+from portal.dynamo import client
+from portal.nosql.items import SessionItem
+from portal.schema import keys, tables
+from tenants.identity import accounts
+from tenants.membership.letters import wait_until_sent
+from tenants.tenancy import context
+from tests.support.world import PASSWORD, Browser, World
+
+COOKIE = "pooldesk_session"
+
+
+def session_key(browser: Client) -> str:
+    ids = context.read_cookie(browser.cookies[COOKIE].value)
+    assert ids is not None
+    return ids.session_key
+
+
+def signed_in(browser: Client) -> bool:
+    return browser.get("/account/").status_code == 200
+
+
+def test_a_member_of_one_tenant_goes_straight_to_its_queue(world: World) -> None:
+    response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD})
+    assert (response.status_code, response["Location"]) == (302, "/tickets/")
+
+
+def test_a_member_of_several_tenants_chooses_first(world: World) -> None:
+    response = Browser().post("/login/", {"email": "alice@example.com", "password": PASSWORD})
+    assert response["Location"] == "/tenants/"
+
+
+def test_capitals_and_spaces_in_the_address_do_not_matter(world: World) -> None:
+    assert Browser().post("/login/", {"email": " BOB@Example.com ", "password": PASSWORD}).status_code == 302
+
+
+def test_after_signing_in_the_page_that_was_asked_for_is_shown(world: World) -> None:
+    browser = Browser()
+    asked = browser.get("/tickets/?status=closed")
+    assert asked["Location"] == "/login/?next=/tickets/%3Fstatus%3Dclosed"
+    page = browser.get(asked["Location"])
+    back = re.search(r'name="next" value="([^"]+)"', page.content.decode())
+    assert back is not None
+    response = browser.post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": back[1]})
+    assert response["Location"] == "/tickets/?status=closed"
+
+
+@pytest.mark.parametrize("evil", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"])
+def test_signing_in_never_leads_to_another_site(world: World, evil: str) -> None:
+    response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": evil})
+    assert response["Location"] == "/tickets/"
+
+
+def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(world: World) -> None:
+    def answer(email: str) -> tuple[int, str]:
+        response = Client().post("/login/", {"email": email, "password": "wrong"})
+        text = re.sub(r'value="[^"]*"', "", response.content.decode())
+        return response.status_code, text.replace(email, "")
+
+    assert answer("bob@example.com") == answer("who@example.com")
+
+
+def test_an_unknown_address_costs_one_hash_as_a_known_one_does(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    from tests.support.hashers import QuickArgon2
+
+    encode, verify = QuickArgon2.encode, QuickArgon2.verify
+    monkeypatch.setattr(QuickArgon2, "encode", lambda s, p, salt: (hashed.append("new"), encode(s, p, salt))[1])
+    monkeypatch.setattr(QuickArgon2, "verify", lambda s, p, e: (hashed.append("old"), verify(s, p, e))[1])
+    Client().post("/login/", {"email": "bob@example.com", "password": "wrong"})
+    known, hashed[:] = len(hashed), []
+    Client().post("/login/", {"email": "who@example.com", "password": "wrong"})
+    assert len(hashed) == known == 1
+
+
+def test_passwords_are_stored_as_argon2(world: World) -> None:
+    assert world.users["bob"].password.startswith("argon2$argon2id$")
+
+
+def test_an_inactive_account_cannot_sign_in(world: World) -> None:
+    from tenants.tenancy.items import AccountItem
+
+    AccountItem(keys.user(world.users["bob"].id)).update(actions=[AccountItem.is_active.set(False)])
+    assert Client().post("/login/", {"email": "bob@example.com", "password": PASSWORD}).status_code == 422
+
+
+def test_too_many_wrong_passwords_lock_the_account_for_a_while(world: World, settings: object) -> None:
+    for n in range(8):
+        Client(REMOTE_ADDR=f"10.0.0.{n}").post("/login/", {"email": "bob@example.com", "password": "wrong"})
+    response = Client(REMOTE_ADDR="10.0.1.1").post("/login/", {"email": "bob@example.com", "password": PASSWORD})
+    assert response.status_code == 429
+    assert "minute" in response.content.decode()
+
+
+def test_an_unknown_address_locks_just_the_same(world: World) -> None:
+    for _ in range(8):
+        Client().post("/login/", {"email": "who@example.com", "password": "wrong"})
+    assert Client().post("/login/", {"email": "who@example.com", "password": "wrong"}).status_code == 429
+
+
+def test_too_many_wrong_passwords_from_one_address_lock_that_address(world: World, settings: object) -> None:
+    settings.SIGN_IN_ATTEMPTS_PER_ADDRESS = 5  # type: ignore[attr-defined]
+    for n in range(5):
+        Client(REMOTE_ADDR="10.0.0.1").post("/login/", {"email": f"x{n}@example.com", "password": "wrong"})
+    good = {"email": "bob@example.com", "password": PASSWORD}
+    assert Client(REMOTE_ADDR="10.0.0.1").post("/login/", good).status_code == 429
+    assert Client(REMOTE_ADDR="10.0.0.2").post("/login/", good).status_code == 302
+
+
+def test_right_passwords_never_lock_anybody_out(world: World) -> None:
+    for _ in range(12):
+        assert Client().post("/login/", {"email": "bob@example.com", "password": PASSWORD}).status_code == 302
+
+
+def test_a_proxy_is_believed_only_where_it_is_trusted(world: World, settings: object) -> None:
+    settings.SIGN_IN_ATTEMPTS_PER_ADDRESS = 1  # type: ignore[attr-defined]
+    wrong = {"email": "x@example.com", "password": "wrong"}
+    for n in range(2):
+        spoofed = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR=f"1.1.1.{n}").post("/login/", wrong)
+    assert spoofed.status_code == 429
+    settings.TRUSTED_PROXIES = 1  # type: ignore[attr-defined]
+    behind = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="9.9.9.9, 2.2.2.2").post("/login/", wrong)
+    assert behind.status_code == 422
+
+
+def test_signing_in_makes_a_new_session(world: World) -> None:
+    browser = world.browser("bob")
+    first = session_key(browser)
+    browser.sign_in("bob@example.com")
+    assert session_key(browser) != first
+    with pytest.raises(SessionItem.DoesNotExist):
+        SessionItem.get(keys.session(first))
+
+
+def test_the_session_cookie_is_shielded(world: World, settings: object) -> None:
+    settings.SESSION_COOKIE_SECURE = True  # type: ignore[attr-defined]
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    cookie: Morsel[str] = browser.cookies[COOKIE]
+    assert (cookie["httponly"], cookie["samesite"], cookie["secure"]) == (True, "Lax", True)
+
+
+def test_signing_out_ends_the_session_on_the_server(world: World) -> None:
+    browser = world.browser("bob")
+    stolen = browser.cookies[COOKIE].value
+    browser.post("/logout/")
+    thief = Client()
+    thief.cookies[COOKIE] = stolen
+    assert not signed_in(thief)
+
+
+def test_signing_out_everywhere_ends_every_session(world: World) -> None:
+    here, there = world.browser("bob"), world.browser("bob")
+    here.send("/logout/everywhere/")
+    assert not signed_in(here)
+    assert not signed_in(there)
+
+
+def test_a_session_item_holds_its_end_of_life(world: World) -> None:
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    item = SessionItem.get(keys.session(session_key(browser)))
+    assert abs(item.expires_at - time.time() - 14 * 24 * 3600) < 60
+    described = client.connection("platform").call("DescribeTimeToLive", TableName=tables.SESSIONS.full_name)
+    assert described["TimeToLiveDescription"]["AttributeName"] == "expires_at"
+
+
+def test_an_expired_session_is_refused_before_ttl_removes_it(world: World) -> None:
+    browser = world.browser("bob")
+    SessionItem(keys.session(session_key(browser))).update(actions=[SessionItem.expires_at.set(int(time.time()) - 1)])
+    assert not signed_in(browser)
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", "x", "a.b.c", "a.b.c:forged", "." * 200, "\x00", "é" * 50, "a" * 5000], ids=lambda c: repr(c[:8])
+)
+def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
+    browser = Client()
+    browser.cookies[COOKIE] = cookie
+    assert browser.get("/account/").status_code == 302
+
+
+def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
+    browser = world.browser("bob")
+    forged = context.write_cookie(context.Ids(session_key(browser), world.users["alice"].id, ""))
+    browser.cookies[COOKIE] = forged
+    assert not signed_in(browser)
+
+
+def test_changing_the_password_signs_other_devices_out(world: World) -> None:
+    here, there = world.browser("bob"), world.browser("bob")
+    new = "another long password"
+    data = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    assert here.send("/account/password/", data).status_code == 302
+    assert signed_in(here)
+    assert not signed_in(there)
+    assert Browser().post("/login/", {"email": "bob@example.com", "password": new}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("old", "first", "second", "says"),
+    [
+        ("wrong", "another long password", "another long password", "not your current password"),
+        (PASSWORD, "another long password", "something else here", "not the same"),
+        (PASSWORD, "short", "short", "too short"),
+        (PASSWORD, "password12", "password12", "too common"),
+        (PASSWORD, "bob@example.com", "bob@example.com", "too similar"),
+    ],
+)
+def test_a_bad_new_password_is_explained_at_its_field(
+    world: World, old: str, first: str, second: str, says: str
+) -> None:
+    data = {"old_password": old, "new_password1": first, "new_password2": second}
+    response = world.browser("bob").send("/account/password/", data)
+    assert response.status_code == 422
+    assert says in response.content.decode()
+
+
+def reset_link(email: str) -> str | None:
+    outbox.outbox.clear()
+    assert Client().post("/password/reset/", {"email": email})["Location"] == "/password/reset/sent/"
+    wait_until_sent()
+    found = re.search(r"http://testserver(/password/reset/\S+)", outbox.outbox[0].body) if outbox.outbox else None
+    return found[1] if found else None
+
+
+def test_a_reset_link_sets_a_new_password_once(world: World) -> None:
+    link = reset_link("bob@example.com")
+    assert link is not None
+    new = {"new_password1": "another long password", "new_password2": "another long password"}
+    assert Client().get(link).status_code == 200
+    assert Client().post(link, new).status_code == 302
+    assert Client().get(link).status_code == 404
+    assert Browser().post("/login/", {"email": "bob@example.com", "password": new["new_password1"]}).status_code == 302
+
+
+def test_a_reset_signs_everybody_out(world: World) -> None:
+    browser = world.browser("bob")
+    link = reset_link("bob@example.com") or ""
+    new = {"new_password1": "another long password", "new_password2": "another long password"}
+    Client().post(link, new)
+    assert not signed_in(browser)
+
+
+def test_an_unknown_address_gets_the_same_answer_and_no_mail(world: World) -> None:
+    assert reset_link("who@example.com") is None
+
+
+def test_a_reset_link_does_not_leak_through_the_referrer(world: World) -> None:
+    assert Client().get(reset_link("bob@example.com") or "")["Referrer-Policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("link", ["/password/reset/x/y/", "/password/reset/MQ/set-password/", "/password/reset/%FF/t/"])
+def test_a_made_up_reset_link_is_not_found(world: World, link: str) -> None:
+    assert Client().get(link).status_code == 404
+
+
+def test_reset_mails_for_one_address_are_limited(world: World) -> None:
+    for _ in range(12):
+        Client().post("/password/reset/", {"email": "bob@example.com"})
+    wait_until_sent()
+    assert len(outbox.outbox) == 8
+
+
+def test_a_visitor_has_no_session_item(engine: None) -> None:
+    browser = Client()
+    browser.get("/login/")
+    browser.post("/login/", {"email": "x@example.com", "password": "y"})
+    assert COOKIE not in browser.cookies
+
+
+def test_a_password_is_hashed_again_when_its_parameters_are_outdated(world: World, settings: object) -> None:
+    before = accounts.find_by_id(world.users["bob"].id)
+    settings.PASSWORD_HASHERS = ["tests.support.hashers.StrongerArgon2"]  # type: ignore[attr-defined]
+    assert Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD}).status_code == 302
+    after = accounts.find_by_id(world.users["bob"].id)
+    assert before is not None
+    assert after is not None
+    assert before.password != after.password
+
+
+def test_pages_of_a_signed_in_person_are_not_kept_by_caches(world: World) -> None:
+    assert world.browser("bob").get("/tickets/")["Cache-Control"] == "private, no-store"
+
+
+def test_every_page_has_the_headers_that_a_browser_needs(world: World) -> None:
+    response = Client().get("/login/")
+    assert "default-src 'self'" in response["Content-Security-Policy"]
+    assert "unsafe" not in response["Content-Security-Policy"]
+    assert (response["X-Frame-Options"], response["X-Content-Type-Options"]) == ("DENY", "nosniff")

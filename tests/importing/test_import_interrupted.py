@@ -1,0 +1,158 @@
+"""An import can be interrupted anywhere, killed too, and run again; and it holds one row at a time in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.errors import Unavailable
+from portal.schema import keys, tables
+from tests.support import archives
+from tests.support.archives import imported, issue, pull, sound
+from tests.support.commands import broken_at, finish, start
+from tests.support.world import World
+from tickets.importing import ledger, ticket_writer
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "archive.json"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_import_that_ends_at_any_of_its_writes_is_finished_by_the_next(
+    world: World, path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticket_writer, "TRANSACTION_LIMIT", 8)
+    monkeypatch.setattr(ticket_writer, "PART", 4)
+    monkeypatch.setattr(ledger, "BLOCK", 2)
+    rows = [issue(1, comments=1), issue(2, comments=10), issue(3)]
+    expected = {"issue-000000000001": 1, "issue-000000000002": 10, "issue-000000000003": 0, "pull-000000000004": 0}
+    for write in count(1):
+        source = f"{moment} {write}"
+        archives.write(path, *rows, pulls=(pull(4),), repo=source)
+        with broken_at(write, moment, Unavailable("The database cannot be reached.")) as writes:
+            ended = imported(path)
+        if len(writes) >= write:
+            assert (ended.status, "Check DYNAMODB_ENDPOINT_URL" in ended.err) == (1, True)
+            sound(world)
+            ended = imported(path)
+        assert ended.status == 0, ended.err
+        assert {row: comments for row, (_, comments) in sound(world, source).items()} == expected
+        if len(writes) < write:
+            # Two blocks of numbers, three rows at one stroke, and one with a claim, three batches and an end.
+            assert len(writes) == 10
+            return
+
+
+def test_a_large_row_that_changed_while_it_was_half_imported_leaves_nothing_behind(
+    world: World, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archives.write(path, issue(7, comments=150))
+    with broken_at(5, "after", KeyboardInterrupt()):
+        assert imported(path).status == 130
+
+    archives.write(path, issue(7, comments=120, title="Shorter now"))
+    assert imported(path).status == 0
+    assert sound(world) == {"issue-000000000007": (2, 120)}
+
+
+def test_ctrl_c_gives_back_the_numbers_that_were_not_used(world: World, path: Path) -> None:
+    archives.write(path, *(issue(i) for i in range(1, 6)))
+    with broken_at(3, "after", KeyboardInterrupt()):
+        ended = imported(path)
+
+    assert (ended.status, ended.err) == (130, "What was imported stays; run it again to continue.")
+    assert world.tickets("acme", 1) == [3]
+
+
+def test_a_killed_import_is_finished_by_the_next(world: World, path: Path) -> None:
+    """kill -9 at four moments; each run goes on where the one before was killed."""
+    total = 120
+    archives.write(path, *(issue(i, comments=i % 3) for i in range(1, total)), issue(total, comments=250))
+    for moment in (1, total // 3, total * 2 // 3, total - 1):
+        process = start("import_archive", path, "--tenant", "acme")
+        wait_for(lambda moment=moment: taken(world) >= moment, process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert len(sound(world)) <= total
+
+    assert imported(path).status == 0
+    done = sound(world)
+    assert len(done) == total
+    assert done[f"issue-{total:012d}"][1] == 250
+    assert f"{total} unchanged" in imported(path).out
+
+
+def test_ctrl_c_ends_with_130_and_one_sentence(world: World, path: Path) -> None:
+    archives.write(path, *(issue(i) for i in range(1, 2000)))
+    process = start("import_archive", path, "--tenant", "acme")
+    wait_for(lambda: taken(world), process)
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+
+    assert ended.status == 130
+    assert ended.err == "Stopped: What was imported stays; run it again to continue.\n"
+    assert "rows read in" in ended.out
+    sound(world)
+
+
+def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: Path) -> None:
+    archives.write(path, *(issue(i) for i in range(1, 60)), issue(60, comments=150))
+    both = [start("import_archive", path, "--tenant", "acme") for _ in range(2)]
+    ended = [finish(process) for process in both]
+
+    assert {e.status for e in ended} <= {0, 3}, ended
+    assert imported(path).status == 0
+    assert len(sound(world)) == 60
+
+
+def taken(world: World) -> int:
+    """The rows that are known, by one cheap Query: looking on must not slow the import down."""
+    repository = world.context("alice", "acme").repository
+    return len(repository.query(tables.TICKETS, keys.import_source, "example/project").items)
+
+
+def wait_for(condition: Any, process: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not condition() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+# --- memory ---
+
+
+def test_memory_is_bounded_by_a_row_not_by_the_file(world: World, path: Path) -> None:
+    small = peak(archives.write(path, issue(1)))
+    large = peak(_large(path, rows=4_000))
+
+    assert path.stat().st_size > 30_000_000
+    assert large < small + 12_000
+
+
+def _large(path: Path, *, rows: int) -> Path:
+    with path.open("w") as file:
+        file.write('{"repo": "large", "issues": [')
+        for number in range(1, rows + 1):
+            file.write(("," if number > 1 else "") + json.dumps(issue(number, body="x" * 9000, comments=1)))
+        file.write('], "pulls": []}')
+    return path
+
+
+def peak(path: Path) -> int:
+    """KB of memory that a dry run takes at most."""
+    process = start("import_archive", path, "--tenant", "acme", "--dry-run")
+    process.stdin.close()  # type: ignore[union-attr]
+    errors = process.stderr.read()  # type: ignore[union-attr]
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, errors
+    return used.ru_maxrss

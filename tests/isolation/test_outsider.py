@@ -1,0 +1,228 @@
+"""Charlie, who belongs only to Globex, walks every route of the portal against Acme's objects.
+
+The routes are read from the URL configuration: a new one is walked without a change here. A route with a
+parameter that the walk does not know fails, so that nobody adds one unnoticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from portal.dynamo import meter
+from portal.nosql import session_store as stored
+from portal.schema import keys
+from portal.web.access import Access
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts
+from tenants.membership import invites
+from tenants.tenancy.roles import Role
+from tests.support import embedded
+from tests.support.world import PASSWORD, Browser, World
+from tickets.desk import lifecycle
+
+# Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
+# member and a real invitation in.
+ACMES = {
+    "number": "7",
+    "uid": "MQ",
+    "token": "abc-def",
+    "object_id": "a" * 32,
+    "app_label": "tenants",
+    "user": "d" * 32,
+    "invite": "e" * 32,
+    "session": "f" * 32,
+}
+SECRET = "Acme's secret"
+VERSION = 2  # of ticket 7, which was assigned to Bob
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
+
+
+def routes(patterns: list[URLPattern | URLResolver] | None = None, prefix: str = "") -> Iterator[tuple[str, object]]:
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern).lstrip("^").rstrip("$")
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, path)
+        else:
+            yield path, pattern.callback
+
+
+def filled(route: str) -> str:
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda m: ACMES[m[1]], route)
+
+
+ALL_ROUTES = list(routes())
+# Those of the operators' admin are many and alike: they are walked by one test each, in one world.
+ROUTES = [(r, v) for r, v in ALL_ROUTES if v.access.level != "operator"]  # type: ignore[attr-defined]
+OPERATOR_ROUTES = [r for r, v in ALL_ROUTES if v.access.level == "operator"]  # type: ignore[attr-defined]
+MEMBER_ROUTES = [(r, v.access) for r, v in ROUTES if v.access.level == "member"]  # type: ignore[attr-defined]
+OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r]  # type: ignore[attr-defined]
+OBJECT_ROUTES = [(r, a) for r, a in MEMBER_ROUTES if "<" in r]
+
+FORM = {
+    "title": "Stolen",
+    "body": "Stolen",
+    "priority": "low",
+    "status": "closed",
+    "to": "closed",
+    "resolver": "me",
+    "version": "2",
+    "role": "viewer",
+    "tickets": ["7.2.open."],
+    "request_id": "c" * 32,
+}
+
+
+@pytest.fixture(scope="module")
+def acme() -> World:
+    """One world for all: whatever an outsider does changes nothing."""
+    embedded.make_empty()
+    world = embedded.world(shards=1)
+    accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True)
+    alice = world.context("alice", "acme")
+    for n in range(12):
+        lifecycle.create(alice, title=f"{SECRET} {n}", description=SECRET)
+    by = Actor(alice.user_id)
+    (outcome,) = invites.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
+    assert outcome.sent is not None
+    ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
+    ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
+    lifecycle.assign(alice, 7, to=world.users["bob"].id, version=1)
+    return world
+
+
+def test_the_walk_knows_the_portals_routes() -> None:
+    assert len(ROUTES) > 15
+    assert len(OBJECT_ROUTES) >= 5
+    assert "account/sessions/<str:session>/end/" in OWN_ROUTES
+    assert len(OPERATOR_ROUTES) >= 30
+
+
+@pytest.mark.parametrize(("route", "view"), ALL_ROUTES, ids=[r for r, _ in ALL_ROUTES])
+def test_every_route_says_who_may_call_it(route: str, view: object) -> None:
+    assert isinstance(getattr(view, "access", None), Access), route
+
+
+@pytest.mark.parametrize(("route", "access"), MEMBER_ROUTES, ids=[r for r, _ in MEMBER_ROUTES])
+def test_a_visitor_is_sent_to_sign_in(acme: World, route: str, access: Access) -> None:
+    response = Client().get(filled(route))
+    assert response.status_code == 302
+    assert response["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize(("route", "access"), OBJECT_ROUTES, ids=[r for r, _ in OBJECT_ROUTES])
+def test_an_outsider_finds_nothing_of_acmes(acme: World, route: str, access: Access) -> None:
+    browser = acme.browser("charlie")
+    read = browser.get(filled(route))
+    assert read.status_code in (404, 405), route
+    written = browser.send(filled(route), FORM)
+    assert written.status_code in (404, 405), route
+    assert SECRET not in read.content.decode() + written.content.decode()
+    assert acme.context("bob", "acme").role is Role.AGENT
+    assert len(invites.pending(acme.context("alice", "acme").repository)) == 1
+    assert lifecycle.read(acme.context("alice", "acme"), 7).version == VERSION
+
+
+@pytest.mark.parametrize("route", OWN_ROUTES)
+def test_what_is_a_persons_own_is_nobody_elses(acme: World, route: str) -> None:
+    """Charlie, and Alice, who owns the desk that Bob works in, get at nothing of Bob's own."""
+    before = stored.of_user(acme.users["bob"].id)
+    for browser in (acme.browser("charlie"), acme.browser("alice", "acme")):
+        browser.get(filled(route))
+        browser.send(filled(route), FORM)
+    assert [s.session_key for s in stored.of_user(acme.users["bob"].id)] == [s.session_key for s in before] != []
+
+
+@pytest.mark.parametrize(("route", "access"), MEMBER_ROUTES, ids=[r for r, _ in MEMBER_ROUTES])
+def test_no_page_of_another_tenant_shows_anything_of_acmes(acme: World, route: str, access: Access) -> None:
+    browser = acme.browser("charlie")
+    tenant_id = acme.tenants["acme"].tenant_id
+    hints = {"HTTP_X_TENANT_ID": tenant_id, "HTTP_X_TENANT": "acme"}
+    query = f"?tenant={tenant_id}&tenant_id={tenant_id}&slug=acme"
+    response = browser.get(filled(route) + query, **hints)  # type: ignore[arg-type]
+    assert SECRET not in response.content.decode()
+    assert tenant_id not in response.content.decode()
+
+
+@pytest.mark.parametrize("route", [r for r, a in MEMBER_ROUTES if a.role != Role.VIEWER])
+def test_a_role_that_is_too_low_is_forbidden(acme: World, route: str) -> None:
+    browser = acme.browser("vera")
+    assert browser.get(filled(route)).status_code in (403, 405)
+    assert browser.send(filled(route), FORM).status_code == 403
+    assert lifecycle.read(acme.context("alice", "acme"), 7).version == VERSION
+
+
+@pytest.mark.parametrize(("route", "view"), ROUTES, ids=[r for r, _ in ROUTES])
+def test_reading_never_writes(acme: World, route: str, view: object) -> None:
+    for browser in (acme.browser("alice", "acme"), Client()):
+        with meter.measure() as outer:
+            calls = _calls_of(browser, filled(route))
+        assert not {c.operation for c in calls} & WRITES, route
+        assert not {c.operation for c in outer.calls} & WRITES
+
+
+@contextmanager
+def _watched() -> Iterator[set[str]]:
+    """The operations of the requests that are made inside."""
+    from tests.desk.test_cost import _watching
+
+    operations: set[str] = set()
+    with _watching() as bills:
+        yield operations
+    operations |= {c.operation for bill in bills for c in bill.calls}
+
+
+def _calls_of(browser: Client, path: str) -> list[meter.Call]:
+    from tests.desk.test_cost import _watching
+
+    with _watching() as bills:
+        browser.get(path)
+    return [c for bill in bills for c in bill.calls]
+
+
+@pytest.mark.parametrize(("route", "view"), ROUTES, ids=[r for r, _ in ROUTES])
+def test_every_unsafe_route_wants_a_csrf_token(acme: World, route: str, view: object) -> None:
+    browser = acme.browser("alice", "acme")
+    browser.handler.enforce_csrf_checks = True
+    response = browser.post(filled(route), FORM)
+    assert response.status_code in (403, 405), route
+    if response.status_code == 405:
+        assert "POST" not in response.headers["Allow"]
+
+
+# --- the operators' admin ---
+
+
+def test_who_owns_a_tenant_and_is_no_operator_is_forbidden_everywhere_in_the_admin(acme: World) -> None:
+    browser = acme.browser("alice", "acme")
+    before = acme.context("alice", "acme")
+    objects = [acme.tenants["acme"].tenant_id, acme.users["bob"].id]
+    objects += [f"{objects[0]}_2F{objects[1]}", f"{objects[0]}_2F7", ACMES["session"]]
+    with _watched() as operations:
+        for route in OPERATOR_ROUTES:
+            for object_id in objects if "object_id" in route else objects[:1]:
+                path = filled(route).replace(ACMES["object_id"], object_id)
+                for response in (browser.get(path), browser.send(path, {**FORM, "_suspend": "1", "post": "yes"})):
+                    assert response.status_code == 403, path  # type: ignore[attr-defined]
+                    assert SECRET not in response.content.decode()  # type: ignore[attr-defined]
+    assert not operations & WRITES
+    assert acme.context("alice", "acme") == before
+
+
+def test_a_visitor_of_the_admin_is_sent_to_sign_in(acme: World) -> None:
+    for route in OPERATOR_ROUTES:
+        response = Client().get(filled(route))
+        assert (response.status_code, response["Location"][:7]) == (302, "/login/"), route
+
+
+def test_every_unsafe_route_of_the_admin_wants_a_csrf_token(acme: World) -> None:
+    browser = Browser()
+    browser.sign_in("root@example.com")
+    browser.handler.enforce_csrf_checks = True
+    for route in OPERATOR_ROUTES:
+        assert browser.post(filled(route), FORM).status_code in (403, 405), route

@@ -1,0 +1,200 @@
+"""The stated exceptions to isolation, held by name: who may reach beyond one tenant, and who writes memberships."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.dynamo.client import Item
+from portal.nosql.items import SessionItem
+from tenants.tenancy.items import (
+    AccountItem,
+    ChainItem,
+    DirectoryItem,
+    InvitedItem,
+    InviteLinkItem,
+    MembershipItem,
+    ThrottleItem,
+    UniqueItem,
+)
+from tests.architecture.test_layers import imports, modules, name
+
+# Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
+# has been counted, which is the same for all tenants and tells nothing about any.
+PLATFORM = {
+    # The operators' admin: its planned reads of platform tables, and its plain writes.
+    "portal.nosql.admin.site",
+    "portal.nosql.planner.patterns",
+    # The sessions of one person, by their index.
+    "portal.nosql.session_store",
+    "tenants.identity.accounts",
+    "tenants.audit_trail.recording",
+    "tenants.audit_trail.chain",
+    "tenants.tenancy.context",
+    "tenants.membership.invites",
+    "tenants.provisioning.tenant_lifecycle",
+    "tenants.provisioning.renaming",
+    "tenants.membership.seats",
+    "portal.streams.watermark",
+}
+# Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;
+# and the stream worker, whose connection is another one, with a policy and a guard of its own.
+CONNECTION = {
+    "portal.dynamo.platform",
+    "portal.dynamo.provisioning",
+    "tickets.counting.worker_connection",
+    "proofs.isolation.visits.watch",
+}
+# The proof asks for accounts that it must not get, and removes the one that it made.
+PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
+# Who knows what is stored in the platform's tables.
+ITEMS: dict[type[Item], set[str]] = {
+    AccountItem: {
+        *PROOF,
+        "tenants.identity.accounts",
+        "tenants.tenancy.context",
+        "tenants.operators.facades",
+        "tenants.models",
+    },
+    UniqueItem: {"tenants.identity.accounts", "tenants.provisioning.tenant_lifecycle", "tenants.provisioning.renaming"},
+    ThrottleItem: {"tenants.identity.throttle"},
+    DirectoryItem: {
+        "tenants.operators.facades",
+        "tenants.provisioning.tenant_lifecycle",
+        "tenants.provisioning.renaming",
+    },
+    ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain"},
+    InvitedItem: {"tenants.membership.invites"},
+    InviteLinkItem: {"tenants.membership.invites"},
+    MembershipItem: {
+        "tenants.tenancy.context",
+        "tenants.provisioning.defaults",
+        "tenants.operators.facades",
+        "tenants.membership.invites",
+        "tenants.membership.members",
+        "tenants.provisioning.renaming",
+        "tenants.membership.roster",
+    },
+    SessionItem: {
+        "portal.nosql.session_store",
+        "tenants.tenancy.context",
+        "tenants.operators.facades",
+        "tenants.identity.sessions",
+        "proofs.isolation.attempts.repository_calls",
+    },
+}
+# Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which
+# makes one of its own and removes it; and an invitation that is accepted, which is the only way from the portal.
+CALLERS = {
+    "tenants.admin.membership_admin",
+    "tenants.membership.invites",
+    "tenants.provisioning.tenant_lifecycle",
+    "tenants.management.commands.add_member",
+    "proofs.isolation.visits.visitors",
+    "tickets.seeding.people",
+}
+WRITES_OF_MEMBERS = {"add", "pair", "set_role", "remove"}
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    yield from ((name(path), ast.parse(path.read_text())) for path in modules())
+
+
+def mentions(tree: ast.AST, what: str) -> list[ast.AST]:
+    """Every place where a name stands, is imported, or is taken from a module."""
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        names = [getattr(node, "id", None), getattr(node, "attr", None)]
+        names += [alias.name for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)]
+        if what in names or (isinstance(node, ast.Constant) and node.value == what):
+            found.append(node)
+    return found
+
+
+def test_the_platform_module_is_imported_by_these_only() -> None:
+    found = {m for m, tree in trees() if "portal.dynamo.platform" in {use.what for use in imports(tree, m)}}
+    assert found == PLATFORM
+
+
+def opens_the_platform(tree: ast.AST) -> bool:
+    """A call of `connection` for anything but "tenant"; what cannot be read counts."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        named = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        scopes = [getattr(a, "value", None) for a in (*node.args, *(k.value for k in node.keywords))]
+        if named in ("connection", "make_client") and scopes and scopes != ["tenant"]:
+            return True
+    return False
+
+
+def test_the_platform_connection_is_opened_by_these_only() -> None:
+    found = {module for module, tree in trees() if opens_the_platform(tree)}
+    assert found - {"portal.dynamo.client"} == CONNECTION
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.__name__)
+def test_an_item_of_the_platform_is_known_to_these_only(item: type[Item]) -> None:
+    found = {module for module, tree in trees() if mentions(tree, item.__name__)}
+    assert found - {item.__module__} == ITEMS[item]
+
+
+def test_every_item_of_the_platform_is_in_the_list() -> None:
+    def below(model: type[Item]) -> Iterator[type[Item]]:
+        for child in model.__subclasses__():
+            yield child
+            yield from below(child)
+
+    assert {m for m in below(Item) if m.table.scope == "platform" and not m.__module__.startswith("tests.")} == {*ITEMS}
+
+
+def test_the_context_reads_memberships_and_never_writes_one() -> None:
+    tree = next(tree for module, tree in trees() if module == "tenants.tenancy.context")
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Call | ast.Attribute)]
+    held = [node.func if isinstance(node, ast.Call) else node.value for node in used]
+    assert not [node for node in held if isinstance(node, ast.Name) and node.id == MembershipItem.__name__]
+
+
+def writes_members(tree: ast.AST) -> bool:
+    for node in ast.walk(tree):
+        taken: set[str] = set()
+        if isinstance(node, ast.ImportFrom) and node.module == "tenants.membership.members":
+            taken = {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith("members"):
+            taken = {node.attr}
+        if taken & {*WRITES_OF_MEMBERS, "*"}:
+            return True
+    return False
+
+
+def test_memberships_are_written_through_members_by_these_only() -> None:
+    knowing = (
+        (m, tree) for m, tree in trees() if "tenants.membership.members" in {use.what for use in imports(tree, m)}
+    )
+    found = {module for module, tree in knowing if writes_members(tree)}
+    assert found == CALLERS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "client.connection('platform')",
+        "connection(scope)",
+        "client.make_client('platform')",
+        "client.connection(scope='platform')",
+    ],
+)
+def test_the_rule_sees_an_opened_connection(source: str) -> None:
+    assert opens_the_platform(ast.parse(source))
+
+
+def test_the_rule_leaves_the_tenants_connection_alone() -> None:
+    assert not opens_the_platform(ast.parse("client.connection('tenant').dispatch('Query', {})\nplatform.connection()"))
+
+
+def test_these_tests_see_the_modules() -> None:
+    assert len([*trees()]) > 60
+    assert Path("portal/dynamo/platform.py") in {p.relative_to(p.parents[2]) for p in modules() if len(p.parts) > 3}

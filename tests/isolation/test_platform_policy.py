@@ -1,0 +1,117 @@
+"""What operators and sign-ins send as the platform is what its policy allows, held against the document itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from portal.dynamo import client
+from portal.errors import Conflict
+from portal.isolation import iam, policies, request_parser
+from portal.schema import keys, tables
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.membership import invites
+from tenants.provisioning import tenant_lifecycle
+from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.tenancy.roles import Role
+from tests.operators.test_admin_pages import bury, paths
+from tests.support.admin_example import in_the_admin
+from tests.support.folding import Follower
+from tests.support.operators import Operator, make_operator, membership_url, tenant_url, user_url
+from tests.support.world import PASSWORD, Browser, World
+from tickets.counting import dead_letters, fold
+
+MANUAL = Path(settings.BASE_DIR) / "docs" / "admin.md"
+
+
+def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(engine: None) -> None:
+    make_operator()
+    asked: set[tuple[str, str]] = set()
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        asked.update((r.action, r.resource) for r in request_parser.requests_of(model.name, params, None))
+
+    client.reset()
+    client.connection("platform").client.meta.events.register_last("before-parameter-build", note)
+    with in_the_admin():
+        root, url = Operator.signed_in(), "/admin/tenants/announcement/"
+        root.fill(f"{url}add/", name="new", text="Hello", level="info")
+        root.fill(f"{url}new/change/", text="Hello again")
+        assert "Hello again" in root.says(url)
+        root.post(f"{url}new/delete/", {"post": "yes"})
+    client.reset()
+    policy = iam.Policy(policies.document("platform"))
+    refused = {one for one in asked if not policy.allows(iam.Request(*one, (), None))}
+    assert refused == {("dynamodb:BatchGetItem", policies.table_arn(tables.DIRECTORY.full_name))}
+    assert "`BatchGetItem`, which `tables.DIRECTORY` does not have" in MANUAL.read_text()
+
+
+@pytest.fixture
+def held(world: World) -> Iterator[set[str]]:
+    """Each request of the platform's client is held against its policy; the actions that were asked for."""
+    client.reset()
+    policy, seen = iam.Policy(policies.document("platform")), set()
+
+    def check(params: dict[str, Any], model: Any, **_: Any) -> None:
+        for request in request_parser.requests_of(model.name, params, None):
+            assert policy.allows(request), f"{request.action} on {request.resource}"
+            seen.add(f"{request.action.removeprefix('dynamodb:')} {request.resource.rpartition('/')[2]}")
+
+    client.connection("platform").client.meta.events.register_last("before-parameter-build", check)
+    yield seen
+    client.reset()
+
+
+def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -> None:
+    make_operator()
+    root, bob = Operator.signed_in(), world.browser("bob", "acme")
+    bury(1, "")
+    for path in paths(world):
+        assert root.get(path, follow=True).status_code in (200, 403, 404), path
+    root.post(f"/admin/tenants/session/{keys.session(bob.session_key)}/delete/", {"post": "yes"})
+    root.fill(tenant_url(world, "acme"), member_limit="4")
+    root.fill("/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="owner")
+    root.post(membership_url(world, "alice", "acme", "delete/"), {"post": "yes"})
+    root.fill(membership_url(world, "bob", "acme"), role="admin")
+    for button in ("_suspend", "_resume"):
+        root.post(tenant_url(world, "acme"), {button: "1"})
+    for button in ("_sign_out", "_disable", "_enable"):
+        root.post(user_url(world, "bob"), {button: "1"})
+    assert {"Query gsi-user", f"DeleteItem {tables.SESSIONS.full_name}"} <= held
+
+
+def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, held: set[str]) -> None:
+    tenant = tenant_lifecycle.find("acme")
+    tenant_lifecycle.change(tenant.tenant_id, Limits("standard", 1, 6))
+    alice = world.context("alice", "acme")
+    for name in ("nora", "nils"):
+        (outcome,) = invites.invite_all(
+            alice, addresses=[f"{name}@example.org"], role=Role.AGENT, by=Actor(alice.user_id)
+        )
+        assert outcome.sent is not None
+        offer = invites.of_link(outcome.sent.secret)
+        invites.accept_as_new(offer, name=name, password=PASSWORD, origin="")
+    browser = Browser()
+    browser.sign_in("nora@example.org")
+    assert browser.get("/account/sessions/").status_code == 200
+    assert f"ConditionCheckItem {tables.MEMBERS.full_name}" in held
+
+
+def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
+    tenant_id = world.tenants["acme"].tenant_id
+    world.tickets("acme", 1)
+    record = next(r for r in Follower().new() if r["dynamodb"]["Keys"]["sk"]["S"] == keys.SUMMARY)
+    fold._bury(f"{1:040}", tenant_id, "for this test", json.loads(json.dumps(record, default=str)))
+    bury(2, tenant_id)
+    bury(3, tenant_id)
+    counted, kept, dropped = dead_letters.letters()
+    dead_letters.replay(counted, by=SYSTEM)
+    with pytest.raises(Conflict):
+        dead_letters.replay(kept, by=SYSTEM)
+    dead_letters.drop(dropped, by=SYSTEM)
+    assert f"UpdateItem {tables.TICKETS.full_name}" in held

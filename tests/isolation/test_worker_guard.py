@@ -1,0 +1,108 @@
+"""The stream worker's own wall: it maintains aggregates, for one tenant at a time, and reads no ticket."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from portal.dynamo import client
+from portal.errors import NotFound
+from portal.isolation import guard, iam, policies
+from portal.schema import keys, tables
+from tests.support.world import World
+from tickets.counting import worker_connection
+from tickets.ticket.items import DeadLetterItem
+
+A, B = "a" * 32, "b" * 32
+TICKETS = tables.TICKETS.full_name
+VALUES = {":n": {"N": "1"}}
+PLANTED = {":n": {"S": keys.tenant_status(B, "OPEN", 0)}}
+LEASED = {"TableName": tables.LEASES.full_name, "Key": {"stream": {"S": "x"}, "shard": {"S": "1"}}}
+
+
+def update(pk: str, **more: Any) -> dict[str, Any]:
+    key = {"pk": {"S": pk}, "sk": {"S": keys.totals(0)}}
+    return {
+        "TableName": TICKETS,
+        "Key": key,
+        "UpdateExpression": "ADD n :n",
+        "ExpressionAttributeValues": VALUES,
+    } | more
+
+
+def query(pk: str) -> dict[str, Any]:
+    return {"TableName": TICKETS, "KeyConditionExpression": "pk = :h", "ExpressionAttributeValues": {":h": {"S": pk}}}
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "another tenant's aggregates": ("UpdateItem", update(keys.aggregate(B))),
+    "a ticket": ("UpdateItem", update(keys.ticket(A, 1))),
+    "an index row of another tenant": (
+        "UpdateItem",
+        update(keys.aggregate(A), UpdateExpression="SET tenant_status = :n") | {"ExpressionAttributeValues": PLANTED},
+    ),
+    "the counter": ("UpdateItem", update(keys.counter(A))),
+    "reading a ticket": ("Query", query(keys.ticket(A, 1))),
+    "reading an item": ("GetItem", {"TableName": TICKETS, "Key": update(keys.aggregate(A))["Key"]}),
+    "a whole aggregate written over": (
+        "PutItem",
+        {"TableName": TICKETS, "Item": {"pk": {"S": keys.aggregate(A)}, "sk": {"S": keys.totals(0)}}},
+    ),
+    "members": ("Query", query(A) | {"TableName": tables.MEMBERS.full_name}),
+    "accounts": ("Query", query(keys.user(A)) | {"TableName": tables.USERS.full_name}),
+    "an index": ("Query", query(keys.tenant_status(A, "OPEN", 0)) | {"IndexName": tables.STATUS_UPDATED.name}),
+    "a scan": ("Scan", {"TableName": TICKETS}),
+    "an aggregate of another tenant in a transaction": (
+        "TransactWriteItems",
+        {"TransactItems": [{"Update": update(keys.aggregate(A))}, {"Update": update(keys.aggregate(B))}]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("operation", "params"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_worker_that_acts_for_a_tenant_is_refused(
+    operation: str, params: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = iam.Policy(policies.document("worker"))
+    with (
+        guard.acting_for(A),
+        caplog.at_level(logging.CRITICAL, "pooldesk.security"),
+        pytest.raises(guard.IsolationError),
+    ):
+        guard.refuse_strange(policy, operation, params)
+    assert len(caplog.records) == 1
+
+
+def test_a_worker_that_acts_for_nobody_touches_no_tenants_item() -> None:
+    policy = iam.Policy(policies.document("worker"))
+    with pytest.raises(guard.IsolationError):
+        guard.refuse_strange(policy, "UpdateItem", update(keys.aggregate(A)))
+
+
+def test_what_a_worker_does_is_allowed() -> None:
+    policy = iam.Policy(policies.document("worker"))
+    letter = {"stream": {"S": "x"}, "sequence": {"S": "1"}}
+    with guard.acting_for(A):
+        guard.refuse_strange(policy, "UpdateItem", update(keys.aggregate(A)))
+        guard.refuse_strange(policy, "Query", query(keys.aggregate(A)))
+    guard.refuse_strange(policy, "PutItem", {"TableName": tables.DEAD_LETTERS.full_name, "Item": letter})
+    guard.refuse_strange(policy, "UpdateItem", update("x") | LEASED)
+
+
+def test_the_guard_stands_before_the_workers_client(world: World) -> None:
+    tenant = world.tenants["acme"].tenant_id
+    connection = client.connection("worker")
+    with guard.acting_for(tenant), pytest.raises(NotFound):
+        connection.dispatch("UpdateItem", update(keys.aggregate(world.tenants["globex"].tenant_id)))
+    with pytest.raises(NotFound):
+        connection.dispatch("Query", query(keys.aggregate(tenant)))
+
+
+def test_aggregates_and_dead_letters_pass_it(world: World) -> None:
+    tenant = world.tenants["acme"].tenant_id
+    worker_connection.update(tenant, keys.totals(0), UpdateExpression="ADD n :n", ExpressionAttributeValues=VALUES)
+    assert [raw["n"] for raw in worker_connection.aggregates(tenant)] == [{"N": "1"}]
+    worker_connection.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now", expires_at=1))
+    assert [letter.reason for letter in worker_connection.items(DeadLetterItem, "s")] == ["r"]

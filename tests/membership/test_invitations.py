@@ -1,0 +1,302 @@
+"""Inviting people and accepting an invitation: the only way into a desk from the portal."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from portal import clock
+from portal.errors import Conflict, NotFound
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts
+from tenants.membership import invites, letters, members
+from tenants.membership.invites import Sent
+from tenants.models import User
+from tenants.tenancy.roles import Role
+from tests.support.world import PASSWORD, Browser, World
+
+NEW = {"name": "Nora New", "new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
+
+
+def invite(world: World, address: str, role: Role = Role.AGENT) -> Sent:
+    alice = world.context("alice", "acme")
+    (outcome,) = invites.invite_all(alice, addresses=[address], role=role, by=Actor(alice.user_id))
+    assert outcome.sent is not None, outcome.error
+    return outcome.sent
+
+
+def link(sent: Sent) -> str:
+    return f"/invitation/{sent.secret}/"
+
+
+def role_of(world: World, address: str) -> Role | None:
+    user = accounts.find_by_email(address)
+    found = members.member(world.context("alice", "acme").repository, user.id) if user else None
+    return found.role if found else None
+
+
+def test_the_link_in_the_mail_leads_somebody_new_into_the_desk(world: World, mailoutbox: list[Any]) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
+    letters.wait_until_sent()
+    (letter,) = mailoutbox
+    path = re.search(r"https?://[^/]+(/invitation/[\w-]+/)", letter.body)
+    assert path is not None
+    assert path[1] in letter.alternatives[0][0], "the HTML says the same"
+    nora = Browser()
+    assert nora.post(path[1], NEW).status_code == 302
+    assert nora.get("/tickets/").context["tenant"].name == "Acme"
+    assert role_of(world, "nora@example.org") is Role.AGENT
+
+
+def test_reading_the_link_writes_nothing(world: World) -> None:
+    sent = invite(world, "nora@example.org")
+    for _ in range(2):
+        assert Browser().get(link(sent)).status_code == 200
+    assert role_of(world, "nora@example.org") is None
+
+
+def test_who_has_an_account_signs_in_and_accepts(world: World) -> None:
+    sent = invite(world, "charlie@example.com", Role.ADMIN)
+    visitor = Browser()
+    assert b"/login/?next=" in visitor.get(link(sent)).content
+    assert visitor.post(link(sent), NEW).status_code == 200, "nobody makes a second account"
+    charlie = world.browser("charlie")
+    charlie.send(link(sent))
+    assert role_of(world, "charlie@example.com") is Role.ADMIN
+
+
+def test_somebody_else_is_told_so_and_gets_nowhere(world: World) -> None:
+    sent = invite(world, "nora@example.org")
+    charlie = world.browser("charlie")
+    assert b"another address" in charlie.get(link(sent)).content
+    assert charlie.send(link(sent)).status_code == 409
+    assert role_of(world, "charlie@example.com") is None
+
+
+def test_an_invitation_works_once(world: World) -> None:
+    sent = invite(world, "nora@example.org")
+    assert Browser().post(link(sent), NEW).status_code == 302
+    assert Browser().get(link(sent)).status_code == 404
+
+
+def test_of_many_who_accept_at_the_same_moment_one_gets_in(world: World) -> None:
+    for attempt in range(5):
+        address = f"nora{attempt}@example.org"
+        user = accounts.create(email=address, name="Nora", password=PASSWORD)
+        offer = invites.of_link(invite(world, address).secret)
+
+        def accept(_: int, user: User = user, offer: invites.Offer = offer) -> bool:
+            try:
+                invites.accept(offer, user=user, by=Actor(user.id))
+            except Conflict:
+                return False
+            return True
+
+        with ThreadPoolExecutor(6) as pool:
+            assert sum(pool.map(accept, range(6))) == 1
+        assert role_of(world, address) is Role.AGENT
+
+
+def test_an_invitation_sent_again_ends_the_old_link_also_after_its_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = invite(world, "nora@example.org")
+    later = clock.now() + timedelta(days=8)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert Browser().get(link(old)).status_code == 410
+    alice = world.context("alice", "acme")
+    new = invites.resend(alice, invite_id=old.invite.invite_id, by=Actor(alice.user_id))
+    assert Browser().get(link(old)).status_code == 404
+    assert Browser().get(link(new)).status_code == 200
+
+
+def test_a_revoked_invitation_is_gone_and_the_address_may_be_invited_again(world: World) -> None:
+    sent = invite(world, "nora@example.org")
+    world.browser("alice", "acme").send(f"/desk/invitations/{sent.invite.invite_id}/revoke/")
+    with pytest.raises(NotFound):
+        invites.of_link(sent.secret)
+    assert invite(world, "nora@example.org").secret != sent.secret
+
+
+def test_there_is_one_pending_invitation_per_address(world: World) -> None:
+    invite(world, "nora@example.org")
+    page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": "Nora@Example.org", "role": "agent"})
+    assert page.status_code == 422
+    assert b"already" in page.content
+
+
+def test_each_line_of_a_pasted_list_has_its_own_answer(world: World) -> None:
+    lines = "nora@example.org\nbob@example.com\n"
+    page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
+    assert page.status_code == 422
+    assert b"Bob Example is a member already" in page.content
+    assert [i.email for i in invites.pending(world.context("alice", "acme").repository)] == ["nora@example.org"]
+
+
+def test_nobody_invites_above_the_own_role(world: World) -> None:
+    world.add_user("Ada")
+    world.join("ada", "acme", Role.ADMIN)
+    page = world.browser("ada", "acme").send("/desk/invitations/", {"addresses": "n@example.org", "role": "owner"})
+    assert page.status_code == 422
+    assert invites.pending(world.context("alice", "acme").repository) == []
+
+
+@pytest.mark.parametrize("who", ["bob", "vera"])
+def test_inviting_takes_an_admin(world: World, who: str) -> None:
+    browser = world.browser(who, "acme")
+    assert browser.get("/desk/invitations/").status_code == 403
+    assert browser.send("/desk/invitations/", {"addresses": "n@example.org", "role": "viewer"}).status_code == 403
+
+
+def test_an_invitation_waits_where_one_chooses_a_desk(world: World) -> None:
+    invite(world, "charlie@example.com")
+    charlie = world.browser("charlie", "globex")
+    page = charlie.get("/tenants/").content.decode()
+    assert "Acme" in page
+    charlie.send("/tenants/accept/", {"tenant": world.tenants["acme"].tenant_id})
+    assert role_of(world, "charlie@example.com") is Role.AGENT
+
+
+def test_a_suspended_desk_takes_nobody_in(world: World) -> None:
+    from tenants.provisioning import tenant_lifecycle
+
+    sent = invite(world, "nora@example.org")
+    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_lifecycle.SUSPENDED)
+    assert Browser().post(link(sent), NEW).status_code == 410
+
+
+def test_lines_that_are_no_addresses_are_named_and_nothing_is_sent(world: World, mailoutbox: list[Any]) -> None:
+    lines = "nora@example.org\nnot an address\n\nNina <nina@example.org>; also not\n"
+    page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
+    assert page.status_code == 422
+    assert page.context["form"].errors["addresses"] == [
+        "Line 2: \u201cnot an address\u201d is not an e-mail address.",
+        "Line 4: \u201calso not\u201d is not an e-mail address.",
+        "Nothing was sent yet.",
+    ]
+    assert page.context["form"]["addresses"].value() == lines, "what was pasted is still there"
+    letters.wait_until_sent()
+    assert mailoutbox == []
+    assert invites.pending(world.context("alice", "acme").repository) == []
+
+
+def test_a_pasted_list_takes_names_commas_and_the_same_address_twice(world: World, mailoutbox: list[Any]) -> None:
+    lines = "Nora New <nora@example.org>, NORA@example.org\r\nnina@example.org;nils@example.org\r\n"
+    page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "viewer"})
+    assert page.status_code == 302
+    letters.wait_until_sent()
+    assert sorted(letter.to[0] for letter in mailoutbox) == ["nils@example.org", "nina@example.org", "nora@example.org"]
+
+
+def test_too_long_a_list_is_refused_whole(world: World) -> None:
+    lines = "\n".join(f"n{n}@example.org" for n in range(invites.MOST_AT_ONCE + 1))
+    page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
+    assert page.context["form"].errors["addresses"] == ["At most 50 together; these are 51."]
+    assert invites.pending(world.context("alice", "acme").repository) == []
+
+
+def test_of_many_who_invite_one_address_at_the_same_moment_one_does(world: World) -> None:
+    alice = world.context("alice", "acme")
+    for attempt in range(4):
+        address = f"nora{attempt}@example.org"
+
+        def try_it(_: int, address: str = address) -> bool:
+            (outcome,) = invites.invite_all(alice, addresses=[address], role=Role.AGENT, by=Actor(alice.user_id))
+            return outcome.sent is not None
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(try_it, range(4))) == 1
+    assert len(invites.pending(alice.repository)) == 4
+
+
+def test_an_expired_invitation_is_shown_as_such_and_sent_again_from_the_page(
+    world: World, monkeypatch: pytest.MonkeyPatch, mailoutbox: list[Any]
+) -> None:
+    old = invite(world, "nora@example.org")
+    later = clock.now() + timedelta(days=8)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    alice = world.browser("alice", "acme")
+    assert [shown["expired"] for shown in alice.get("/desk/invitations/").context["pending"]] == [True]
+    assert alice.send(f"/desk/invitations/{old.invite.invite_id}/resend/").status_code == 302
+    letters.wait_until_sent()
+    path = re.search(r"/invitation/[\w-]+/", mailoutbox[0].body)
+    assert path is not None
+    assert path[0] != link(old)
+    assert Browser().post(link(old), NEW).status_code == 404
+    assert Browser().post(path[0], NEW).status_code == 302
+    assert role_of(world, "nora@example.org") is Role.AGENT
+
+
+def test_revoking_asks_first(world: World) -> None:
+    sent = invite(world, "nora@example.org")
+    alice = world.browser("alice", "acme")
+    page = alice.get(f"/desk/invitations/{sent.invite.invite_id}/revoke/")
+    assert b"Revoke the invitation of nora@example.org?" in page.content
+    assert Browser().get(link(sent)).status_code == 200
+    assert alice.get(f"/desk/invitations/{'0' * 32}/revoke/").status_code == 404
+
+
+def test_an_admin_touches_no_invitation_above_the_own_role(world: World) -> None:
+    sent = invite(world, "nora@example.org", Role.OWNER)
+    world.add_user("Ada")
+    world.join("ada", "acme", Role.ADMIN)
+    ada = world.browser("ada", "acme")
+    for what in ("resend", "revoke"):
+        assert ada.send(f"/desk/invitations/{sent.invite.invite_id}/{what}/").status_code == 403
+    assert Browser().get(link(sent)).status_code == 200
+
+
+def test_somebody_else_signs_out_and_accepts_as_who_is_invited(world: World) -> None:
+    sent = invite(world, "nora@example.org")
+    browser = world.browser("charlie")
+    assert b"charlie@example.com" in browser.get(link(sent)).content
+    assert browser.send(link(sent), NEW).status_code == 409, "nor does a form that was open before"
+    browser.send("/logout/")
+    assert browser.post(link(sent), NEW).status_code == 302
+    assert browser.get("/account/").context["user"].email == "nora@example.org"
+    assert role_of(world, "charlie@example.com") is None
+
+
+def test_who_is_a_member_already_keeps_the_role_and_the_invitation_is_used_up(world: World) -> None:
+    sent = invite(world, "charlie@example.com", Role.VIEWER)
+    world.join("charlie", "acme", Role.ADMIN)
+    assert world.browser("charlie", "globex").send(link(sent)).status_code == 302
+    assert role_of(world, "charlie@example.com") is Role.ADMIN
+    assert Browser().get(link(sent)).status_code == 404
+
+
+def test_the_switcher_shows_invitations_that_wait_and_none_that_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = world.context("alice", "acme")
+    sent = invite(world, "charlie@example.com")
+    charlie = world.browser("charlie")
+
+    def waiting() -> list[str]:
+        page = charlie.get("/tenants/", headers={"HX-Request": "true"})
+        assert (b"Alice Example invites you" in page.content) is bool(page.context["waiting"])
+        return [invited.tenant_name for invited in page.context["waiting"]]
+
+    assert waiting() == ["Acme"]
+    later = clock.now() + timedelta(days=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "now", lambda: later)
+        assert waiting() == []
+        ended = charlie.send("/tenants/accept/", {"tenant": alice.tenant_id}, follow=True)
+        assert b"has expired" in ended.content
+    invites.revoke(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
+    assert waiting() == []
+    assert charlie.send("/tenants/accept/", {"tenant": alice.tenant_id}).status_code == 404
+    assert role_of(world, "charlie@example.com") is None
+
+
+def test_nobody_accepts_what_waits_for_somebody_else(world: World) -> None:
+    invite(world, "nora@example.org")
+    for tenant in (world.tenants["acme"].tenant_id, "nothing", ""):
+        assert world.browser("charlie").send("/tenants/accept/", {"tenant": tenant}).status_code == 404
+    assert role_of(world, "charlie@example.com") is None

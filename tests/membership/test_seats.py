@@ -1,0 +1,237 @@
+"""The limit of a tenant's members: set by operators, told to admins where they invite, and held under races."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+
+from portal.dynamo import meter
+from portal.errors import Conflict, Invalid
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.identity import accounts
+from tenants.membership import invites, members, seats
+from tenants.membership.invites import Offer, Outcome
+from tenants.operators.facades import AuditRow
+from tenants.provisioning import tenant_lifecycle
+from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.tenancy.roles import Role
+from tests.support.operators import Operator, make_operator, tenant_url, text_of
+from tests.support.world import PASSWORD, World
+
+IN_ACME = 3  # Alice, Bob and Vera
+FULL = "This desk may have 3 members; 3 are in it."
+
+
+def limit(world: World, number: int | None) -> None:
+    tenant = tenant_lifecycle.find("acme")
+    tenant_lifecycle.change(tenant.tenant_id, Limits(tenant.plan, int(tenant.shards), number))
+
+
+def invite(world: World, *addresses: str) -> list[Outcome]:
+    alice = world.context("alice", "acme")
+    return invites.invite_all(alice, addresses=addresses, role=Role.AGENT, by=Actor(alice.user_id))
+
+
+def offer(world: World, address: str) -> Offer:
+    """Invite somebody. Raises Conflict, as what becomes of a list says it."""
+    (outcome,) = invite(world, address)
+    if outcome.sent is None:
+        raise Conflict(outcome.error)
+    return invites.of_link(outcome.sent.secret)
+
+
+def add(world: World, who: str) -> None:
+    tenant = world.tenants["acme"]
+    members.add(
+        user=world.users[who],
+        tenant_id=tenant.tenant_id,
+        tenant_name=tenant.name,
+        tenant_slug=tenant.slug,
+        role=Role.AGENT,
+        by=SYSTEM,
+    )
+
+
+def taken(world: World) -> tuple[int, int]:
+    """Members and pending invitations."""
+    repository = world.context("alice", "acme").repository
+    return len(members.members_of(repository, consistent=True)), len(invites.pending(repository))
+
+
+def succeed(calls: Sequence[Callable[[], object]]) -> int:
+    """How many of these succeed, all called at the same moment."""
+
+    def attempt(call: Callable[[], object]) -> bool:
+        try:
+            call()
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return sum(pool.map(attempt, calls))
+
+
+# --- what is refused, and how it is said ---
+
+
+def test_without_a_limit_anybody_can_be_invited_and_nothing_is_counted(world: World) -> None:
+    alice = world.context("alice", "acme")
+    with meter.measure() as bill:
+        invites.invite_all(alice, addresses=["n@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
+    assert [c.operation for c in bill.calls].count("Query") == 1  # who is a member already
+
+
+def test_members_and_pending_invitations_count_together(world: World) -> None:
+    limit(world, IN_ACME + 1)
+    first, second = invite(world, "a@example.org", "b@example.org")
+    assert first.sent is not None
+    assert second.sent is None
+    assert second.error.startswith("This desk may have 4 members; 3 are in it and 1 invited.")
+
+
+def test_an_admin_reads_why_at_the_field_which_keeps_the_address(world: World) -> None:
+    limit(world, IN_ACME)
+    page: Any = world.browser("alice", "acme").send(
+        "/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"}
+    )
+    form = page.context["form"]
+    assert (page.status_code, form["addresses"].value()) == (422, "nora@example.org")
+    assert f"nora@example.org: {FULL}" in str(form.errors["addresses"])
+
+
+def test_an_operator_reads_it_at_the_form(world: World) -> None:
+    limit(world, IN_ACME)
+    make_operator()
+    root = Operator.signed_in()
+    refused = root.fill("/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="agent")
+    assert (refused.status_code, FULL in text_of(refused)) == (409, True)
+
+
+def test_revoking_makes_room(world: World) -> None:
+    limit(world, IN_ACME + 1)
+    invited, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
+    with pytest.raises(Conflict):
+        add(world, "charlie")
+    invites.revoke(alice, invite_id=invited.invite_id, by=Actor(alice.user_id))
+    add(world, "charlie")
+    assert taken(world) == (IN_ACME + 1, 0)
+
+
+def test_removing_makes_room(world: World) -> None:
+    limit(world, IN_ACME)
+    members.remove(user_id=world.users["vera"].id, tenant_id=world.tenants["acme"].tenant_id, by=SYSTEM)
+    offer(world, "a@example.org")
+    assert taken(world) == (IN_ACME - 1, 1)
+
+
+def test_who_was_invited_has_a_place_though_the_desk_is_full(world: World) -> None:
+    limit(world, IN_ACME + 1)
+    invites.accept_as_new(offer(world, "nora@example.org"), name="Nora", password=PASSWORD, origin="")
+    assert taken(world) == (IN_ACME + 1, 0)
+
+
+def test_a_limit_lowered_since_takes_nobody_out_and_lets_nobody_in(world: World) -> None:
+    invited = offer(world, "nora@example.org")
+    limit(world, 2)
+    with pytest.raises(Conflict, match=r"may have 2 members and is full\. Ask whoever invited you"):
+        invites.accept_as_new(invited, name="Nora", password=PASSWORD, origin="")
+    assert (taken(world), accounts.find_by_email("nora@example.org")) == ((IN_ACME, 1), None)
+    limit(world, None)
+    invites.accept_as_new(invited, name="Nora", password=PASSWORD, origin="")
+    assert taken(world) == (IN_ACME + 1, 0)
+
+
+# --- races ---
+
+
+def test_of_many_invited_at_the_same_moment_as_many_get_through_as_there_is_room_for(world: World) -> None:
+    for number in range(8):
+        limit(world, IN_ACME + taken(world)[1] + 2)
+        assert succeed([partial(offer, world, f"n{number}-{n}@example.org") for n in range(6)]) == 2
+    assert taken(world) == (IN_ACME, 16)
+
+
+def test_inviting_and_adding_at_the_same_moment_share_what_room_there_is(world: World) -> None:
+    for number in range(8):
+        world.add_user(f"new{number}")
+        limit(world, sum(taken(world)) + 1)
+        assert succeed([partial(add, world, f"new{number}"), partial(offer, world, f"n{number}@example.org")]) == 1
+
+
+def test_of_two_who_accept_where_one_place_is_left_one_gets_in(world: World) -> None:
+    for number in range(6):
+        people = [accounts.create(email=f"p{number}{n}@example.org", name="P", password=PASSWORD) for n in range(2)]
+        limit(world, None)
+        offers = [offer(world, user.email) for user in people]
+        limit(world, taken(world)[0] + 1)
+        both = zip(people, offers, strict=True)
+        assert succeed([partial(invites.accept, o, user=u, by=Actor(u.id)) for u, o in both]) == 1
+
+
+def test_a_limit_that_is_set_at_the_same_moment_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = recording.commit
+
+    def an_operator_is_faster(*args: Any) -> None:
+        monkeypatch.setattr(recording, "commit", commit)
+        limit(world, IN_ACME)
+        commit(*args)
+
+    monkeypatch.setattr(recording, "commit", an_operator_is_faster)
+    with pytest.raises(Conflict, match=re.escape(FULL)):
+        add(world, "charlie")
+    assert taken(world) == (IN_ACME, 0)
+
+
+def test_a_count_that_missed_the_seat_taken_last_is_not_believed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a Query may that meets a transaction whose items are still arriving."""
+    limit(world, IN_ACME + 1)
+    invited = offer(world, "nora@example.org").invite.invite_id
+    count = seats._taken
+
+    def missing_it(tenant_id: str) -> set[seats.Seat]:
+        monkeypatch.setattr(seats, "_taken", count)
+        return count(tenant_id) - {seats.invite(invited)}
+
+    monkeypatch.setattr(seats, "_taken", missing_it)
+    with pytest.raises(Conflict, match="3 are in it and 1 invited"):
+        add(world, "charlie")
+
+
+# --- operators ---
+
+
+def test_an_operator_sets_and_lifts_the_limit_and_each_is_audited(world: World) -> None:
+    make_operator()
+    root, url = Operator.signed_in(), tenant_url(world, "acme")
+    assert root.fill(url, member_limit="25").status_code == 302
+    assert tenant_lifecycle.find("acme").member_limit == 25
+    assert "up to 25 members" in text_of(world.browser("alice", "acme").get("/desk/settings/"))
+    assert root.fill(url, member_limit="").status_code == 302
+    assert tenant_lifecycle.find("acme").member_limit is None
+    rows = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:2]
+    assert [(row.action, row.before, row.after) for row in rows] == [
+        ("tenant.limits_changed", "member_limit: 25", "member_limit: none"),
+        ("tenant.limits_changed", "member_limit: none", "member_limit: 25"),
+    ]
+
+
+def test_a_stale_form_does_not_lift_a_limit(world: World) -> None:
+    make_operator()
+    root, url = Operator.signed_in(), tenant_url(world, "acme")
+    stale = root.get(url)
+    limit(world, 25)
+    assert root.fill(url, stale, plan="gold").status_code == 409
+    assert tenant_lifecycle.find("acme").member_limit == 25
+
+
+@pytest.mark.parametrize("number", [0, -1, 10_000_000])
+def test_a_limit_is_a_number_from_one_on(world: World, number: int) -> None:
+    with pytest.raises(Invalid, match="A limit is a number from 1 on"):
+        limit(world, number)

@@ -1,0 +1,218 @@
+"""Sessions: listed for their owner and for operators, ended one by one, and never shown by their key."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+
+from portal.dynamo import meter
+from portal.nosql import session_store as stored
+from portal.nosql.items import SessionItem
+from portal.schema import keys
+from tenants.identity import sessions
+from tenants.operators.facades import AuditRow
+from tenants.tenancy import context
+from tests.desk.test_cost import _watching
+from tests.support.operators import Operator, calls, make_operator, text_of, user_url
+from tests.support.world import Browser, World
+
+FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
+PLATFORM = "0" * 32
+
+
+def id_of(browser: Browser) -> str:
+    return keys.session(browser.session_key)
+
+
+def signed_in(browser: Browser) -> bool:
+    return browser.get("/account/").status_code == 200
+
+
+def at(world: World, who: str = "bob") -> list[str]:
+    return [item.session_key for item in stored.of_user(world.users[who].id)]
+
+
+@pytest.fixture
+def bob(world: World) -> Browser:
+    """Bob, who has signed in with Firefox."""
+    browser = Browser(REMOTE_ADDR="10.1.2.3", HTTP_USER_AGENT=FIREFOX)
+    browser.sign_in("bob@example.com")
+    return browser
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+# --- what is stored ---
+
+
+def test_a_sign_in_is_noted_with_its_moment_browser_and_address(world: World, bob: Browser) -> None:
+    (item,) = stored.of_user(world.users["bob"].id)
+    assert (item.address, item.agent, item.tenant_id) == ("10.1.2.3", FIREFOX, world.tenants["acme"].tenant_id)
+
+
+def test_no_item_holds_the_key_that_signs_in(world: World, bob: Browser) -> None:
+    item = SessionItem.get(id_of(bob))
+    assert bob.session_key not in str(item.serialize())
+    thief = Browser()
+    ids = context.Ids(item.session_key, world.users["bob"].id, world.tenants["acme"].tenant_id)
+    thief.cookies[settings.SESSION_COOKIE_NAME] = context.write_cookie(ids)
+    assert not signed_in(thief)
+
+
+def test_a_visitor_who_tries_is_in_no_list(world: World) -> None:
+    Browser().post("/login/", {"email": "bob@example.com", "password": "wrong"})
+    assert at(world) == []
+
+
+def test_choosing_another_desk_keeps_the_sign_in_and_moves_the_session(world: World) -> None:
+    alice = Browser()
+    alice.sign_in("alice@example.com")
+    (before,) = stored.of_user(world.users["alice"].id)
+    alice.enter(world.tenants["globex"].tenant_id)
+    (after,) = stored.of_user(world.users["alice"].id)
+    assert (before.tenant_id, after.tenant_id) == (None, world.tenants["globex"].tenant_id)
+    assert (after.started_at, after.session_key) == (before.started_at, before.session_key)
+
+
+def test_signing_in_costs_one_write_unit_more_than_without_the_list(world: World) -> None:
+    bob = world.users["bob"]
+    session = stored.SessionStore()
+    with meter.measure() as bare:
+        session.create()
+    session["_auth_user_id"] = bob.id
+    session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.identity.backend.EmailBackend"
+    session[context.TENANT_KEY] = world.tenants["acme"].tenant_id
+    session.begin(address="2001:0db8:85a3:0000:0000:8a2e:0370:7334", agent="x" * 500)
+    with meter.measure() as listed:
+        session.save()
+    assert [(c.operation, c.write_units) for c in bare.calls] == [("PutItem", 1)]
+    assert [(c.operation, c.write_units) for c in listed.calls] == [("PutItem", 2)]
+    session[context.TENANT_KEY] = world.tenants["globex"].tenant_id
+    with meter.measure() as moved:
+        session.save()
+    assert [(c.operation, c.write_units) for c in moved.calls] == [("PutItem", 2)]
+
+
+def test_signing_in_writes_its_session_as_often_as_before(world: World) -> None:
+    with _watching() as bills:
+        Browser().sign_in("bob@example.com")
+    assert [c.table for b in bills for c in b.calls if c.operation == "PutItem" and "Sessions" in c.table] != []
+    assert sum(c.operation == "PutItem" for b in bills for c in b.calls) == 2  # Django's new key, then what is in it
+
+
+# --- a person's own page ---
+
+
+def test_a_person_sees_the_own_sessions_and_no_others(world: World, bob: Browser) -> None:
+    world.browser("alice", "acme")
+    page = bob.get("/account/sessions/")
+    assert [row["id"] for row in page.context["sessions"]] == [id_of(bob)]
+    says = text_of(page)
+    assert "Firefox on Windows from 10.1.2.3, in Acme" in says
+    assert "this browser" in says
+    assert bob.session_key not in page.content.decode()
+
+
+def test_the_page_takes_two_round_trips(world: World, bob: Browser) -> None:
+    with _watching() as bills:
+        bob.get("/account/sessions/")
+    assert (bills[0].trips, [c.operation for c in bills[0].calls]) == (2, ["BatchGetItem", "Query", "Query"])
+
+
+def test_another_session_is_ended_and_is_out_at_its_next_click(world: World, bob: Browser) -> None:
+    other = world.browser("bob", "acme")
+    bob.send(f"/account/sessions/{id_of(other)}/end/")
+    assert (signed_in(bob), signed_in(other)) == (True, False)
+    assert at(world) == [id_of(bob)]
+
+
+def test_nobody_ends_the_session_of_somebody_else(world: World, bob: Browser) -> None:
+    world.browser("alice", "acme").send(f"/account/sessions/{id_of(bob)}/end/")
+    assert signed_in(bob)
+    assert at(world) == [id_of(bob)]
+
+
+@pytest.mark.parametrize("bad", ["x", "f" * 32, "..%2F", "%00", "a" * 3000])
+def test_a_session_that_is_not_there_has_ended_already(world: World, bob: Browser, bad: str) -> None:
+    response = bob.send(f"/account/sessions/{bad}/end/")
+    assert response.status_code in (302, 404)  # type: ignore[attr-defined]
+    assert signed_in(bob)
+
+
+@pytest.mark.parametrize("path", ["/logout/everywhere/", "/account/password/"])
+def test_what_ends_every_session_leaves_none_of_them_in_the_list(world: World, bob: Browser, path: str) -> None:
+    world.browser("bob", "acme")
+    new = {
+        "old_password": "a long enough password",
+        "new_password1": "another long one",
+        "new_password2": "another long one",
+    }
+    assert bob.send(path, new).status_code == 302  # type: ignore[attr-defined]
+    assert at(world) == ([id_of(bob)] if signed_in(bob) else [])
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        (FIREFOX, "Firefox on Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X)  Safari/604.1", "Safari on iPhone"),
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/129.0 Safari/537.36 Edg/129.0", "Edge on Linux"),
+        ("curl/8.5.0", "curl/8.5.0"),
+        ("", "Unknown browser"),
+    ],
+)  # fmt: skip
+def test_a_browser_is_called_what_people_call_it(agent: str, name: str) -> None:
+    assert sessions.browser_of(agent) == name
+
+
+# --- operators ---
+
+
+def test_an_operator_comes_from_a_user_to_the_sessions(world: World, root: Operator, bob: Browser) -> None:
+    user_id = world.users["bob"].id
+    link = f"/admin/tenants/session/?user_id={user_id}"
+    assert f'href="{link}"' in root.get(user_url(world, "bob")).content.decode()
+    page = root.get(link)
+    says = text_of(page)
+    assert FIREFOX in says
+    assert "10.1.2.3" in says
+    assert world.tenants["acme"].tenant_id in says
+    assert bob.session_key not in page.content.decode()
+
+
+def test_an_operator_ends_one_session(world: World, root: Operator, bob: Browser) -> None:
+    other = world.browser("bob", "acme")
+    url = f"/admin/tenants/session/{id_of(other)}/delete/"
+    assert "It counts at its next click." in root.says(url)
+    assert root.post(url, {"post": "yes"}).status_code == 302
+    assert (signed_in(bob), signed_in(other)) == (True, False)
+    row = AuditRow.objects.filter(tenant_id=PLATFORM)[:1][0]
+    assert (row.action, row.actor_email, row.entity_name) == ("session.ended", "root@example.com", "bob@example.com")
+    assert "session.ended" in root.says(user_url(world, "bob", "history/"))
+
+
+def test_a_session_stays_where_its_audit_row_cannot_be_written(
+    world: World, root: Operator, bob: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tenants.audit_trail import recording
+
+    monkeypatch.setattr(recording, "_add_rows", lambda *args: 1 / 0)
+    root.raise_request_exception = False
+    assert root.post(f"/admin/tenants/session/{id_of(bob)}/delete/", {"post": "yes"}).status_code == 500
+    assert signed_in(bob)
+
+
+def test_no_address_of_a_list_holds_a_key(world: World, root: Operator) -> None:
+    browsers = [world.browser("bob", "acme") for _ in range(30)]
+    with calls() as made:
+        page = root.get(f"/admin/tenants/session/?user_id={world.users['bob'].id}").context["cl"]
+    assert [c.operation for c in made] == ["BatchGetItem", "Query"]
+    second = root.get("/admin/tenants/session/" + page.next_url)
+    listed = [*page.result_list, *second.context["cl"].result_list]
+    assert {s.pk for s in listed} == {id_of(b) for b in browsers}
+    for browser in browsers:
+        assert browser.session_key not in page.next_url + second.content.decode()

@@ -1,0 +1,299 @@
+"""What operators do in the admin: tenants, accounts, memberships. How it reads and refuses: test_admin_pages.py."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tenants.audit_trail import recording
+from tenants.identity import accounts
+from tenants.operators.facades import AuditRow
+from tenants.provisioning import renaming, tenant_lifecycle
+from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, user_url
+from tests.support.world import PASSWORD, Browser, World
+
+NEW = {"name": "Initech", "slug": "", "owner": "charlie@example.com", "plan": "standard", "shards": "2"}
+
+LONG = "quite a long one"
+DORA = {"email": "dora@example.com", "name": "Dora", "password1": LONG, "password2": LONG}
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def trail(tenant_id: str) -> list[tuple[str, str, str]]:
+    """Action, who and from where, newest first."""
+    return [(row.action, row.actor_email, row.origin) for row in AuditRow.objects.filter(tenant_id=tenant_id)[:50]]
+
+
+BY_ROOT = ("root@example.com", "admin")
+
+# --- tenants ---
+
+
+def test_root_signs_in_and_is_in_the_admin(world: World) -> None:
+    make_operator()
+    browser = Browser()
+    assert browser.sign_in("root@example.com")["Location"] == "/admin/"  # type: ignore[index]
+    assert browser.get("/admin/").status_code == 200
+
+
+def test_a_tenant_is_created_with_its_first_owner(world: World, root: Operator) -> None:
+    response = root.fill("/admin/tenants/tenant/add/", **NEW)
+    assert response.status_code == 302
+    tenant = tenant_lifecycle.find("initech")
+    assert (tenant.name, int(tenant.shards)) == ("Initech", 2)
+    assert world.browser("charlie").post("/tenants/switch/", {"tenant": tenant.tenant_id}).status_code == 302
+    assert ("tenant.created", *BY_ROOT) in trail(tenant.tenant_id)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "status", "sentence"),
+    [
+        ("slug", "acme", 409, "A tenant with the slug acme exists already."),
+        ("owner", "nobody@example.com", 400, "There is no account with this address."),
+        ("slug", "Not A Slug", 400, "A slug has 1 to 40 of a-z"),
+        ("shards", "17", 400, "A tenant has 1 to 16 shards."),
+        ("plan", "Gold!", 400, "A plan is 1 to 40"),
+        ("name", "", 422, "This field is required."),
+    ],
+)
+def test_what_a_rule_refuses_is_an_error_of_the_form_which_keeps_the_rest(
+    world: World, root: Operator, field: str, value: str, status: int, sentence: str
+) -> None:
+    response = root.fill("/admin/tenants/tenant/add/", **(NEW | {field: value}))
+    assert response.status_code == status
+    form = response.context["adminform"].form
+    assert sentence in str(form.errors[field])
+    assert form["owner"].value() == (value if field == "owner" else "charlie@example.com")
+
+
+def test_a_suspended_tenant_says_so_to_its_members_until_it_is_resumed(world: World, root: Operator) -> None:
+    bob = world.browser("bob", "acme")
+    page = root.post(tenant_url(world, "acme"), {"_suspend": "1"}, follow=True)
+    assert "Acme is suspended." in text_of(page)
+    assert bob.get("/tickets/").status_code == 403
+    assert "Acme is suspended." in root.says("/admin/")
+    assert "acme" in root.says("/admin/tenants/tenant/?status__exact=suspended")
+    root.post(tenant_url(world, "acme"), {"_resume": "1"})
+    assert bob.get("/tickets/").status_code == 200
+    assert "Acme is suspended." not in root.says("/admin/")
+    done = [action for action, *_ in trail(world.tenants["acme"].tenant_id)]
+    assert done[:2] == ["tenant.resumed", "tenant.suspended"]
+
+
+def test_what_is_done_already_is_said_and_not_done_again(world: World, root: Operator) -> None:
+    for _ in range(2):
+        page = root.post(tenant_url(world, "acme"), {"_suspend": "1"}, follow=True)
+    assert "The tenant is suspended already." in text_of(page)
+    assert [a for a, *_ in trail(world.tenants["acme"].tenant_id)].count("tenant.suspended") == 1
+
+
+def test_a_suspension_never_lists_a_tenant_under_a_slug_that_it_had(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, alice = recording.commit, world.context("alice", "acme")
+
+    def somebody_is_faster(*args: Any) -> None:
+        monkeypatch.setattr(recording, "commit", commit)
+        renaming.rename(alice, name="Acme", slug="acme-2", by=recording.SYSTEM)
+        commit(*args)
+
+    monkeypatch.setattr(recording, "commit", somebody_is_faster)
+    page = root.post(tenant_url(world, "acme"), {"_suspend": "1"}, follow=True)
+    assert "Somebody else has just changed this tenant." in text_of(page)
+    assert [item.name for item in tenant_lifecycle.directory()] == ["acme-2", "globex"]
+
+
+def test_more_shards_raise_the_epoch_and_fewer_are_refused(world: World, root: Operator) -> None:
+    assert root.fill(tenant_url(world, "acme"), shards="4").status_code == 302
+    tenant = tenant_lifecycle.find("acme")
+    assert (int(tenant.shards), int(tenant.shard_epoch)) == (4, 1)
+    refused = root.fill(tenant_url(world, "acme"), shards="2")
+    assert (refused.status_code, int(tenant_lifecycle.find("acme").shards)) == (400, 4)
+    assert "Fewer shards would hide tickets" in text_of(refused)
+
+
+def test_tickets_stay_in_the_lists_when_there_are_more_shards(world: World, root: Operator) -> None:
+    world.tickets("acme", 5)
+    root.fill(tenant_url(world, "acme"), shards="8")
+    world.tickets("acme", 5)
+    page = world.browser("bob", "acme").get("/tickets/").content.decode()
+    assert all(f"Ticket {n}" in page for n in range(1, 6))
+    assert page.count("data-row") >= 10
+
+
+# --- stale forms and races ---
+
+
+def test_a_stale_form_is_refused_with_both_values_and_can_be_sent_again(world: World, root: Operator) -> None:
+    make_operator("Ruth")
+    url = tenant_url(world, "acme")
+    stale = root.get(url)
+    assert Operator.signed_in("ruth@example.com").fill(url, plan="gold").status_code == 302
+    refused = root.fill(url, stale, plan="silver")
+    assert refused.status_code == 409
+    assert "you saw “standard”, now it is “gold”, and you entered “silver”" in text_of(refused)
+    assert tenant_lifecycle.find("acme").plan == "gold"
+    assert root.fill(url, refused).status_code == 302
+    assert tenant_lifecycle.find("acme").plan == "silver"
+
+
+def test_a_form_that_does_not_say_what_it_showed_is_refused(world: World, root: Operator) -> None:
+    for seen in ("", "forged", "a:b:c"):
+        refused = root.fill(tenant_url(world, "acme"), seen=seen, plan="gold")
+        assert (refused.status_code, tenant_lifecycle.find("acme").plan) == (422, "standard")
+
+
+def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = recording.commit
+
+    def somebody_is_faster(*args: Any) -> None:
+        monkeypatch.setattr(recording, "commit", commit)
+        tenant_lifecycle.change(world.tenants["acme"].tenant_id, tenant_lifecycle.Limits("gold", 1))
+        commit(*args)
+
+    monkeypatch.setattr(recording, "commit", somebody_is_faster)
+    refused = root.fill(tenant_url(world, "acme"), plan="silver")
+    assert refused.status_code == 409
+    assert "now it is “gold”" in text_of(refused)
+    assert tenant_lifecycle.find("acme").plan == "gold"
+
+
+def test_nothing_is_changed_where_its_audit_row_cannot_be_written(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_add_rows", lambda *args: 1 / 0)
+    root.raise_request_exception = False
+    assert root.fill(tenant_url(world, "acme"), plan="gold").status_code == 500
+    assert tenant_lifecycle.find("acme").plan == "standard"
+
+
+def test_a_form_sent_after_the_session_has_ended_is_offered_again(world: World, root: Operator) -> None:
+    shown = root.get("/admin/tenants/tenant/add/")
+    root.cookies.clear()
+    ended = root.fill("/admin/tenants/tenant/add/", shown, **NEW)
+    assert ended.status_code == 401
+    resume = re.search(r'name="resume" value="([^"]+)"', ended.content.decode())
+    assert resume is not None
+    offered = root.post("/login/", {"email": "root@example.com", "password": PASSWORD, "resume": resume[1]})
+    assert "Initech" in text_of(offered)
+    assert 'action="/admin/tenants/tenant/add/"' in offered.content.decode()
+
+
+# --- accounts ---
+
+
+def test_an_account_is_created_and_can_sign_in(world: World, root: Operator) -> None:
+    new = {
+        "email": "Dora@Example.com",
+        "name": "Dora",
+        "password1": "quite a long one",
+        "password2": "quite a long one",
+    }
+    assert root.fill("/admin/tenants/account/add/", **new).status_code == 302
+    assert Browser().sign_in("dora@example.com", LONG).status_code == 302  # type: ignore[attr-defined]
+    assert ("user.created", *BY_ROOT) in trail(recording.PLATFORM)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"email": "bob@example.com"}, "bob@example.com has an account already."),
+        ({"password2": "another one"}, "The two passwords are not the same."),
+        ({"password1": "", "password2": ""}, "A new account needs a password."),
+        ({"password1": "password", "password2": "password"}, "too common"),
+    ],
+)
+def test_an_account_that_cannot_be_is_refused(
+    world: World, root: Operator, change: dict[str, str], sentence: str
+) -> None:
+    new = {
+        "email": "dora@example.com",
+        "name": "Dora",
+        "password1": "quite a long one",
+        "password2": "quite a long one",
+    }
+    refused = root.fill("/admin/tenants/account/add/", **(new | change))
+    assert refused.status_code in (409, 422)
+    assert sentence in text_of(refused)
+    assert accounts.find_by_email("dora@example.com") is None
+
+
+def test_a_new_password_ends_the_sessions_and_is_in_no_audit_row(world: World, root: Operator) -> None:
+    bob = world.browser("bob", "acme")
+    root.fill(user_url(world, "bob"), password1=LONG, password2=LONG)
+    assert bob.get("/tickets/").status_code == 302
+    assert Browser().sign_in("bob@example.com", LONG).status_code == 302  # type: ignore[attr-defined]
+    rows = AuditRow.objects.filter(tenant_id=recording.PLATFORM)[:50]
+    assert not [row for row in rows if "quite" in row.before + row.after]
+
+
+@pytest.mark.parametrize(
+    ("button", "then"), [("_disable", 302), ("_sign_out", 302), ("_operator", 200)], ids=lambda v: str(v)
+)
+def test_buttons_of_an_account_count_at_the_next_click(world: World, root: Operator, button: str, then: int) -> None:
+    bob = world.browser("bob", "acme")
+    assert root.post(user_url(world, "bob"), {button: "1"}).status_code == 302
+    assert bob.get("/tickets/").status_code == then
+    assert bob.get("/admin/").status_code == then
+    assert trail(recording.PLATFORM)[0][1:] == BY_ROOT
+
+
+def test_a_disabled_account_can_be_enabled_again(world: World, root: Operator) -> None:
+    for button in ("_disable", "_enable"):
+        root.post(user_url(world, "bob"), {button: "1"})
+    assert world.browser("bob", "acme").get("/tickets/").status_code == 200
+
+
+def test_an_operator_cannot_lock_themselves_out(world: World, root: Operator) -> None:
+    me = accounts.find_by_email("root@example.com")
+    assert me is not None
+    for button in ("_disable", "_no_operator"):
+        page = root.post(f"/admin/tenants/account/{me.id}/change/", {button: "1"}, follow=True)
+        assert "their own" in text_of(page)
+    assert root.get("/admin/").status_code == 200
+
+
+def test_who_is_no_operator_any_more_is_out_at_the_next_click(world: World, root: Operator) -> None:
+    ruth = make_operator("Ruth")
+    other = Operator.signed_in("ruth@example.com")
+    root.post(f"/admin/tenants/account/{ruth.id}/change/", {"_no_operator": "1"})
+    assert other.get("/admin/").status_code == 403
+
+
+# --- memberships ---
+
+
+def test_somebody_is_made_a_member_gets_another_role_and_is_removed(world: World, root: Operator) -> None:
+    added = root.fill("/admin/tenants/membership/add/", who="vera@example.com", where="globex", role="agent")
+    assert added.status_code == 302
+    assert world.context("vera", "globex").role == "agent"
+    assert root.fill(membership_url(world, "vera", "globex"), role="admin").status_code == 302
+    assert world.context("vera", "globex").role == "admin"
+    url = membership_url(world, "vera", "globex", "delete/")
+    assert "is out of the tenant at their next click" in root.says(url)
+    assert root.post(url, {"post": "yes"}).status_code == 302
+    assert root.get(membership_url(world, "vera", "globex")).status_code == 404
+    done = [action for action, *_ in trail(world.tenants["globex"].tenant_id)]
+    assert done[:3] == ["member.removed", "member.role_changed", "member.added"]
+
+
+def test_who_is_a_member_already_is_not_made_one_again(world: World, root: Operator) -> None:
+    refused = root.fill("/admin/tenants/membership/add/", who="bob@example.com", where="acme", role="owner")
+    assert refused.status_code == 409
+    assert world.context("bob", "acme").role == "agent"
+
+
+def test_the_history_of_an_object_is_read_from_the_audit_trail(world: World, root: Operator) -> None:
+    root.post(tenant_url(world, "acme"), {"_suspend": "1"})
+    says = root.says(tenant_url(world, "acme", "history/"))
+    assert "root@example.com, admin tenant.suspended status: active status: suspended" in says
+    assert "tenant.created" in says

@@ -1,0 +1,103 @@
+"""Operators never leave a tenant without an owner, neither in a form nor at the same moment as somebody else."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from portal.errors import Conflict
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.membership import members, roster
+from tenants.tenancy.roles import Role
+from tests.support.operators import Operator, calls, make_operator, membership_url, text_of
+from tests.support.world import World
+
+LAST = "A desk always has an owner. Make somebody else an owner first."
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def owners(world: World) -> set[str]:
+    found = members.members_of(world.context("bob", "acme").repository, consistent=True)
+    return {m.email.split("@")[0] for m in found if m.role is Role.OWNER}
+
+
+def test_the_last_owner_cannot_be_demoted_and_the_form_says_why_at_the_role(world: World, root: Operator) -> None:
+    refused = root.fill(membership_url(world, "alice", "acme"), role="admin")
+    assert refused.status_code == 409
+    assert LAST in str(refused.context["adminform"].form.errors["role"])
+    assert owners(world) == {"alice"}
+
+
+def test_the_last_owner_cannot_be_removed_and_the_page_says_so_before_and_after(world: World, root: Operator) -> None:
+    url = membership_url(world, "alice", "acme", "delete/")
+    assert f"They are the last owner. {LAST}" in root.says(url)
+    page = root.post(url, {"post": "yes"}, follow=True)
+    assert (page.redirect_chain[-1][0], LAST in text_of(page)) == (url, True)
+    assert owners(world) == {"alice"}
+
+
+def test_an_owner_beside_another_one_can_be_removed_or_demoted(world: World, root: Operator) -> None:
+    root.fill(membership_url(world, "bob", "acme"), role="owner")
+    url = membership_url(world, "alice", "acme", "delete/")
+    assert "Owners are then: Bob Example (bob@example.com)." in root.says(url)
+    assert root.fill(membership_url(world, "alice", "acme"), role="agent").status_code == 302
+    assert owners(world) == {"bob"}
+
+
+def test_the_page_that_asks_says_where_the_person_is_at_this_moment(world: World, root: Operator) -> None:
+    world.browser("bob", "acme")
+    url = membership_url(world, "bob", "acme", "delete/")
+    with calls() as made:
+        assert "They are in it now in 1 browser." in root.says(url)
+    assert [c.operation for c in made] == ["BatchGetItem", "GetItem", "Query"]
+
+
+def test_an_operator_and_the_owners_themselves_never_leave_a_desk_without_one(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    for number in range(8):
+        who = f"owner{number}"
+        world.add_user(who)
+        world.join(who, "acme", Role.OWNER)
+        alice, other = world.context("alice", "acme"), world.context(who, "acme")
+
+        def attempt(change: partial[object]) -> bool:
+            try:
+                change()
+            except Conflict:
+                return False
+            return True
+
+        by_root = partial(members.remove, user_id=alice.user_id, tenant_id=acme, by=SYSTEM)
+        by_owner = partial(roster.remove, other, user_id=other.user_id, by=Actor(other.user_id))
+        with ThreadPoolExecutor(2) as pool:
+            assert sum(pool.map(attempt, [by_root, by_owner])) == 1
+        assert len(owners(world)) == 1
+        if "alice" not in owners(world):
+            world.join("alice", "acme", Role.OWNER)
+            members.remove(user_id=other.user_id, tenant_id=acme, by=SYSTEM)
+
+
+def test_of_two_operators_who_demote_the_two_owners_at_the_same_moment_one_is_refused(world: World) -> None:
+    acme, alice, bob = world.tenants["acme"].tenant_id, world.users["alice"].id, world.users["bob"].id
+    members.set_role(user_id=bob, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)
+
+    def demote(user_id: str) -> bool:
+        try:
+            members.set_role(user_id=user_id, tenant_id=acme, role=Role.AGENT, seen=Role.OWNER, by=SYSTEM)
+        except Conflict:
+            return False
+        return True
+
+    for _ in range(8):
+        with ThreadPoolExecutor(2) as pool:
+            done = list(pool.map(demote, [alice, bob]))
+        assert sum(done) == 1
+        demoted = alice if done[0] else bob
+        members.set_role(user_id=demoted, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)

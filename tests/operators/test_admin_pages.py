@@ -1,0 +1,299 @@
+"""Every page of the admin: what it reads, what it makes of hostile addresses, and what else is in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from portal import clock
+from portal.dynamo import client, platform, provisioning
+from portal.isolation import guard
+from portal.nosql.planner.execution import READ_LIMIT
+from portal.schema import keys, tables
+from portal.streams import leases
+from tenants.audit_trail import recording
+from tenants.membership import invites
+from tenants.provisioning.tenant_lifecycle import TENANTS
+from tenants.tenancy.items import DirectoryItem
+from tenants.tenancy.roles import Role
+from tests.isolation.test_outsider import OPERATOR_ROUTES, filled
+from tests.support.folding import Follower
+from tests.support.operators import (
+    IDENTITY,
+    READS,
+    Operator,
+    calls,
+    make_operator,
+    membership_url,
+    tenant_url,
+    user_url,
+)
+from tests.support.world import World
+from tickets.counting import dead_letters, fold
+
+LISTS = (
+    "tenants/tenant",
+    "tenants/account",
+    "tenants/membership",
+    "tenants/session",
+    "tenants/invitation",
+    "tenants/auditrow",
+    "tickets/ticket",
+)
+PAGE = 25
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    world.tickets("acme", 3)
+    return Operator.signed_in()
+
+
+def bury(number: int, tenant_id: str) -> None:
+    fold._bury(f"{number:040}", tenant_id, "no such status", {"dynamodb": {"NewImage": {}}})
+
+
+# --- what pages read ---
+
+
+def paths(world: World) -> list[str]:
+    """Every route of the admin for objects that exist, and lists with what they can be asked."""
+    acme, bob = world.tenants["acme"].tenant_id, world.users["bob"].id
+    session = keys.session(world.browser("bob", "acme").session_key)
+    objects = {
+        "tenant": acme,
+        "account": bob,
+        "session": session,
+        "membership": f"{acme}_2F{bob}",
+        "ticket": f"{acme}_2F2",
+    }
+    found = []
+    for route in OPERATOR_ROUTES:
+        kind = route.split("/")[2] if route.count("/") > 3 else ""
+        found.append(filled(route).replace("a" * 32, objects.get(kind, "a" * 32)))
+    asked = [
+        "tenants/tenant/?q=ac",
+        "tenants/tenant/?o=-0",
+        "tenants/tenant/?status__exact=suspended",
+        "tenants/account/?q=bob@example.com",
+        f"tenants/account/?q={bob}",
+        f"tenants/membership/?tenant_id={acme}",
+        "tenants/membership/?tenant_id=acme&role__exact=agent",
+        "tenants/membership/?user_id=bob@example.com",
+        "tenants/auditrow/?tenant_id=platform",
+        f"tenants/session/?user_id={bob}",
+        "tenants/session/?user_id=bob@example.com",
+        f"tenants/auditrow/?tenant_id={acme}&actor_id=system",
+        f"tickets/ticket/?tenant_id={acme}&status__exact=open",
+        f"tickets/ticket/?tenant_id={acme}&number=2",
+        "tickets/deadletter/",
+    ]
+    return [*found, *(f"/admin/{path}" for path in asked)]
+
+
+def test_no_page_scans_and_no_look_at_one_writes(world: World, root: Operator) -> None:
+    bury(1, world.tenants["acme"].tenant_id)
+    for path in paths(world):
+        with calls() as made:
+            response = root.get(path, follow=True)
+        assert response.status_code in (200, 403, 404), path
+        assert {call.operation for call in made} <= READS, path
+
+
+def test_the_walk_meets_the_objects_of_each_kind(world: World, root: Operator) -> None:
+    for url in (tenant_url(world, "acme"), user_url(world, "bob"), membership_url(world, "bob", "acme")):
+        assert url in paths(world)
+        assert root.get(url).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tenants/tenant/",
+        "tenants/tenant/?q=a",
+        "tenants/tenant/?status__exact=active",
+        "tenants/membership/?tenant_id={acme}",
+        "tenants/membership/?user_id={bob}",
+        "tenants/session/?user_id={bob}",
+        "tenants/invitation/?tenant_id={acme}",
+        "tenants/auditrow/?tenant_id={acme}",
+        "tickets/deadletter/",
+    ],
+)
+def test_a_list_costs_one_query_beside_identity(world: World, root: Operator, path: str) -> None:
+    ids = {"acme": world.tenants["acme"].tenant_id, "bob": world.users["bob"].id}
+    with calls() as made:
+        response = root.get("/admin/" + path.format(**ids))
+    assert response.status_code == 200
+    assert [call.operation for call in made] == [IDENTITY, "Query"]
+    assert made[1].items <= (READ_LIMIT if "__exact" in path else PAGE + 1)
+
+
+def test_a_tenants_data_are_read_as_the_tenant(world: World, root: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    refuse = guard.refuse_foreign
+    monkeypatch.setattr(guard, "refuse_foreign", lambda *args: (seen.append(guard.current_tenant()), refuse(*args))[1])
+    client.reset()
+    acme = world.tenants["acme"].tenant_id
+    for path in (f"tenants/membership/?tenant_id={acme}", f"tickets/ticket/{acme}_2F2/change/"):
+        assert root.get(f"/admin/{path}").status_code == 200
+    client.reset()
+    assert seen == [acme, acme]
+
+
+def test_a_page_says_what_it_cost(world: World, root: Operator) -> None:
+    assert "This page took 2 round trips, 2 calls, 4 items, 1.5 read and 0 write units." in root.says(
+        "/admin/tenants/tenant/"
+    )
+
+
+def test_a_list_leads_on_and_keeps_its_filters_on_the_way(world: World, root: Operator) -> None:
+    platform.put_all(
+        DirectoryItem(TENANTS, f"z-{n:02}", tenant_id=f"{n:032}", title="Z", created_at="2026-11-20T00:00:00.000000Z")
+        for n in range(30)
+    )
+    first = root.get("/admin/tenants/tenant/?q=z-").context["cl"]
+    second = root.get("/admin/tenants/tenant/" + first.next_url).context["cl"]
+    assert [len(first.result_list), len(second.result_list), second.next_url] == [25, 5, ""]
+    assert "q=z-" in first.next_url
+    again = root.get("/admin/tenants/tenant/" + second.previous_url).context["cl"]
+    assert [t.slug for t in again.result_list] == [t.slug for t in first.result_list]
+    page = root.get("/admin/tenants/tenant/" + first.next_url).content.decode()
+    assert re.search(rf"{second.result_list[0].pk}/change/\?_changelist_filters=_after%3D[^\"]+%26q%3Dz-\"", page)
+
+
+# --- hostile addresses ---
+
+HOSTILE = [
+    "?nosuch=1", "?tenant_id__icontains=a", "?pk__in=a,b", "?role__exact=agent", "?id__gt=0", "?_after=x", "?_after=",
+    "?o=9", "?o=-9.8.x", "?o=1.2.3", "?p=99999", "?all=1", "?q=%00", "?q=" + "x" * 3000, "?q=%F0%9F%92%A9", "?e=1",
+    "?status__exact=active&status__exact=suspended", "?status__isnull=True", "?status__in=a,b", "?status__exact=%00",
+    "?tenant_id=%00", "?tenant_id=' OR 1=1", "?tenant_id[]=a", "?user_id=" + "9" * 5000, "?actor_id=%23", "?number=-1",
+    "?number=9999999999999999999999", "?number__gte=0", "?_popup=1", "?_to_field=id", "?_to_field=password",
+    "?password__startswith=a", "?tenant__name=x", "?created_at__year=2026", "?_facets=True",
+    "?_changelist_filters=%3Cb", "?tenant_id=0&user_id=0&role__exact=owner&q=x&o=1", "?is_operator__exact=1",
+    "?session_epoch__lt=9", "?pk=%2F%2F",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("listed", [*LISTS, "tickets/deadletter"])
+def test_no_address_breaks_a_list_or_reads_more_than_a_page(world: World, root: Operator, listed: str) -> None:
+    for query in HOSTILE:
+        with calls() as made:
+            response = root.get(f"/admin/{listed}/{query}")
+        assert response.status_code < 500, query
+        assert {call.operation for call in made} <= READS, query
+        assert sum(call.items for call in made[1:]) <= READ_LIMIT, query
+        assert len(made) <= 4, query
+
+
+def test_what_no_pattern_serves_is_said_in_one_sentence_and_costs_nothing(world: World, root: Operator) -> None:
+    with calls() as made:
+        page = root.get("/admin/tenants/membership/?role__exact=agent")
+    assert "Memberships can be listed by user or by tenant. Choose one." in page.content.decode()
+    assert [call.operation for call in made] == [IDENTITY]
+    assert root.get("/admin/tenants/tenant/?plan=gold").status_code == 400
+
+
+@pytest.mark.parametrize("listed", LISTS)
+def test_an_object_that_is_not_there_is_not_found(world: World, root: Operator, listed: str) -> None:
+    for object_id in ("a" * 32, "x", "_00", "..", "a_2Fb", "a_2Fb_2Fc", "_23", "9" * 5000, "%F0%9F%92%A9"):
+        for rest in ("change/", "history/", "delete/"):
+            assert root.get(f"/admin/{listed}/{object_id}/{rest}").status_code in (403, 404), object_id
+            assert root.post(f"/admin/{listed}/{object_id}/{rest}", {"post": "yes"}).status_code in (403, 404, 405)
+
+
+@pytest.mark.parametrize("listed", ["tenants/auditrow", "tickets/ticket", "tenants/tenant", "tenants/account"])
+def test_what_may_not_be_deleted_or_changed_cannot(world: World, root: Operator, listed: str) -> None:
+    acme, bob = world.tenants["acme"].tenant_id, world.users["bob"].id
+    ids = {"tenants/tenant": acme, "tenants/account": bob, "tickets/ticket": f"{acme}_2F2"}
+    row = f"{acme}_2F" + "x"
+    assert root.post(f"/admin/{listed}/{ids.get(listed, row)}/delete/", {"post": "yes"}).status_code == 403
+    if listed in ("tenants/auditrow", "tickets/ticket"):
+        assert root.get(f"/admin/{listed}/add/").status_code == 403
+        assert root.post(f"/admin/{listed}/{ids.get(listed, row)}/change/", {"title": "x"}).status_code in (403, 404)
+
+
+def test_pending_invitations_are_listed_by_tenant(world: World, root: Operator) -> None:
+    alice, acme = world.context("alice", "acme"), world.tenants["acme"].tenant_id
+    by = recording.Actor(alice.user_id, "alice@example.com")
+    (sent,) = invites.invite_all(alice, addresses=["new@example.com"], role=Role.AGENT, by=by)
+    assert sent.sent is not None
+    says = root.says(f"/admin/tenants/invitation/?tenant_id={acme}")
+    assert "new@example.com Agent Alice Example" in says
+    page = root.get(f"/admin/tenants/invitation/{acme}_2F{sent.sent.invite.invite_id}/change/")
+    assert sent.sent.secret not in page.content.decode()
+    assert "new@example.com" in page.content.decode()
+
+
+# --- dead letters ---
+
+
+def test_dead_letters_need_attention_until_they_are_dropped(world: World, root: Operator) -> None:
+    acme = world.tenants["acme"].tenant_id
+    bury(1, acme)
+    bury(2, "")
+    assert "2 dead letters" in root.says("/admin/")
+    chosen = {"action": "drop", "_selected_action": [f"{1:040}"], "index": "0"}
+    page = root.post("/admin/tickets/deadletter/", chosen, follow=True)
+    assert "1 dropped." in page.content.decode()
+    assert [dead_letters.id_of(letter) for letter in dead_letters.letters()] == ["2"]
+    assert "dead_letter.dropped" in root.says(f"/admin/tenants/auditrow/?tenant_id={acme}")
+
+
+def test_a_letter_that_still_cannot_be_counted_says_why_and_stays(world: World, root: Operator) -> None:
+    bury(1, world.tenants["acme"].tenant_id)
+    page = root.post(f"/admin/tickets/deadletter/{1:040}/change/", {"_replay": "1"}, follow=True)
+    assert "It still cannot be counted" in page.content.decode()
+    assert len([*dead_letters.letters()]) == 1
+
+
+def test_a_letter_is_counted_after_all(world: World, root: Operator) -> None:
+    follower = Follower()
+    record = next(r for r in follower.new() if r["dynamodb"]["Keys"]["sk"]["S"] == keys.SUMMARY)
+    tenant_id = world.tenants["acme"].tenant_id
+    fold._bury(f"{1:040}", tenant_id, "for this test", json.loads(json.dumps(record, default=str)))
+    page = root.post(f"/admin/tickets/deadletter/{1:040}/change/", {"_replay": "1"}, follow=True)
+    assert "It is counted." in page.content.decode()
+    assert page.redirect_chain[-1][0] == "/admin/tickets/deadletter/"
+    assert [*dead_letters.letters()] == []
+
+
+def test_an_action_on_all_pages_is_refused(world: World, root: Operator) -> None:
+    bury(1, "")
+    chosen = {"action": "drop", "_selected_action": [f"{1:040}"], "index": "0", "select_across": "1"}
+    assert root.post("/admin/tickets/deadletter/", chosen).status_code == 400
+    assert len([*dead_letters.letters()]) == 1
+
+
+# --- tables and streams, and what needs attention ---
+
+
+def test_the_status_page_describes_each_table(world: World, root: Operator) -> None:
+    says = root.says("/admin/status/")
+    assert all(table.full_name in says for table in tables.ALL)
+    assert "estimated" in says
+
+
+def test_a_worker_that_has_stopped_stands_before_all_else_but_missing_tables(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now - timedelta(minutes=5))
+    leases.write_pulse(tables.TICKETS, clock.stamp())
+    monkeypatch.setattr(clock, "now", lambda: now)
+    bury(1, "")
+    root.post(tenant_url(world, "acme"), {"_suspend": "1"})
+    describe = provisioning.describe
+    monkeypatch.setattr(provisioning, "describe", lambda t: None if t is tables.LEASES else describe(t))
+    root.get("/admin/")  # which says what was done; the next one does not
+    says = root.says("/admin/")
+    order = ["Streams.Leases is missing", "worker has stopped", "1 dead letter", "Acme is suspended"]
+    found: list[Any] = [says.find(text) for text in order]
+    assert -1 not in found
+    assert found == sorted(found)

@@ -1,0 +1,276 @@
+"""Commands for operators: making tenants, accounts and members, and how every command ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from io import StringIO
+
+import pytest
+from django.contrib.auth import authenticate
+from django.core.management import load_command_class
+
+from portal.schema import tables
+from tenants.identity import accounts
+from tenants.membership import members
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.roles import Role
+from tests.support import commands
+from tests.support.commands import everything, finish, run
+from tests.support.world import World
+
+GOOD = "a quite long password"
+COMMANDS = {
+    "create_tenant": "tenants",
+    "create_user": "tenants",
+    "add_member": "tenants",
+    "seed": "tickets",
+    "import_archive": "tickets",
+}
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+    """Somebody at a terminal answers the prompts."""
+    monkeypatch.setattr(sys, "stdin", StringIO())
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    left = list(answers)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: left.pop(0))
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", StringIO(text))
+
+
+# --- create_tenant ---
+
+
+def test_a_tenant_gets_its_slug_from_its_name_and_an_owner(world: World) -> None:
+    ended = run("create_tenant", "Müller & Söhne", "--owner", "bob@example.com", "--shards", 4)
+
+    tenant = tenant_lifecycle.find("muller-sohne")
+    assert (ended.status, tenant.name, int(tenant.shards)) == (0, "Müller & Söhne", 4)
+    assert tenant.tenant_id in ended.out
+    roles = {m.slug: m.role for m in members.memberships_of(world.users["bob"].id)}
+    assert roles["muller-sohne"] is Role.OWNER
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("Acme",), "A tenant with the slug acme exists already."),
+        (("Other", "--slug", "acme"), "A tenant with the slug acme exists already."),
+        (("Other", "--slug", "Not a slug"), "A slug has 1 to 40 of a-z, 0-9 and inner hyphens."),
+        (("日本",), "A slug has 1 to 40 of a-z, 0-9 and inner hyphens."),
+        ((" ",), "A tenant's name has 1 to 80 characters."),
+        (("Other", "--shards", "17"), "A tenant has 1 to 16 shards."),
+        (("Other", "--shards", "many"), "invalid int value: 'many'"),
+        (("Other", "--owner", "nobody@example.com"), "There is no account with the address nobody@example.com."),
+    ],
+)
+def test_a_tenant_that_cannot_be_is_refused(world: World, arguments: tuple[str, ...], says: str) -> None:
+    ended = run("create_tenant", *arguments)
+
+    assert ended.status == 1
+    assert says in ended.err
+
+
+# --- create_user ---
+
+
+def test_an_account_can_sign_in_with_the_password_that_was_typed_twice(
+    engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, GOOD, GOOD)
+    ended = run("create_user", " Dora@Example.COM ", "--name", "Dora  Diaz")
+
+    user = authenticate(email="dora@example.com", password=GOOD)
+    assert ended.status == 0
+    assert user is not None
+    assert (user.name, user.is_operator) == ("Dora Diaz", False)
+
+
+def test_an_operator_gets_the_password_from_the_environment(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_DORA", GOOD)
+    ended = run("create_user", "dora@example.com", "--name", "Dora", "--operator", "--password-env", "SECRET_OF_DORA")
+
+    user = authenticate(email="dora@example.com", password=GOOD)
+    assert "an operator's account" in ended.out
+    assert user is not None
+    assert user.is_operator
+
+
+def test_without_a_terminal_the_password_is_the_first_line_of_stdin(
+    engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped(monkeypatch, f"{GOOD}\r\nmore\n")
+
+    assert run("create_user", "dora@example.com", "--name", "Dora").status == 0
+    assert authenticate(email="dora@example.com", password=GOOD) is not None
+
+
+def test_two_different_passwords_are_asked_for_again_and_three_times_at_most(
+    engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, GOOD, GOOD + "!", "short", GOOD, GOOD)
+    assert run("create_user", "dora@example.com", "--name", "Dora").status == 0
+
+    typed(monkeypatch, "short", "short", "short")
+    ended = run("create_user", "eve@example.com", "--name", "Eve")
+    assert (ended.status, accounts.find_by_email("eve@example.com")) == (1, None)
+    assert "No account was made: no usable password in 3 attempts." in ended.err
+
+
+@pytest.mark.parametrize(
+    ("password", "says"),
+    [
+        ("", "This password is too short."),
+        ("password12", "This password is too common."),
+        ("doraexample", "too similar to the"),
+        ("x" * 1001, "A password has at most 1,000 characters."),
+    ],
+)
+def test_a_weak_password_is_refused_with_the_reason(
+    engine: None, monkeypatch: pytest.MonkeyPatch, password: str, says: str
+) -> None:
+    piped(monkeypatch, password)
+    ended = run("create_user", "dora.example@example.com", "--name", "Dora Example")
+
+    assert ended.status == 1
+    assert says in ended.err
+    assert accounts.find_by_email("dora.example@example.com") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("alice@example.com", "--name", "Alice"), "alice@example.com has an account already."),
+        (("ALICE@example.com", "--name", "Alice"), "alice@example.com has an account already."),
+        (("not an address", "--name", "X"), "“not an address” is not an e-mail address."),
+        (("x@example.com", "--name", " "), "A name has 1 to 100 characters."),
+        (("x@example.com",), "the following arguments are required: --name"),
+        (("x@example.com", "--name", "X", "--password-env", "NO_SUCH"), "The environment has no variable NO_SUCH."),
+    ],
+)
+def test_an_account_that_cannot_be_is_refused_before_a_password_is_asked_for(
+    world: World, arguments: tuple[str, ...], says: str
+) -> None:
+    ended = run("create_user", *arguments)
+
+    assert ended.status == 1
+    assert says in ended.err
+
+
+# --- add_member ---
+
+
+def test_a_member_is_in_the_tenant_with_the_role(world: World) -> None:
+    ended = run("add_member", "charlie@example.com", "--tenant", "acme", "--role", "agent")
+
+    assert (ended.status, ended.out) == (0, "Charlie Example is agent in Acme now.\n")
+    assert world.context("charlie", "acme").role is Role.AGENT
+    assert "Charlie Example" in {m.name for m in members.members_of(world.context("alice", "acme").repository)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("bob@example.com", "--tenant", "acme", "--role", "owner"), "bob@example.com is a member of Acme already."),
+        (("nobody@example.com", "--tenant", "acme", "--role", "agent"), "Make it with create_user."),
+        (("charlie@example.com", "--tenant", "none", "--role", "agent"), "There is no tenant with the slug 'none'."),
+        (("charlie@example.com", "--tenant", "acme", "--role", "boss"), "invalid choice: 'boss'"),
+    ],
+)
+def test_a_membership_that_cannot_be_is_refused(world: World, arguments: tuple[str, ...], says: str) -> None:
+    ended = run("add_member", *arguments)
+
+    assert ended.status == 1
+    assert says in ended.err
+    assert world.context("bob", "acme").role is Role.AGENT
+
+
+# --- how every command ends ---
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_each_option_is_for(name: str) -> None:
+    parser = load_command_class(COMMANDS[name], name).create_parser("manage.py", name)
+
+    assert len(parser.description) > 40
+    assert all(action.help for action in parser._actions)
+
+
+def test_an_engine_that_is_not_there_is_one_sentence_and_status_1() -> None:
+    process = commands.start("create_tenant", "Acme", DYNAMODB_ENDPOINT_URL="http://127.0.0.1:9")
+    ended = finish(process)
+
+    assert ended.status == 1
+    assert re.fullmatch(r"CommandError: The database cannot be reached\. Check DYNAMODB_ENDPOINT_URL.*\n", ended.err)
+
+
+def test_wrong_usage_is_status_2() -> None:
+    ended = finish(commands.start("add_member", "bob@example.com"))
+
+    assert ended.status == 2
+    assert "the following arguments are required: --tenant, --role" in ended.err
+
+
+def test_ctrl_c_at_a_prompt_is_status_130_without_a_traceback(engine: None) -> None:
+    terminal, theirs = os.openpty()
+    process = commands.start("create_user", "dora@example.com", "--name", "Dora", terminal=theirs)
+    os.close(theirs)
+    shown = b""
+    while b"Password" not in shown:
+        shown += os.read(terminal, 1000)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=30)
+    shown += os.read(terminal, 10_000)
+    os.close(terminal)
+
+    assert process.returncode == 130
+    assert b"Stopped: The account may exist already" in shown
+    assert b"Traceback" not in shown
+
+
+def test_long_work_shows_a_bar_on_a_terminal(engine: None) -> None:
+    terminal, theirs = os.openpty()
+    process = commands.start("seed", "--tenants", 1, "--tickets", 3, "--users", 0, terminal=theirs, TERM="xterm")
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(terminal, 10_000):
+            shown += part
+    except OSError:  # how a terminal ends whose other side is closed
+        os.close(terminal)
+
+    assert process.wait(timeout=30) == 0
+    assert b"Seeding" in shown
+    assert b"3 new tickets" in shown
+
+
+# --- operators ---
+
+
+def test_a_tenant_is_suspended_and_resumed_once_each(world: World) -> None:
+    assert run("suspend_tenant", "acme").out.strip() == "Acme is suspended now."
+    assert "already" in run("suspend_tenant", "acme").out
+    assert run("resume_tenant", "acme").status == 0
+    rows = [raw["action"]["S"] for raw in everything(tables.AUDIT)]
+    assert sorted(a for a in rows if a in ("tenant.suspended", "tenant.resumed")) == [
+        "tenant.resumed",
+        "tenant.suspended",
+    ]
+    assert run("suspend_tenant", "nothing-here").status == 1
+
+
+def test_an_account_that_there_is_becomes_an_operators(world: World) -> None:
+    assert run("create_operator", "bob@example.com", "--existing").status == 0
+    assert accounts.find_by_email("bob@example.com").is_operator
+    assert run("create_operator", "nobody@example.com", "--existing").status == 1
+
+
+def test_an_operator_is_created_with_a_password(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_ROOT", "a long enough phrase")
+    ended = run("create_operator", "ops@example.com", "--name", "Ops", "--password-env", "SECRET_OF_ROOT")
+    assert "an operator's account" in ended.out

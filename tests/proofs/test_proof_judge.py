@@ -1,0 +1,173 @@
+"""The judge of the proof, and what keeps the proof harmless: neither shares anything with the walls."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.conf import settings as django_settings
+
+from portal.dynamo import client
+from portal.isolation import guard
+from portal.schema import keys, tables
+from proofs.isolation import conditions, data_attack
+from proofs.isolation.attempts.attempt import is_harmless
+from proofs.isolation.oracle import Oracle
+from proofs.isolation.schedule import Plan
+from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire
+from proofs.isolation.visits import visitors
+from tests.architecture.test_layers import imports
+from tests.support.proving import plan, three
+
+__all__ = ["plan", "three"]  # fixtures
+
+A, B = "a" * 32, "b" * 32
+NAMES = {"#h": "pk", "#r": "sk"}
+VALUES = {":a": {"S": "a"}, ":b": {"S": "b"}}
+
+
+@pytest.mark.parametrize("module", ["oracle", "reading"])
+def test_the_judge_shares_no_code_with_the_walls(module: str) -> None:
+    path = Path(django_settings.BASE_DIR) / "tickets" / "proof" / f"{module}.py"
+    used = {use.what for use in imports(ast.parse(path.read_text()), f"tickets.proof.{module}")}
+    ours = {u for u in used if u.startswith(("portal.", "tenants.", "tickets."))}
+    assert ours <= {
+        "portal.dynamo",
+        "portal.schema.keys",
+        "portal.schema.tables",
+        "tickets.proof",
+        "proofs.isolation.conditions",
+    }
+
+
+# --- the second reader ---
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "fulfilled"),
+    [
+        ("#h = :a", {"pk": "a"}, True),
+        ("#h = :a OR #h = :b", {"pk": "b"}, True),
+        ("#h = :a AND #r = :b", {"pk": "a", "sk": "a"}, False),
+        ("#h = :a AND #r = :b OR #h = :b", {"pk": "b", "sk": "x"}, True),
+        ("#h = :a AND (#r = :b OR #h = :b)", {"pk": "b", "sk": "x"}, False),
+        ("NOT #h = :a", {"pk": "b"}, True),
+        ("not not #h = :a", {"pk": "a"}, True),
+        (":a = pk", {"pk": "a"}, True),
+        ("pk BETWEEN :a AND :b AND sk < :b", {"pk": "ab", "sk": "a"}, True),
+        ("pk IN (:a, :b)", {"pk": "b"}, True),
+        ("begins_with(pk, :a)", {"pk": "ab"}, True),
+        ("contains (pk, :b)", {"pk": "ab"}, True),
+        ("pk <> :a", {"pk": "b"}, True),
+        ("pk >= :b", {"pk": "a"}, False),
+        ("sk = :a", {"pk": "a"}, False),
+    ],
+)
+def test_the_second_reader_reads_as_the_documentation_says(text: str, item: dict[str, str], fulfilled: bool) -> None:
+    assert conditions.holds(conditions.read(text), item, NAMES, VALUES) is fulfilled
+
+
+@pytest.mark.parametrize(
+    "text", ["", "#h", "#h =", "= :a", "(#h = :a", "#h = :a)", "#h = :a AND", "#h ! :a", "#h = 'a'"]
+)
+def test_what_is_no_condition_is_unreadable(text: str) -> None:
+    with pytest.raises(conditions.Unreadable):
+        conditions.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "pins"),
+    [
+        ("#h = :a", [("pk", "a")]),
+        ("#h = :a AND sk = :b", [("pk", "a"), ("sk", "b")]),
+        ("#h = :a OR sk = :b", []),
+        ("NOT #h = :a", []),
+        ("#h = :a AND (sk = :b OR sk = :a)", [("pk", "a")]),
+    ],
+)
+def test_only_what_every_item_must_hold_is_pinned(text: str, pins: list[tuple[str, str]]) -> None:
+    found = conditions.pinned(conditions.read(text), NAMES, VALUES)
+    assert [(name, value["S"]) for name, value in found] == pins
+
+
+# --- the judge ---
+
+
+def key(pk: str, **more: Any) -> dict[str, Any]:
+    return {"TableName": tables.TICKETS.full_name, "Key": {"pk": {"S": pk}, "sk": {"S": "SUMMARY"}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        (keys.ticket(A, 1), True),
+        (A, True),
+        (keys.ticket(B, 1), False),
+        (A + "0", False),
+        (f"TENANT#{A}0|", False),
+        ("", False),
+    ],
+)
+def test_the_judge_knows_one_rule(text: str, own: bool) -> None:
+    oracle = Oracle(A)
+    assert oracle.allows("GetItem", key(text)) is own
+    assert oracle.allows("Scan", key(text)) is False
+    assert oracle.allows("DeleteItem", key(text)) is False
+    assert [*oracle.foreign_in({"Items": [{"pk": {"S": text}}]})] == ([] if own else [text])
+
+
+def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: Plan) -> None:
+    oracles = {t.id: Oracle(t.id) for t in plan.targets}
+    for number in range(4000):
+        attempt = plan.attempt(number)
+        if attempt.call is None and oracles[attempt.draw.me.id].allows(attempt.operation, attempt.params):
+            assert is_harmless(attempt.operation, attempt.params), data_attack.described(attempt)
+
+
+# --- with IAM as the wall ---
+
+
+def behind_iam(made: Plan, answer: tuple[int, dict[str, Any]], settings: LazySettings) -> dict[str, int]:
+    """What becomes of hostile requests where the guard is off and the engine answers so to whatever is forbidden."""
+    settings.DYNAMODB_GUARD = False
+    client.reset()
+    wire = Wire({t.id: Oracle(t.id) for t in made.targets}, behind_iam=True)
+    events = client.connection("tenant").client.meta.events
+
+    def refuse(**_: Any) -> Any:
+        return (SimpleNamespace(status_code=answer[0]), answer[1]) if wire._forbidden else None
+
+    events.register("before-call.dynamodb", refuse)
+    stopped: dict[str, int] = {}
+    try:
+        with wire.attached():
+            for number in range(300):
+                attempt = made.attempt(number)
+                how = wire.attempt(attempt)
+                stopped[how] = stopped.get(how, 0) + 1
+    finally:
+        settings.DYNAMODB_GUARD = True
+        client.reset()
+        visitors.remove_scratch(made.targets)
+    return stopped
+
+
+def test_with_the_guard_off_iam_has_to_deny(plan: Plan, settings: LazySettings) -> None:
+    denied = {"Error": {"Code": "AccessDeniedException", "Message": "no"}, "ResponseMetadata": {}}
+    stopped = behind_iam(plan, (400, denied), settings)
+    assert stopped[IAM] > 20
+    assert stopped[NOT_SENT] > 20
+    assert not [how for how in stopped if how.startswith("guard")]
+    with pytest.raises(guard.IsolationError):
+        guard.current_tenant()
+
+
+@pytest.mark.parametrize("code", ["", "ConditionalCheckFailedException"])
+def test_an_engine_that_looks_at_the_item_has_not_denied(code: str, plan: Plan, settings: LazySettings) -> None:
+    answer: dict[str, Any] = {"Error": {"Code": code, "Message": ""}} if code else {}
+    with pytest.raises(Crossed, match="IAM let through"):
+        behind_iam(plan, (400 if code else 200, answer), settings)

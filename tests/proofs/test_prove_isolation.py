@@ -1,0 +1,252 @@
+"""The proof of isolation: clean where the walls hold, loud where one of them is broken."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.http import HttpRequest, HttpResponse
+
+from portal.dynamo import client
+from portal.dynamo.repository import TenantRepository
+from portal.isolation import guard, policies
+from portal.schema import keys, tables
+from proofs.isolation import data_attack, mutants, proof, targets
+from proofs.isolation.attempts import repository_calls
+from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
+from proofs.isolation.schedule import Plan
+from proofs.isolation.visits import tricks, visitors
+from proofs.isolation.visits.tricks import PASSES
+from tenants.models import User
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.roles import Role
+from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
+from tickets.ticket.items import DetailItem
+
+__all__ = ["other_walls", "plan", "quick", "three"]  # fixtures
+
+
+# --- a clean run ---
+
+
+def test_where_the_walls_hold_nothing_crosses_and_the_figures_add_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tricks, "PASSES", PASSES[:1])
+    before, page = stored(), tmp_path / "proof.html"
+    ended, report = reported(tmp_path / "proof.json", "--html", page, requests=500)
+    assert ended.status == 0, ended.err
+    assert "Isolation holds" in ended.out
+    assert (report["holds"], report["seed"], report["tenants"]) == (True, 1, 3)
+    asked = report["requests"]
+    assert asked["hostile"] == sum(a["requests"] for a in report["attacks"]) == sum(report["stopped_by"].values())
+    assert asked["honest"] == sum(h["requests"] for h in report["honest"]) + 3  # three members saw their queue
+    assert asked["hostile"] + asked["honest"] - 3 == 500 - 500 // 50
+    assert asked["visits"] == report["http"]["visits"] == sum(r["visits"] for r in report["http"]["routes"]) + 3
+    assert asked["total"] == asked["hostile"] + asked["honest"] - 3 + asked["visits"]
+    for attack in report["attacks"]:
+        assert sum(attack["stopped_by"].values()) == attack["requests"]
+    by_guard = sum(count for stop, count in report["stopped_by"].items() if stop.startswith("guard"))
+    assert report["security_events"] == by_guard > 250
+    assert report["data"] == {"tenants_changed": 0, "items_left_behind": 0}
+    assert (report["crossing"], report["refused"]) == (None, None)
+    assert len(report["mutants"]) == len(MUTANTS)
+    assert [m["mistake"] for m in report["mutants"] if bool(m["killed_by"]) == m["control"]] == []
+    assert f"{len(MUTANTS) - 1} of {len(MUTANTS) - 1} broken walls were noticed" in ended.out
+    assert "Isolation holds" in page.read_text()
+    assert stored() == before
+
+
+def test_every_address_is_visited_for_every_tenant_by_get_and_by_post(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(mutants, "MUTANTS", {})
+    monkeypatch.setattr(tricks, "PASSES", PASSES[:2])  # of three; every run of the command itself makes all
+    _, report = reported(tmp_path / "proof.json", requests=1)
+    visited = {(r["route"], r["method"]): r["visits"] for r in report["http"]["routes"]}
+    assert len(visited) == 2 * len([*patterns()])
+    assert set(visited.values()) == {3 * 2}
+    answers = Counter[str]()
+    for route in report["http"]["routes"]:
+        answers.update(route["answers"])
+    assert not [status for status in answers if status.startswith("5")]
+    assert report["http"]["withheld_writes"] > 0
+
+
+def test_every_operation_table_index_and_trick_is_tried(plan: Plan) -> None:
+    attempts = [plan.attempt(n) for n in range(9000)]
+    hostile = [a for a in attempts if not a.honest]
+    assert {a.operation for a in hostile} >= {
+        *data_attack.operations(),
+        *(f"keys.{name}" for name in repository_calls.BUILDERS),
+    }
+    places = {a.place for a in hostile}
+    assert places >= {t.name for t in tables.ALL} | {f"{t.name}/{i.name}" for t in tables.ALL for i in t.indexes}
+    assert len({a.kind for a in hostile}) > 60
+    assert 0.05 < sum(a.honest for a in attempts) / len(attempts) < 0.1
+
+
+def test_every_method_of_the_repository_and_every_builder_is_attacked() -> None:
+    methods = {name for name, value in vars(TenantRepository).items() if callable(value) and not name.startswith("_")}
+    assert {*repository_calls.METHODS} == methods
+    assert {"tenant", "ticket", "counter", "proof", "tenant_status", "belongs_to"} <= {*repository_calls.BUILDERS}
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_same_seed_makes_the_same_requests(plan: Plan, tmp_path: Path) -> None:
+    first, second = plan, Plan(1, targets.find([], None), data_attack.operations())
+    other = replace(plan, seed=2)
+    numbers = range(400)
+    assert [data_attack.described(first.attempt(n)) for n in numbers] == [
+        data_attack.described(second.attempt(n)) for n in numbers
+    ]
+    assert [data_attack.described(first.attempt(n)) for n in numbers] != [
+        data_attack.described(other.attempt(n)) for n in numbers
+    ]
+    reports = [reported(tmp_path / "proof.json", requests=100)[1] for _ in range(2)]
+    for name in ("attacks", "honest", "stopped_by"):
+        assert reports[0][name] == reports[1][name]
+    # Status codes follow from the visits, which follow from the seed.
+    assert reports[0]["http"] == reports[1]["http"]
+
+
+# --- broken walls ---
+
+
+@pytest.mark.usefixtures("other_walls")
+def test_a_guard_that_is_switched_off_is_a_crossing_and_can_be_replayed(settings: LazySettings, tmp_path: Path) -> None:
+    settings.DYNAMODB_GUARD = False
+    ended, report = reported(tmp_path / "proof.json", "--skip-http")
+    assert ended.status == 1
+    assert "does NOT hold" in ended.err
+    number = report["crossing"]["number"]
+    assert f"--seed 1 --only {number} --tenant acme" in ended.out
+    again, replayed = reported(tmp_path / "again.json", "--skip-http", "--only", number)
+    assert again.status == 1
+    assert replayed["crossing"] == report["crossing"]
+    settings.DYNAMODB_GUARD = True
+    client.reset()
+    assert prove("--only", number).status == 0
+
+
+@pytest.mark.usefixtures("other_walls")
+def test_a_policy_without_the_delimiter_is_a_crossing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = json.dumps(policies.document("tenant")).replace("TenantId}|*", "TenantId}*")
+    monkeypatch.setattr(policies, "document", lambda role: json.loads(text))
+    ended, report = reported(tmp_path / "proof.json", "--skip-http", requests=2000)
+    assert ended.status == 1
+    assert "let through" in report["crossing"]["why"]
+
+
+def test_walls_that_refuse_everything_prove_nothing(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(policy: object, operation: str, params: object) -> None:
+        raise guard.IsolationError(operation, "?", "no")
+
+    monkeypatch.setattr(guard, "refuse_foreign", refuse)
+    monkeypatch.setattr(targets, "find", lambda slugs, limit: plan.targets)
+    for name, answer in (("states", {}), ("remove_scratch", None), ("scratch_left", 0)):
+        monkeypatch.setattr(data_attack if name == "states" else visitors, name, lambda found, answer=answer: answer)
+    ended, report = reported(tmp_path / "proof.json", "--skip-http")
+    assert ended.status == 1
+    assert "honest request was refused" in ended.err
+    assert report["refused"]["why"].startswith("An honest request was stopped by guard")
+
+
+def test_a_broken_wall_that_the_attack_does_not_notice_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    unharmed = {CONTROL: Mutant(), "nothing is wrong with it": Mutant()}
+    monkeypatch.setattr(mutants, "MUTANTS", unharmed)
+    monkeypatch.setattr(mutants, "ATTEMPTS", 500)
+    ended = prove("--skip-http", requests=50)
+    assert ended.status == 1
+    assert "not as expected: nothing is wrong with it" in ended.out
+
+
+@pytest.mark.parametrize("mistake", [m for m in MUTANTS if m != CONTROL])
+def test_each_broken_wall_is_noticed(mistake: str, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "MUTANTS", {mistake: MUTANTS[mistake]})
+    (fate,) = mutants.run(plan, lambda steps: None)
+    assert fate.killed_by
+    with pytest.raises(guard.IsolationError):  # and nothing of it is left
+        guard.current_tenant()
+
+
+# --- a broken portal ---
+
+
+def reads_the_query(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    """The tenant is what the address says."""
+    named = request.GET.get("tenant_id") or request.tenant.tenant_id  # type: ignore[attr-defined]
+    repository = TenantRepository(named) if keys.TENANT_ID.match(named) else request.tenant.repository  # type: ignore[attr-defined]
+    rows = repository.query(tables.TICKETS, keys.ticket, kwargs["number"]).items
+    return HttpResponse(repr(rows))
+
+
+def writes_where_the_form_says(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    named = request.POST.get("tenant", "")
+    if keys.TENANT_ID.match(named):
+        repository = TenantRepository(named)
+        repository.put_all([DetailItem(repository.key(keys.ticket, 1), keys.DETAIL, description="overwritten")])
+    return HttpResponse("done")
+
+
+def shows_what_it_kept(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    """A cache without the tenant in its key: no request to the database, and somebody else's page."""
+    return HttpResponse("Only globex knows of 3")
+
+
+def without_memberships(user: User, membership: object, tenant: TenantItem | None) -> TenantContext | None:
+    """The cookie names a tenant, and nobody looks whether its owner is a member."""
+    known = membership or MembershipItem(user.id, tenant.tenant_id, role=Role.OWNER.value) if tenant else None
+    return _real_context(user, known, tenant)
+
+
+_real_context = context._context
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "says"),
+    [
+        ("ticket", reads_the_query, "in the name of"),
+        ("new", writes_where_the_form_says, "in the name of"),
+        ("people", shows_what_it_kept, "'Only globex knows of 3'"),
+    ],
+)
+@pytest.mark.usefixtures("quick")
+def test_a_broken_view_is_a_crossing_and_changes_nothing(name: str, broken: Any, says: str, tmp_path: Path) -> None:
+    before = stored()
+    with view(name, broken):
+        ended, report = reported(tmp_path / "proof.json", requests=1)
+        assert ended.status == 1
+        assert says in report["crossing"]["why"]
+    assert report["crossing"]["number"].startswith("http-")
+    assert stored() == before
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_visit_can_be_made_again_alone(tmp_path: Path) -> None:
+    with view("ticket", reads_the_query):
+        _, report = reported(tmp_path / "proof.json", requests=1)
+        number = report["crossing"]["number"]
+        again, replayed = reported(tmp_path / "again.json", "--only", number)
+        assert again.status == 1
+        for part in ("path", "query", "form", "headers", "tricks"):
+            assert replayed["crossing"]["request"][part] == report["crossing"]["request"][part]
+    assert prove("--only", number).status == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(context, "_context", without_memberships)
+    monkeypatch.setattr(proof, "HTTP_SHARE", 1)  # visits only
+    ended, report = reported(tmp_path / "proof.json", requests=800)
+    assert ended.status == 1
+    assert set(report["crossing"]["request"]["tricks"]) & {"member no more", "spliced cookie"}

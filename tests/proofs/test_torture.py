@@ -1,0 +1,65 @@
+"""`torture_stream`, a small one for real, and where it is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+
+from portal.engines import cleanup
+from portal.errors import Forbidden
+from portal.schema import keys, tables
+from proofs.counting import journal
+from tenants.provisioning import tenant_lifecycle
+from tests.support import commands
+from tests.support.world import World
+
+
+def test_a_small_torture_does_no_harm_and_leaves_nothing(world: World, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    of_all = {"events": 100, "kills": 1, "redeliver": 1, "tenants": 2, "writers": 1, "pollers": 2, "seed": 3}
+    options = [f"--{name}={value}" for name, value in of_all.items()]
+    ended = commands.finish(commands.start("torture_stream", *options, "--json", figures), timeout=110)
+    assert ended.status == 0, ended.out + ended.err
+    assert "No drift." in ended.out
+    found = json.loads(figures.read_text())
+    assert found["events"] >= 100
+    assert found["events_folded"] > found["events_redelivered"] > 0
+    assert (found["kills"], found["drift"], found["dead_letters"]) == (1, {}, 0)
+    assert [item.name for item in tenant_lifecycle.directory()] == ["acme", "globex"]
+    left = {raw["pk"]["S"].split("|")[1].partition("#")[0] for raw in commands.everything(tables.TICKETS)}
+    assert left == {"REQUEST"}
+
+
+def test_it_is_refused_in_production(engine: None) -> None:
+    ended = commands.run("torture_stream", "--events", 1)
+    assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
+
+
+def test_what_it_deletes_with_works_nowhere_but_on_a_local_engine(engine: None, settings: LazySettings) -> None:
+    with pytest.raises(Forbidden):
+        cleanup.delete_summary("a" * 32, 1)
+    settings.DEBUG = True
+    cleanup.delete_summary("a" * 32, 1)
+    settings.DYNAMODB_ENDPOINT_URL = ""
+    with pytest.raises(Forbidden):
+        cleanup.delete_summary("a" * 32, 1)
+
+
+def test_it_deletes_the_whole_of_a_ticket_and_no_other(world: World, settings: LazySettings) -> None:
+    settings.DEBUG = True
+    world.tickets("acme", 12)
+    acme = world.tenants["acme"].tenant_id
+    assert cleanup.delete_tickets(acme, [1, 2]) == 6  # summary, detail and first event of each
+    left = {raw["pk"]["S"] for raw in commands.everything() if raw["sk"]["S"] == keys.SUMMARY}
+    assert left == {keys.ticket(acme, n) for n in range(3, 13)}
+
+
+def test_what_a_killed_process_told_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "told.jsonl"
+    journal.Journal(str(path)).write(events=1)
+    journal.Journal(str(path)).write(events=2)
+    assert [line["events"] for line in journal.lines(path)] == [1, 2]
+    assert list(journal.lines(tmp_path / "nobody.jsonl")) == []

@@ -1,0 +1,221 @@
+"""The settings of a desk: name, short name and defaults, each change told to its audit trail."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from portal.errors import Conflict, NotFound
+from tenants.audit_trail import browsing
+from tenants.audit_trail.recording import Actor
+from tenants.membership import members
+from tenants.provisioning import defaults, renaming, tenant_lifecycle
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tests.support.world import World
+
+SETTINGS = "/desk/settings/"
+DEFAULTS = "/desk/settings/defaults/"
+
+
+def rows(world: World, action: str) -> list[browsing.Row]:
+    found = browsing.page(world.context("alice", "acme").repository, only=browsing.Filter()).rows
+    return [row for row in found if row.action == action]
+
+
+def priority_offered(world: World, who: str = "bob") -> str:
+    return str(world.browser(who, "acme").get("/tickets/new/").context["form"]["priority"].value())
+
+
+# --- name and short name ---
+
+
+def test_an_owner_renames_the_desk_and_everybody_sees_it(world: World) -> None:
+    page = world.browser("alice", "acme").send(SETTINGS, {"name": "  Acme   Industries ", "slug": "acme-industries"})
+    assert (page.status_code, page["Location"]) == (302, SETTINGS)
+    bob = world.browser("bob")
+    assert bob.get("/tickets/").context["tenant"].name == "Acme Industries"
+    assert [d["slug"] for d in bob.get("/tenants/").context["memberships"]] == ["acme-industries"]
+    assert [d.name for d in tenant_lifecycle.directory()] == ["acme-industries", "globex"]
+
+
+def test_the_trail_tells_what_was_and_what_is_and_nothing_else(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send(SETTINGS, {"name": "Acme Industries", "slug": "acme"})
+    alice.send(SETTINGS, {"name": "Acme Industries", "slug": "industries"})
+    second, first = rows(world, "tenant.renamed")
+    assert (first.before, first.after) == ({"name": "Acme"}, {"name": "Acme Industries"})
+    assert (second.before, second.after) == ({"slug": "acme"}, {"slug": "industries"})
+    assert (first.actor, first.origin) == ("alice@example.com", "127.0.0.1")
+
+
+def test_saving_what_is_there_already_writes_no_row(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    assert alice.send(SETTINGS, {"name": "Acme", "slug": "acme"}).status_code == 302
+    assert alice.send(DEFAULTS, {"ticket_priority": "normal"}).status_code == 302
+    assert rows(world, "tenant.renamed") == rows(world, "tenant.defaults_changed") == []
+
+
+def test_the_old_short_name_is_free_for_another_desk(world: World) -> None:
+    world.browser("alice", "acme").send(SETTINGS, {"name": "Acme", "slug": "acme-old"})
+    with pytest.raises(NotFound):
+        tenant_lifecycle.find("acme")
+    world.browser("charlie").send(SETTINGS, {"name": "Globex", "slug": "acme"})
+    assert tenant_lifecycle.find("acme").name == "Globex"
+
+
+def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> None:
+    page = world.browser("alice", "acme").send(SETTINGS, {"name": "New name", "slug": "globex"})
+    assert page.status_code == 422
+    assert page.context["form"].errors == {"slug": ["Another desk has the short name globex."]}
+    assert page.context["form"]["name"].value() == "New name", "what was typed is still there"
+    assert tenant_lifecycle.find("acme").name == "Acme"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("name", " "), ("name", "x" * 81), ("slug", "Acme"), ("slug", "-acme"), ("slug", "a#b"), ("slug", "x" * 41)],
+)
+def test_what_cannot_be_a_name_is_refused_at_its_field(world: World, field: str, value: str) -> None:
+    page = world.browser("alice", "acme").send(SETTINGS, {"name": "Acme", "slug": "acme", field: value})
+    assert page.status_code == 422
+    assert list(page.context["form"].errors) == [field]
+    assert rows(world, "tenant.renamed") == []
+
+
+def test_of_two_desks_that_want_one_short_name_at_the_same_moment_one_gets_it(world: World) -> None:
+    for attempt in range(8):
+        wanted = f"wanted-{attempt}"
+
+        def rename(tenant: TenantContext, wanted: str = wanted) -> str:
+            try:
+                renaming.rename(tenant, name=tenant.name, slug=wanted, by=Actor(tenant.user_id))
+            except Conflict as error:
+                return f"refused at {error.field}"
+            return tenant.tenant_id
+
+        desks = [world.context("alice", "acme"), world.context("charlie", "globex")]
+        with ThreadPoolExecutor(2) as pool:
+            refused, won = sorted(pool.map(rename, desks), key=lambda outcome: not outcome.startswith("refused"))
+        assert refused == "refused at slug"
+        assert tenant_lifecycle.find(wanted).tenant_id == won
+    assert len(list(tenant_lifecycle.directory())) == 2, "no short name is left behind"
+
+
+def test_of_two_owners_who_rename_at_the_same_moment_none_is_half_done(world: World) -> None:
+    world.join("charlie", "acme", Role.OWNER)
+    for attempt in range(4):
+
+        def rename(who: str, attempt: int = attempt) -> None:
+            name = f"{who}-{attempt}"
+            with suppress(Conflict):
+                renaming.rename(world.context(who, "acme"), name=name, slug=name, by=Actor(world.users[who].id))
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(rename, ["alice", "charlie"]))
+        stored = tenant_lifecycle.get(world.tenants["acme"].tenant_id)
+        assert stored.name == stored.slug
+        assert tenant_lifecycle.id_of(stored.slug) == stored.tenant_id
+        for who in ("alice", "bob", "charlie"):
+            listed = {m.tenant_id: (m.name, m.slug) for m in members.memberships_of(world.users[who].id)}
+            assert listed[stored.tenant_id] == (stored.name, stored.slug)
+    assert len(list(tenant_lifecycle.directory())) == 2
+
+
+def test_copies_of_a_name_that_was_overtaken_while_they_were_made_are_made_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between Alice's renaming and its copies, a second owner renames the desk, copies included."""
+    alice, bob = world.context("alice", "acme"), world.users["bob"]
+    copy = renaming._copy
+
+    def late(tenant: TenantContext, name: str, slug: str) -> None:
+        monkeypatch.setattr(renaming, "_copy", copy)
+        renaming.rename(tenant, name="Second", slug="second", by=Actor(tenant.user_id))
+        copy(tenant, name, slug)
+
+    monkeypatch.setattr(renaming, "_copy", late)
+    renaming.rename(alice, name="First", slug="first", by=Actor(alice.user_id))
+    assert [(m.name, m.slug) for m in members.memberships_of(bob.id)] == [("Second", "second")]
+
+
+def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world: World) -> None:
+    alice = world.context("alice", "acme")
+    world.add_user("Olga")
+    world.join("olga", "acme", Role.OWNER)
+    members.set_role(
+        user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.ADMIN, seen=Role.OWNER, by=Actor("olga")
+    )
+    with pytest.raises(Conflict):
+        renaming.rename(alice, name="Mine", slug="mine", by=Actor(alice.user_id))
+    with pytest.raises(Conflict):
+        defaults.change(alice, values={"ticket_priority": "high"}, by=Actor(alice.user_id))
+    assert tenant_lifecycle.find("acme").defaults is None
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT, Role.ADMIN])
+def test_the_settings_take_an_owner(world: World, role: Role) -> None:
+    world.add_user("Rita")
+    world.join("rita", "acme", role)
+    rita = world.browser("rita")
+    assert rita.get(SETTINGS).status_code == 403
+    assert rita.send(SETTINGS, {"name": "Ritas", "slug": "ritas"}).status_code == 403
+    assert rita.send(DEFAULTS, {"ticket_priority": "urgent"}).status_code == 403
+    assert tenant_lifecycle.find("acme").defaults is None
+
+
+def test_the_settings_say_who_the_owners_are(world: World) -> None:
+    world.join("charlie", "acme", Role.OWNER)
+    page = world.browser("alice", "acme").get(SETTINGS)
+    assert [owner.email for owner in page.context["owners"]] == ["alice@example.com", "charlie@example.com"]
+
+
+# --- defaults ---
+
+
+def test_a_new_ticket_begins_with_the_priority_that_the_desk_presets(world: World) -> None:
+    assert priority_offered(world) == "normal"
+    page = world.browser("alice", "acme").send(DEFAULTS, {"ticket_priority": "high"})
+    assert (page.status_code, page["Location"]) == (302, SETTINGS)
+    assert priority_offered(world) == "high"
+    assert str(world.browser("charlie").get("/tickets/new/").context["form"]["priority"].value()) == "normal"
+    (row,) = rows(world, "tenant.defaults_changed")
+    assert (row.before, row.after) == ({"ticket_priority": "normal"}, {"ticket_priority": "high"})
+
+
+def test_who_chooses_another_priority_gets_it(world: World) -> None:
+    world.browser("alice", "acme").send(DEFAULTS, {"ticket_priority": "high"})
+    bob = world.browser("bob")
+    form = bob.get("/tickets/new/").context["form"]
+    sent: dict[str, Any] = {"title": "Quiet", "priority": "low", "request_id": form["request_id"].value()}
+    ticket = bob.send("/tickets/new/", sent)["Location"]
+    assert bob.get(ticket).context["ticket"].priority == "low"
+
+
+def test_what_is_no_priority_is_refused_at_its_field(world: World) -> None:
+    page = world.browser("alice", "acme").send(DEFAULTS, {"ticket_priority": "asap"})
+    assert page.status_code == 422
+    assert list(page.context["defaults_form"].errors) == ["ticket_priority"]
+    assert priority_offered(world) == "normal"
+
+
+def test_of_many_who_change_the_default_each_change_is_told_as_it_was(world: World) -> None:
+    alice = world.context("alice", "acme")
+
+    def change(to: str) -> None:
+        with suppress(Conflict):
+            defaults.change(alice, values={"ticket_priority": to}, by=Actor(alice.user_id))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, ["low", "high", "urgent", "normal"] * 3))
+    told = rows(world, "tenant.defaults_changed")
+    steps = [(row.before["ticket_priority"], row.after["ticket_priority"]) for row in told]
+    chain = [*reversed(steps)]
+    assert chain
+    assert chain[0][0] == "normal"
+    assert all(earlier[1] == later[0] for earlier, later in pairwise(chain))
+    assert chain[-1][1] == priority_offered(world)

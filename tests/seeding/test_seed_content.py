@@ -1,0 +1,75 @@
+"""What the demonstration invents: histories that the rules allow, and a believable mix of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, date, datetime
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tickets.desk.history import History
+from tickets.seeding import cast, content
+from tickets.ticket import fields
+from tickets.ticket.fields import MOVES, Status
+
+DAY = "2026-03-15"
+
+
+def histories(number: int, *, seed: int = 1, users: int = 2, desk: str = "Acme") -> list[History]:
+    made = cast.desk(desk, seed=seed, tickets=number, users=users)
+    return [
+        content.invent(made, n, planned=number, seed=seed, day=date.fromisoformat(DAY)) for n in range(1, number + 1)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@example(seed=6829665, desk="Acme")  # where a customer would be drawn with an agent's name
+@given(seed=st.integers(0, 10**9), desk=st.sampled_from(["Acme", "Globex", "Hooli", "Some Works 7"]))
+def test_every_history_is_one_that_the_rules_allow(seed: int, desk: str) -> None:
+    opened_at = datetime(1970, 1, 1, tzinfo=UTC)
+    agents = {p.name: p.id for p in cast.desk(desk, seed=seed, tickets=0, users=2).agents}
+    for history in histories(12, seed=seed, desk=desk):
+        status, resolver, at = "open", "", history.created_at
+        for entry in history.entries:
+            assert at <= entry.at < datetime(2026, 3, 15, tzinfo=UTC)
+            at = entry.at
+            assert entry.author_name
+            assert agents.get(entry.author_name, "") == entry.author
+            for field, before, after in entry.changes:
+                if field == "status":
+                    assert before == status
+                    assert Status(after) in MOVES[Status(before)]
+                    status = after
+                elif field == "resolver":
+                    assert before == resolver
+                    resolver = after
+        assert (history.status.value, history.resolver_name, history.updated_at) == (status, resolver, at)
+        assert agents.get(resolver, "") == history.resolver
+        assert history.created_at > opened_at, "numbers are given in the order of opening"
+        opened_at = history.created_at
+        assert fields.tag_list(", ".join(history.tags)) == list(history.tags)
+        texts = [history.title, history.description, *(e.body for e in history.entries if e.kind != "event")]
+        assert all(texts)
+        assert not re.search(r"\{\w+\}", " ".join(texts).replace('{"event"', ""))
+        assert len(history.title) <= fields.TITLE_LIMIT
+
+
+def test_the_mix_is_that_of_a_desk_at_work() -> None:
+    made = histories(240, users=6)
+    statuses, priorities = Counter(h.status for h in made), Counter(h.priority for h in made)
+
+    assert 50 < statuses[Status.OPEN] < 90
+    assert statuses[Status.CLOSED] > statuses[Status.RESOLVED] > 10 < statuses[Status.PENDING]
+    assert priorities["normal"] > priorities["urgent"] > 3
+    assert len({h.title for h in made}) > 120
+    assert any(h.status is Status.OPEN and not h.resolver for h in made)
+    assert any(e.kind == "note" for h in made for e in h.entries)
+    assert {"```", "\n- ", "\n1. ", "**"} <= {
+        m for m in ("```", "\n- ", "\n1. ", "**") for h in made if m in h.description
+    }
+
+
+def test_another_seed_gives_other_content() -> None:
+    assert [h.title for h in histories(9, seed=1)] != [h.title for h in histories(9, seed=2)]

@@ -1,0 +1,194 @@
+"""`manage.py run_stream` as an operator runs it: processes that share, die, drain, and outlive their database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.test import override_settings
+
+from portal.dynamo import client, provisioning
+from portal.engines.processes import free_port
+from portal.engines.server import Engine, start_engine
+from portal.schema import tables
+from portal.streams import leases, shards, watermark
+from portal.streams.items import LeaseItem
+from portal.streams.poller import Poller
+from tests.support import commands
+from tests.support.commands import Ended, finish
+from tests.support.folding import numbers
+from tests.support.world import World
+
+LEASE = 2  # seconds
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts pollers; those that still run when the test ends are killed."""
+    running: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: object, **environ: str) -> subprocess.Popen[str]:
+        running.append(commands.start("run_stream", "--lease", LEASE, *arguments, **environ))
+        return running[-1]
+
+    yield run
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> Ended:
+    process.send_signal(number)
+    return finish(process, timeout=30)
+
+
+def metrics(ended: Ended) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ended.out.splitlines()[-1])
+    return found
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def lease() -> LeaseItem | None:
+    found = leases.stored(shards.arn(tables.TICKETS))
+    return found[0] if found else None
+
+
+def owner() -> str:
+    found = lease()
+    return found.owner if found else ""
+
+
+def opened(world: World) -> int:
+    return numbers(world.context("alice", "acme")).get("open.normal", 0)
+
+
+# --- in this process ---
+
+
+def test_once_counts_what_is_there_and_ends(world: World) -> None:
+    world.tickets("acme", 3)
+    ended = commands.run("run_stream", "--once")
+    assert ended.status == 0
+    assert opened(world) == 3
+    said = metrics(ended)
+    assert (said["events"], said["applied"], said["dead"], said["shards"]) == (3, 3, 0, 1)
+    assert said["records"] > said["events"]
+    assert said["write_units"] > 0
+    assert 0 <= said["lag_ms"] < 10_000
+    assert owner() == "", "it left the shard to others"
+
+
+def test_once_on_a_quiet_stream_ends_and_says_up_to_when_all_is_counted(world: World) -> None:
+    commands.run("run_stream", "--once")
+    found = watermark.read()
+    assert found is not None
+    assert found.as_of <= found.written_at
+
+
+def test_without_a_metrics_interval_it_says_nothing(world: World) -> None:
+    assert commands.run("run_stream", "--once", "--metrics", 0).out == ""
+
+
+@pytest.mark.parametrize("arguments", [("--drain", "-1"), ("--lease", "0"), ("--metrics", "soon"), ("--drain", "nan")])
+def test_a_time_that_is_none_is_refused(arguments: tuple[str, str]) -> None:
+    ended = commands.run("run_stream", *arguments)
+    assert ended.status == 1
+    assert "must be" in ended.err
+
+
+# --- in processes of their own ---
+
+
+def test_of_two_pollers_one_takes_over_when_the_other_is_killed(world: World, start: Start) -> None:
+    first = start()
+    eventually(lambda: owner() != "")
+    former = owner()
+    second = start()
+    world.tickets("acme", 2)
+    eventually(lambda: opened(world) == 2)
+    assert owner() == former, "one shard, and it stays where it is"
+    first.kill()
+    world.tickets("acme", 3)
+    eventually(lambda: opened(world) == 5)
+    assert owner() not in ("", former)
+    assert stop(second).status == 0
+    assert opened(world) == 5
+
+
+def test_a_poller_that_is_stopped_hands_over_at_once(world: World, start: Start) -> None:
+    first = start("--lease", 60)
+    eventually(lambda: owner() != "")
+    assert stop(first, signal.SIGINT).status == 0
+    assert owner() == ""
+    world.tickets("acme", 1)
+    start("--lease", 60)
+    eventually(lambda: opened(world) == 1)
+
+
+def test_draining_counts_what_was_written_before_the_signal(world: World, start: Start) -> None:
+    poller = start("--drain", 20)
+    eventually(lambda: owner() != "")
+    world.tickets("acme", 40)
+    began = time.monotonic()
+    ended = stop(poller)
+    assert ended.status == 0
+    assert time.monotonic() - began < 15, "it does not wait for the whole time"
+    assert opened(world) == 40
+    assert metrics(ended)["events"] == 40
+
+
+def test_a_second_signal_ends_the_draining(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Poller, "counted_since", lambda *_, **__: False)
+    signals = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGTERM)) for after in (1, 2.5)]
+    for one in signals:
+        one.start()
+    began = time.monotonic()
+    assert commands.run("run_stream", "--drain", 60).status == 0
+    assert 2.4 < time.monotonic() - began < 30
+
+
+@pytest.fixture
+def engine_to_stop(tmp_path: Path) -> Iterator[Callable[[], Engine]]:
+    """An engine that can be started again and again, with its data and at the same address."""
+    port = free_port()
+    with override_settings(DYNAMODB_ENDPOINT_URL=f"http://127.0.0.1:{port}"):
+        client.reset()
+        yield lambda: start_engine(port=port, state_dir=tmp_path)
+    client.reset()
+
+
+def test_it_waits_for_a_database_that_is_away_and_goes_on(
+    engine_to_stop: Callable[[], Engine], start: Start, settings: LazySettings
+) -> None:
+    poller = start(DYNAMODB_ENDPOINT_URL=settings.DYNAMODB_ENDPOINT_URL)
+    with engine_to_stop():
+        provisioning.create_all()
+        world = World.create()
+        world.tickets("acme", 3)
+        eventually(lambda: opened(world) == 3)
+    time.sleep(1)  # the poller finds nobody there
+    with engine_to_stop():  # which has forgotten its stream
+        world.tickets("acme", 2)
+        eventually(lambda: opened(world) == 5)
+        assert poller.poll() is None
+        ended = stop(poller)
+    assert ended.status == 0
+    assert metrics(ended)["read_errors"] > 0
+    assert "Traceback" not in ended.err

@@ -1,0 +1,103 @@
+"""Management commands as a shell sees them: exit status and what they print, in this process or in one of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from portal.dynamo import client
+from portal.schema import tables
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    out: str
+    err: str
+
+
+def run(*arguments: object) -> Ended:
+    """The command in this process. Anything but a CommandError is a traceback, and fails the test."""
+    out, err = StringIO(), StringIO()
+    status = 0
+    try:
+        call_command(*map(str, arguments), stdout=out, stderr=err)
+    except CommandError as error:
+        status = error.returncode
+        err.write(str(error))
+    return Ended(status, out.getvalue(), err.getvalue())
+
+
+def start(*arguments: object, terminal: int | None = None, **environ: str) -> subprocess.Popen[str]:
+    """The command in a process of its own, on the same engine; talking through pipes, or on a terminal."""
+    stream = subprocess.PIPE if terminal is None else terminal
+    return subprocess.Popen(
+        [sys.executable, "manage.py", *map(str, arguments)],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "1", **environ},
+        stdin=stream,
+        stdout=stream,
+        stderr=stream,
+        # Else a prompt would find the terminal of whoever runs the tests.
+        start_new_session=terminal is not None,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], *, stdin: str = "", timeout: float = 60) -> Ended:
+    try:
+        out, err = process.communicate(stdin, timeout=timeout)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    return Ended(process.returncode, out, err)
+
+
+@contextmanager
+def broken_at(call: int, moment: str, error: BaseException) -> Iterator[list[str]]:
+    """The given write of the tenant's client, counted from 1, fails: before it is sent or after it was done.
+
+    Yields the names of all writes that were begun.
+    """
+    events = client.connection("tenant").client.meta.events
+    writes: list[str] = []
+
+    def before(model: Any, **_: Any) -> None:
+        if "Write" in model.name or model.name == "UpdateItem":
+            writes.append(model.name)
+            if moment == "before" and len(writes) == call:
+                raise error
+
+    def after(model: Any, **_: Any) -> None:
+        if moment == "after" and len(writes) == call and model.name == writes[-1]:
+            raise error
+
+    events.register("before-call.dynamodb", before)
+    events.register("after-call.dynamodb", after)
+    try:
+        yield writes
+    finally:
+        events.unregister("before-call.dynamodb", before)
+        events.unregister("after-call.dynamodb", after)
+
+
+def everything(table: tables.Table = tables.TICKETS) -> list[dict[str, Any]]:
+    """All items of a table as they are stored, in key order: what no code of the portal can ask for."""
+    found: list[dict[str, Any]] = []
+    request: dict[str, Any] = {"TableName": table.full_name}
+    while True:
+        answer = client.connection("platform").dispatch("Scan", request)
+        found += answer["Items"]
+        if not answer.get("LastEvaluatedKey"):
+            return sorted(found, key=lambda item: [item[name]["S"] for name in (table.hash, table.range) if name])
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

@@ -1,0 +1,132 @@
+"""The engines that the data layer is tested on. A module asks for them by `pytest_plugins = ["tests.support.engines"]`.
+
+ministack is the one that all tests run on; moto is a second opinion; DynamoDB Local, AWS's own, is the third where
+Java and Maven are present.
+"""
+
+from __future__ import annotations
+
+import logging
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.test import override_settings
+
+from portal.dynamo import client, provisioning
+from portal.engines.server import dynamodb_local_available, start_engine
+from portal.schema import tables
+from tenants.identity import accounts
+from tenants.models import User
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.roles import Role
+from tests.support.world import World
+
+KINDS = ("ministack", "moto", "dynamodb-local")
+
+
+@dataclass(frozen=True)
+class AnyEngine:
+    """One engine, with empty tables."""
+
+    kind: str
+    endpoint_url: str
+
+    def clear(self) -> None:
+        resets = {"ministack": "/_ministack/reset", "moto": "/moto-api/reset"}
+        if self.kind in resets:
+            request = urllib.request.Request(self.endpoint_url + resets[self.kind], method="POST")
+            urllib.request.urlopen(request, timeout=30).close()
+            return
+        for table in tables.ALL:
+            self.drop(table)
+
+    def drop(self, table: tables.Table) -> None:
+        if provisioning.describe(table):
+            client.connection("platform").call("DeleteTable", TableName=table.full_name)
+
+
+@pytest.fixture(scope="session")
+def start() -> Iterator[Callable[[str], str]]:
+    """Starts an engine at its first use and says where it answers; all of them end with the session."""
+    running = {"ministack": settings.DYNAMODB_ENDPOINT_URL}
+    with ExitStack() as stack:
+
+        def address(kind: str) -> str:
+            if kind == "dynamodb-local" and (reason := dynamodb_local_available()):
+                pytest.skip(reason)
+            if kind not in running:
+                running[kind] = _start(kind, stack)
+            return running[kind]
+
+        yield address
+
+
+def _start(kind: str, stack: ExitStack) -> str:
+    if kind == "moto":
+        from moto.server import ThreadedMotoServer
+
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else one line for each request
+        server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+        server.start()
+        stack.callback(server.stop)
+        host, port = server.get_host_and_port()
+        return f"http://{host}:{port}"
+    return stack.enter_context(start_engine(kind)).endpoint_url
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def chosen(request: pytest.FixtureRequest, start: Callable[[str], str]) -> Iterator[AnyEngine]:
+    """Points the portal at an engine for as long as a module's tests are on it."""
+    engine = AnyEngine(request.param, start(request.param))
+    with override_settings(DYNAMODB_ENDPOINT_URL=engine.endpoint_url):
+        client.reset()
+        yield engine
+    client.reset()
+
+
+@pytest.fixture
+def any_engine(chosen: AnyEngine) -> AnyEngine:
+    """Each engine in turn, with empty tables."""
+    chosen.clear()
+    provisioning.create_all()
+    cache.clear()
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def people(chosen: AnyEngine) -> dict[str, User]:
+    chosen.clear()
+    provisioning.create_all()
+    world = World()
+    for name in ("Alice", "Bob", "Charlie", "Vera"):
+        world.add_user(name)
+    return world.users
+
+
+@pytest.fixture
+def any_world(chosen: AnyEngine, people: dict[str, User]) -> World:
+    """The usual people on each engine in turn, in tenants of the test's own."""
+    if chosen.kind == "moto":  # each of its queries reads the whole table
+        chosen.drop(tables.TICKETS)
+        client.connection("platform").call("CreateTable", **tables.TICKETS.definition())
+    world = World(users=people)
+    for name, owner in (("acme", "alice"), ("globex", "charlie")):
+        world.tenants[name] = new_tenant(world, name.capitalize(), owner)
+    world.join("bob", "acme", Role.AGENT)
+    world.join("vera", "acme", Role.VIEWER)
+    world.join("alice", "globex", Role.AGENT)
+    return world
+
+
+def new_tenant(world: World, name: str, owner: str, *, shards: int = 1) -> TenantItem:
+    """A tenant whose slug nobody has."""
+    tenant_id = accounts.new_id()
+    return tenant_lifecycle.create(
+        name=name, slug=f"x{tenant_id}", owner=world.users[owner], shards=shards, tenant_id=tenant_id
+    )

@@ -1,0 +1,68 @@
+"""Root, who runs the platform and belongs to no tenant, in the admin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
+from typing import Any
+
+from portal.dynamo import meter
+from tenants.identity import accounts
+from tenants.models import User
+from tests.desk.test_cost import _watching
+from tests.support.world import PASSWORD, Browser, World
+
+READS = {"GetItem", "BatchGetItem", "Query", "DescribeTable"}
+IDENTITY = "BatchGetItem"  # session and account, before any page
+
+
+def make_operator(name: str = "Root") -> User:
+    return accounts.create(email=f"{name.lower()}@example.com", name=name, password=PASSWORD, is_operator=True)
+
+
+class Operator(Browser):
+    """An operator's browser: it fills in the forms that it was shown."""
+
+    @classmethod
+    def signed_in(cls, email: str = "root@example.com") -> Operator:
+        browser = cls()
+        browser.sign_in(email)
+        return browser
+
+    def fill(self, path: str, shown: Any = None, **values: str) -> Any:
+        """Send the form of a page, as `shown` before or as it is now, with these values in place of its own."""
+        page = shown or self.get(path)
+        form = page.context["adminform"].form
+        fields = {name: form[name].value() for name in form.fields}
+        return self.post(path, {n: "" if v is None else v for n, v in fields.items()} | values)
+
+    def says(self, path: str) -> str:
+        """The page's text, on one line."""
+        return text_of(self.get(path, follow=True))
+
+
+def text_of(response: Any) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
+@contextmanager
+def calls() -> Iterator[list[meter.Call]]:
+    """The calls of the requests made inside, there when the block has ended."""
+    found: list[meter.Call] = []
+    with _watching() as bills:
+        yield found
+    found += [call for bill in bills for call in bill.calls]
+
+
+def tenant_url(world: World, name: str, rest: str = "change/") -> str:
+    return f"/admin/tenants/tenant/{world.tenants[name].tenant_id}/{rest}"
+
+
+def user_url(world: World, name: str, rest: str = "change/") -> str:
+    return f"/admin/tenants/account/{world.users[name].id}/{rest}"
+
+
+def membership_url(world: World, who: str, where: str, rest: str = "change/") -> str:
+    return f"/admin/tenants/membership/{world.tenants[where].tenant_id}_2F{world.users[who].id}/{rest}"

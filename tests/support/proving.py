@@ -1,0 +1,109 @@
+"""A world of three tenants for the proof of isolation, and what is stored of it, read past every wall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from portal.dynamo import client
+from portal.schema import tables
+from proofs.isolation import data_attack, mutants, targets
+from proofs.isolation.schedule import Plan
+from proofs.isolation.visits import attack, tricks
+from proofs.isolation.visits.routes import routes
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy.roles import Role
+from tests.support import commands, embedded
+from tests.support.commands import Ended
+from tests.support.world import World
+from tickets.desk import lifecycle as tickets
+
+
+def three_tenants() -> World:
+    """Acme with most tickets, Globex, and Initech, where only Dora is; Alice is in two of them."""
+    world = World.create(shards=2)
+    dora = world.add_user("Dora")
+    world.tenants["initech"] = tenant_lifecycle.create(name="Initech", owner=dora, shards=1)
+    world.join("charlie", "initech", Role.VIEWER)
+    for where, who, count in (("acme", "alice", 6), ("globex", "charlie", 9), ("initech", "dora", 4)):
+        author = world.context(who, where)
+        for n in range(count):
+            number = tickets.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
+            tickets.comment(author, number, body=f"What {where} says")
+    return world
+
+
+@pytest.fixture(scope="module", autouse=True)
+def three() -> Iterator[World]:
+    """One world for all tests of a module: a proof leaves everything as it is."""
+    embedded.make_empty()
+    world = three_tenants()
+    before = stored()
+    yield world
+    client.reset()
+    assert stored() == before
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the broken walls; with one visit where three are made, and none that is not about tickets."""
+    monkeypatch.setattr(mutants, "MUTANTS", {})
+    monkeypatch.setattr(tricks, "PASSES", tricks.PASSES[:1])
+    about_tickets = [route for route in routes() if route.path.startswith("tickets")]
+    monkeypatch.setattr(attack, "routes", lambda: iter(about_tickets))
+
+
+@pytest.fixture
+def other_walls() -> Iterator[None]:
+    """For a test that changes policy or guard: the client is made anew with them, and anew without."""
+    client.reset()
+    yield
+    client.reset()
+
+
+@pytest.fixture(scope="module")
+def plan(three: World) -> Plan:
+    return Plan(1, targets.find([], None), data_attack.operations())
+
+
+def stored() -> dict[str, list[dict[str, Any]]]:
+    """Every item of every table."""
+    return {table.name: commands.everything(table) for table in tables.ALL}
+
+
+def prove(*arguments: object, requests: int = 250, seed: int = 1) -> Ended:
+    return commands.run("prove_isolation", "--requests", requests, "--seed", seed, *arguments)
+
+
+def reported(path: Path, *arguments: object, requests: int = 250, seed: int = 1) -> tuple[Ended, dict[str, Any]]:
+    """The end of a run, and what it reported."""
+    ended = prove("--json", path, *arguments, requests=requests, seed=seed)
+    report: dict[str, Any] = json.loads(path.read_text())
+    return ended, report
+
+
+def patterns(found: list[URLPattern | URLResolver] | None = None) -> Iterator[URLPattern]:
+    for pattern in get_resolver().url_patterns if found is None else found:
+        if isinstance(pattern, URLResolver):
+            yield from patterns(pattern.url_patterns)
+        else:
+            yield pattern
+
+
+@contextmanager
+def view(name: str, broken: Callable[..., Any]) -> Iterator[None]:
+    """The portal with one of its views replaced; whoever may call it stays."""
+    pattern = next(p for p in patterns() if p.name == name)
+    real = pattern.callback
+    broken.access = real.access  # type: ignore[attr-defined]
+    pattern.callback = broken
+    try:
+        yield
+    finally:
+        pattern.callback = real

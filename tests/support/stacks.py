@@ -1,0 +1,91 @@
+"""What CloudFormation makes of infra/template.yaml, read by the linter's parser: not by the code that wrote it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cfnlint.decode import cfn_yaml
+from django.conf import settings
+
+from portal.engines.server import REGION
+from portal.management.commands.infra_template import PATH
+
+Json = dict[str, Any]
+
+COMMITTED = Path(settings.BASE_DIR) / PATH
+ACCOUNT = "123456789012"
+PRODUCTION = {"Environment": "prod", "TablePrefix": "Pooldesk.Prod"}
+WITH_FUNCTION = {**PRODUCTION, "WorkerService": "lambda.amazonaws.com", "WorkerCodeBucket": "code"}
+
+
+def plain(value: Any) -> Any:
+    """The parser's nodes as dicts, lists and strings."""
+    return json.loads(json.dumps(value))
+
+
+def committed() -> Json:
+    """The committed file."""
+    read: Json = plain(cfn_yaml.load(str(COMMITTED)))
+    return read
+
+
+class Stack:
+    """What CloudFormation makes of the template with these parameters, as far as the template uses its functions."""
+
+    def __init__(self, template: Json, **parameters: str) -> None:
+        defaults = {name: p["Default"] for name, p in template["Parameters"].items()}
+        pseudo = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::NoValue": None}
+        pseudo["AWS::StackName"] = "pooldesk"
+        self._values = {**defaults, **pseudo, **parameters}
+        self._conditions: dict[str, bool] = {}
+        for name, condition in template["Conditions"].items():
+            self._conditions[name] = self._of(condition)
+        self.resources = self._present(template["Resources"])
+        self.outputs = self._present(template["Outputs"])
+
+    def _present(self, section: Json) -> Json:
+        return {k: self._of(v) for k, v in section.items() if self._conditions.get(v.get("Condition"), True)}
+
+    def resolved(self, value: Any) -> Any:
+        return self._of(value)
+
+    def properties(self, name: str) -> Json:
+        return self.resources[name]["Properties"]
+
+    def _of(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._of(v) for v in value]
+        if not isinstance(value, dict):
+            return value
+        name, argument = next(iter(value.items()), ("", None))
+        match name:
+            case "Ref":
+                return self._values.get(argument, argument)
+            case "Fn::GetAtt":
+                return ".".join(argument)
+            case "Fn::Sub":
+                text = re.sub(r"\$\{([\w:]+)\}", lambda found: self._values[found[1]], argument)
+                return text.replace("${!", "${")
+            case "Fn::If":
+                return self._of(argument[1 if self._conditions[argument[0]] else 2])
+            case "Fn::Equals":
+                return self._of(argument[0]) == self._of(argument[1])
+            case "Fn::Not":
+                return not self._of(argument[0])
+        assert not name.startswith("Fn::"), name
+        return {k: resolved for k, v in value.items() if (resolved := self._of(v)) is not None}
+
+
+def statements_in(value: Any) -> Iterator[Json]:
+    """Every statement, wherever a policy stands."""
+    if isinstance(value, dict):
+        if "Effect" in value:
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for member in value:
+            yield from statements_in(member)

@@ -1,0 +1,102 @@
+"""The small world of the tests: Alice owns Acme and is an agent in Globex, Bob is an agent in Acme, Vera only
+looks on there, Charlie belongs only to Globex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.test import Client
+
+from proofs.isolation.visits import visitors
+from tenants.identity import accounts
+from tenants.membership import members
+from tenants.models import User
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.roles import Role
+from tickets.desk import lifecycle as tickets
+
+PASSWORD = "a long enough password"
+
+
+@dataclass
+class World:
+    users: dict[str, User] = field(default_factory=dict)
+    tenants: dict[str, TenantItem] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, *, shards: int = 1) -> World:
+        world = cls()
+        for name in ("Alice", "Bob", "Charlie", "Vera"):
+            world.add_user(name)
+        world.tenants["acme"] = tenant_lifecycle.create(name="Acme", owner=world.users["alice"], shards=shards)
+        world.tenants["globex"] = tenant_lifecycle.create(name="Globex", owner=world.users["charlie"], shards=shards)
+        world.join("bob", "acme", Role.AGENT)
+        world.join("vera", "acme", Role.VIEWER)
+        world.join("alice", "globex", Role.AGENT)
+        return world
+
+    def add_user(self, name: str) -> User:
+        user = accounts.create(email=f"{name.lower()}@example.com", name=f"{name} Example", password=PASSWORD)
+        self.users[name.lower()] = user
+        return user
+
+    def join(self, who: str, where: str, role: Role) -> None:
+        tenant = self.tenants[where]
+        members.add(
+            user=self.users[who],
+            tenant_id=tenant.tenant_id,
+            tenant_name=tenant.name,
+            tenant_slug=tenant.slug,
+            role=role,
+        )
+
+    def context(self, who: str, where: str) -> TenantContext:
+        found = context.enter(self.users[who], self.tenants[where].tenant_id)
+        assert found is not None, f"{who} is not a member of {where}"
+        return found
+
+    def tickets(self, where: str, count: int, *, who: str | None = None) -> list[int]:
+        """Open tickets, one write after the other."""
+        author = self.context(who or ("alice" if where == "acme" else "charlie"), where)
+        return [tickets.create(author, title=f"Ticket {i + 1}", description="It *broke*.") for i in range(count)]
+
+    def browser(self, who: str, where: str | None = None, **kwargs: object) -> Browser:
+        """A signed-in test client, in the tenant that is named, or in the only one of this person."""
+        client = Browser(**kwargs)
+        user = self.users[who]
+        mine = [m.tenant_id for m in members.memberships_of(user.id)] if where is None else []
+        only = mine[0] if len(mine) == 1 else ""
+        ids = visitors.mint(user, self.tenants[where].tenant_id if where else only)
+        client.cookies[settings.SESSION_COOKIE_NAME] = context.write_cookie(ids)
+        return client
+
+
+class Browser(Client):
+    """Django's test client that behaves like a person: it sends what the page's forms hold."""
+
+    def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> object:
+        return self.post("/login/", {"email": email, "password": password, **extra})
+
+    @property
+    def session_key(self) -> str:
+        """The key in this browser's cookie, "" where nobody is signed in."""
+        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
+        ids = context.read_cookie(cookie.value) if cookie else None
+        return ids.session_key if ids else ""
+
+    def enter(self, tenant_id: str) -> None:
+        assert self.post("/tenants/switch/", {"tenant": tenant_id}).status_code == 302
+
+    def mark(self) -> str:
+        """The page mark of the pages that this browser is shown now."""
+        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
+        ids = context.read_cookie(cookie.value) if cookie else None
+        return context.page_mark(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
+
+    def send(self, path: str, data: dict[str, object] | None = None, **extra: object) -> object:
+        """POST from a page of the tenant that is pinned now."""
+        return self.post(path, {"_page": self.mark(), **(data or {})}, **extra)

@@ -1,0 +1,71 @@
+"""Dead letters of the tickets' stream: shown, counted after all, or thrown away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.urls import reverse
+
+from portal.errors import PortalError, Unavailable
+from portal.nosql.admin import DynamoAdmin, Notice
+from tenants.admin.partition_filters import TenantInput
+from tenants.operators.operator_site import OperatorSite, actor
+from tickets.admin.facades import DeadLetter
+from tickets.counting import dead_letters
+
+NOTICED = 10  # dead letters that the front page counts
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(DynamoAdmin):
+    may_change = True
+    list_display = ("__str__", "at", "tenant_id", "aggregate", "reason")
+    list_filter = (TenantInput,)
+    fields = readonly_fields = ("sequence", "at", "tenant_id", "aggregate", "reason", "record")
+    actions = ("replay", "drop")
+    buttons = (
+        ("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
+        ("_drop", "Drop", "Removes it; what it holds is not counted."),
+    )
+
+    @admin.action(description="Replay: count them after all")
+    def replay(self, request: Any, queryset: Any) -> None:
+        self._each(request, queryset, replay=True)
+
+    @admin.action(description="Drop: they are not counted")
+    def drop(self, request: Any, queryset: Any) -> None:
+        self._each(request, queryset, replay=False)
+
+    def _each(self, request: Any, queryset: Any, *, replay: bool) -> None:
+        done = 0
+        for obj in queryset:
+            try:
+                (dead_letters.replay if replay else dead_letters.drop)(obj.letter, by=actor(request))
+                done += 1
+            except Unavailable:
+                raise
+            except PortalError as error:
+                messages.error(request, f"{obj}: {error.message}")
+        messages.success(request, f"{done} {'replayed' if replay else 'dropped'}.")
+
+    def press(self, request: Any, obj: Any, button: str) -> str:
+        if button == "_replay":
+            dead_letters.replay(obj.letter, by=actor(request))
+            return "It is counted."
+        dead_letters.drop(obj.letter, by=actor(request))
+        return "It is dropped."
+
+    def pressed_url(self, request: Any) -> str:
+        return reverse("admin:tickets_deadletter_changelist")
+
+
+@OperatorSite.watches
+def waiting_letters() -> list[Notice]:
+    """Whether there are any, and how many up to a few: one Query."""
+    found = len(DeadLetter.objects.all()[: NOTICED + 1])
+    if not found:
+        return []
+    many = f"More than {NOTICED}" if found > NOTICED else str(found)
+    text = f"{many} dead letter{'s' * (found != 1)}: changes of tickets that are not in the numbers."
+    return [Notice(20, text, reverse("admin:tickets_deadletter_changelist"), "error")]

@@ -1,0 +1,84 @@
+"""How long things took, from a histogram: the count and the mean are exact, everything in between is an estimate.
+
+A day's aggregate holds the number of durations, their sum in seconds, and how many fell into each of
+`aggregates.BUCKETS`. Histograms of days add up to that of a period; medians would not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from tickets.counting.aggregates import BUCKETS, OVER, Counts
+
+_NAMES: Final = (*map(str, BUCKETS), OVER)
+_BOUNDS: Final = (0.0, *map(float, BUCKETS), math.inf)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """`count` durations above `lower` seconds, up to `upper`, which is infinite in the last one."""
+
+    lower: float
+    upper: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Durations:
+    """`count` durations of `seconds` altogether, and by bucket, in the order of BUCKETS and then the rest."""
+
+    count: int = 0
+    seconds: int = 0
+    histogram: tuple[int, ...] = field(default=(0,) * len(_NAMES), repr=False)
+
+    @classmethod
+    def of(cls, counts: Counts, what: str) -> Durations:
+        """Those of "first" or "done" in a day's counts."""
+        numbers = (max(0, counts[f"{what}.{name}"]) for name in ("n", "sum", *_NAMES))
+        return cls(next(numbers), next(numbers), tuple(numbers))
+
+    @classmethod
+    def total(cls, several: Iterable[Durations]) -> Durations:
+        count = seconds = 0
+        histogram: Counter[int] = Counter()
+        for one in several:
+            count += one.count
+            seconds += one.seconds
+            histogram.update(dict(enumerate(one.histogram)))
+        return cls(count, seconds, tuple(histogram[i] for i in range(len(_NAMES))))
+
+    @property
+    def mean(self) -> float | None:
+        """Seconds; None where there are none."""
+        return self.seconds / self.count if self.count else None
+
+    @property
+    def median(self) -> float | None:
+        return self.quantile(0.5)
+
+    @property
+    def p95(self) -> float | None:
+        return self.quantile(0.95)
+
+    def quantile(self, share: float) -> float | None:
+        """Seconds within which this share lies, None where there are none, infinite beyond the last bound.
+
+        An estimate: durations are taken to lie evenly within their bucket.
+        """
+        wanted = share * sum(self.histogram)
+        before = 0
+        for bucket in self.buckets:
+            if bucket.count and before + bucket.count >= wanted:
+                return bucket.lower + (bucket.upper - bucket.lower) * (wanted - before) / bucket.count
+            before += bucket.count
+        return None
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        """All of them, the empty ones too."""
+        return [Bucket(low, high, n) for (low, high), n in zip(pairwise(_BOUNDS), self.histogram, strict=True)]

@@ -1,0 +1,216 @@
+"""The dashboard as templates show it: each number with the list that explains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final
+
+from django.urls import reverse
+
+from tenants.tenancy.context import TenantContext
+from tickets.dashboards import verify_runs
+from tickets.dashboards.dashboard import PERIODS, Dashboard, Load, Share, Week
+from tickets.dashboards.durations import Durations
+from tickets.desk.ticket_presenters import queue_url
+from tickets.ticket.fields import Priority, Status
+
+UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
+SHOWN_LOADS: Final = 12  # people, and tags, with a bar; the others are in the table that opens
+LISTED_LOADS: Final = 200  # in that table
+OLD: Final = timedelta(days=28)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A count and the list of what was counted; without an address where there is no such list."""
+
+    count: int
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number with its name, or a duration in seconds in place of the number."""
+
+    id: str
+    label: str
+    number: Number | None = None
+    seconds: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a chart that is a table: a name, and numbers under the table's headings."""
+
+    id: str
+    name: str
+    numbers: list[Number]
+    url: str = ""
+    total: int = 0
+    is_me: bool = False
+
+
+def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
+    """What the page of admins and owners shows."""
+    shown = found.period
+    return {
+        "days": shown.days,
+        "period": shown,
+        "periods": [{"days": n, "url": f"{reverse('tickets:dashboard')}?days={n}"} for n in PERIODS],
+        "freshness": found.freshness,
+        "is_empty": found.is_empty,
+        "now": [
+            _tile("open", "Open", found.of_status(Status.OPEN), status=Status.OPEN),
+            _tile("pending", "Pending", found.of_status(Status.PENDING), status=Status.PENDING),
+            _tile("unassigned", "Unassigned", found.unassigned, status=UNRESOLVED_LIST, resolver="none"),
+        ],
+        "lately": _lately(found),
+        "daily": _daily(found),
+        "statuses": [s.label for s in Status],
+        "ages": [
+            Line(
+                f"age-{i}", age.label, [_number(age.count, status=UNRESOLVED_LIST, created=_days(age.first, age.last))]
+            )
+            for i, age in enumerate(found.ages)
+        ],
+        "ages_largest": max(age.count for age in found.ages),
+        "priorities": [p.label for p in Priority],
+        "matrix": _matrix(found),
+        "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load"),
+        "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag"),
+        "durations": [
+            _durations("first", "First answer", found.first, Number(found.first.count)),
+            _durations(
+                "done", "Time to resolve", found.done, _number(found.done.count, status=ANY, resolved=str(shown))
+            ),
+        ],
+        "weeks": [_week(week) for week in found.weeks],
+        "verified": verify_runs.of(found.verified),
+    }
+
+
+def share(tenant: TenantContext, found: Share) -> dict[str, Any]:
+    """What the page of agents shows."""
+    mine, others = found.mine.unresolved, found.unresolved - found.mine.unresolved - found.unassigned
+    labels = [s for s in Status if s is not Status.CLOSED]
+    return {
+        "freshness": found.freshness,
+        "mine": [_tile(s.value, s.label, found.mine.statuses[s], status=s, resolver="me") for s in labels],
+        "unresolved": _number(found.unresolved, status=UNRESOLVED_LIST),
+        "percent": round(100 * mine / found.unresolved) if found.unresolved else 0,
+        "share": [
+            Line("share-mine", "You", [_number(mine, status=UNRESOLVED_LIST, resolver="me")]),
+            Line("share-others", "Other people", [Number(others)]),
+            Line("share-nobody", "Nobody", [_number(found.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
+        ],
+        "old_url": queue_url(status=UNRESOLVED_LIST, resolver="me", created=_days(None, found.today - OLD)),
+        "old_days": OLD.days,
+    }
+
+
+def _lately(found: Dashboard) -> list[Tile]:
+    days = str(found.period)
+    sums = {
+        what: sum(getattr(d, what) for d in found.days) for what in ("created", "resolved", "reopened", "commented")
+    }
+    return [
+        _tile("created", "Opened", sums["created"], status=ANY, created=days),
+        _tile("resolved", "Resolved", sums["resolved"], status=ANY, resolved=days),
+        _tile("reopened", "Reopened", sums["reopened"], status=ANY, reopened=days),
+        _tile("commented", "Comments", sums["commented"], status=ANY, commented=days),
+        Tile("first", "First answer", seconds=found.first.median, note="median"),
+        Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
+    ]
+
+
+def _daily(found: Dashboard) -> list[Line]:
+    return [
+        Line(
+            f"day-{day.date}",
+            f"{day.date.day} {day.date:%b}",
+            [
+                _number(day.created, status=ANY, created=str(day.date)),
+                _number(day.resolved, status=ANY, resolved=str(day.date)),
+                _number(day.reopened, status=ANY, reopened=str(day.date)),
+                _number(day.commented, status=ANY, commented=str(day.date)),
+            ],
+        )
+        for day in found.days
+    ]
+
+
+def _matrix(found: Dashboard) -> list[Line]:
+    """Statuses by priority, each row with its sum."""
+    return [
+        Line(
+            f"matrix-{s}",
+            s.label,
+            [
+                *(_number(found.matrix[s, p], status=s, priority=p) for p in Priority),
+                _number(found.of_status(s), status=s),
+            ],
+        )
+        for s in Status
+    ]
+
+
+def _lines(loads: list[Load], params: Any, prefix: str) -> dict[str, Any]:
+    """Rows with one number per status: those that get a bar, all that the table lists, and how many it leaves out."""
+    lines = [
+        Line(
+            f"{prefix}-{load.key or 'none'}",
+            load.name,
+            [_number(load.statuses[s], status=s, **params(load)) for s in Status],
+            url=queue_url(status=UNRESOLVED_LIST, **params(load)) if load.unresolved else "",
+            total=load.unresolved,
+            is_me="me" in params(load).values(),
+        )
+        for load in loads[:LISTED_LOADS]
+    ]
+    busy = [line for line in lines if line.total][:SHOWN_LOADS]
+    return {
+        "busy": busy,
+        "largest": max((line.total for line in busy), default=0),
+        "more": sum(1 for load in loads if load.unresolved) - len(busy),
+        "all": lines,
+        "left_out": len(loads) - len(lines),
+    }
+
+
+def _resolver(tenant: TenantContext, load: Load) -> dict[str, str]:
+    if not load.key:
+        return {"resolver": "none"}
+    if load.key == tenant.user_id:
+        return {"resolver": "me"}
+    return {"resolver": load.key, "name": load.name}
+
+
+def _durations(name: str, title: str, of: Durations, number: Number) -> dict[str, Any]:
+    """The histogram goes from the first bucket with something in it to the last one."""
+    full = [i for i, bucket in enumerate(of.buckets) if bucket.count]
+    rows = of.buckets[full[0] : full[-1] + 1] if full else []
+    largest = max((row.count for row in rows), default=0)
+    return {"id": name, "title": title, "of": of, "number": number, "rows": rows, "largest": largest}
+
+
+def _week(week: Week) -> dict[str, Any]:
+    return {
+        "period": week.period,
+        "first": week.first,
+        "done": week.done,
+        "resolved": _number(week.done.count, status=ANY, resolved=str(week.period)),
+    }
+
+
+def _tile(name: str, label: str, count: int, **params: str) -> Tile:
+    return Tile(name, label, _number(count, **params))
+
+
+def _number(count: int, **params: str) -> Number:
+    return Number(count, queue_url(**params) if count else "")
+
+
+def _days(first: date | None, last: date | None) -> str:
+    return f"{first or ''}..{last or ''}"

@@ -1,0 +1,151 @@
+"""Verifications that an owner starts from the dashboard: one at a time per tenant, beside the request.
+
+The run's state is an item beside the aggregates, so that the page that shows them reads it in the same Query. It is
+a lease as well: while it says running, nobody starts another, until it is so old that its process must have died.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final, Literal
+
+from portal import clock
+from portal.errors import ConditionFailed, PortalError
+from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tickets.counting import verify
+from tickets.counting.verify import Difference, Verdict
+from tickets.ticket.items import VerifiedItem
+
+log = logging.getLogger("pooldesk.verify")
+
+NEVER, RUNNING = "never", "running"
+DEAD_AFTER: Final = timedelta(minutes=10)  # after its start, a run that has not ended counts as dead
+KEPT: Final = 50  # differences; some 60 bytes each
+SETTLE: Final = verify.SETTLE
+
+_turn = threading.Lock()  # one at a time in a process, whatever the tenant
+_threads: set[threading.Thread] = set()
+
+
+@dataclass(frozen=True)
+class VerifyState:
+    """What the dashboard shows. `differences` are the first ones, `more` how many there were beyond them."""
+
+    state: Literal["never", "running", "ok", "drift", "unknown"] = "never"
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    by_name: str = ""
+    tickets: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    more: int = 0
+    why: str = ""
+
+    @property
+    def can_start(self) -> bool:
+        return self.state != RUNNING
+
+
+def of(raw: Mapping[str, Any] | None) -> VerifyState:
+    """The state in a stored item, which is the one under `keys.VERIFIED`, or None. A run that died is "unknown"."""
+    if raw is None:
+        return VerifyState()
+    item = VerifiedItem.from_raw_data(dict(raw))
+    state, started, why = item.state, clock.parse(item.started_at), item.why
+    if state == RUNNING and started < clock.now() - DEAD_AFTER:
+        state, why = verify.UNKNOWN, "the process that verified them ended before it was done"
+    return VerifyState(
+        state=state,  # type: ignore[arg-type]  # what `start` and `_finish` write
+        started_at=started,
+        finished_at=clock.parse(item.finished_at) if item.finished_at else None,
+        by_name=item.by_name,
+        tickets=int(item.tickets),
+        differences=[Difference(*one) for one in json.loads(item.found)],
+        more=int(item.more),
+        why=why,
+    )
+
+
+def read(tenant: TenantContext) -> VerifyState:
+    """The state as of now: one consistent GetItem."""
+    item = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
+    return of(item.serialize() if item else None)
+
+
+def start(tenant: TenantContext) -> bool:
+    """Begin to verify this tenant's aggregates in another thread. False where that is going on already."""
+    run, now = uuid.uuid4().hex, clock.now()
+    died = VerifiedItem.started_at < clock.stamp(now - DEAD_AFTER)
+    started = {
+        "run": run, "state": RUNNING, "started_at": clock.stamp(now), "finished_at": "",
+        "by_name": tenant.user_name, "tickets": 0, "why": "", "found": "[]", "more": 0,
+    }  # fmt: skip
+    try:
+        tenant.repository.update(
+            _key(tenant),
+            [getattr(VerifiedItem, name).set(value) for name, value in started.items()],
+            condition=VerifiedItem.pk.does_not_exist() | (VerifiedItem.state != RUNNING) | died,
+        )
+    except ConditionFailed as failed:
+        # Our own start, whose answer was lost and which was sent again, is no one else's.
+        if (failed.item or {}).get("run", {}).get("S") != run:
+            return False
+    # A daemon, which does not keep the portal from stopping: it only reads, and counts as dead after a while.
+    thread = threading.Thread(target=_logged, args=(tenant, run), name="verify", daemon=True)
+    _threads.add(thread)
+    thread.start()
+    return True
+
+
+def wait_until_done() -> None:
+    """Return when all runs of this process so far have ended. For tests."""
+    for thread in list(_threads):
+        thread.join()
+
+
+def _key(tenant: TenantContext) -> VerifiedItem:
+    return VerifiedItem(tenant.repository.key(keys.aggregate), keys.VERIFIED)
+
+
+def _logged(tenant: TenantContext, run: str) -> None:
+    finish = partial(_finish, tenant, run)
+    try:
+        with _turn:
+            verdict = verify.verify(tenant.repository, settle=SETTLE, give_up_after=DEAD_AFTER.total_seconds() * 0.8)
+        finish(verdict)
+    except PortalError as error:
+        log.warning("The numbers of tenant %s could not be verified: %s", tenant.tenant_id, error.message)
+        _quietly(finish, error.message.rstrip("."))
+    except Exception:
+        log.exception("A verification failed.")
+        _quietly(finish, "something went wrong, and the log of the portal says what")
+    finally:
+        _threads.discard(threading.current_thread())
+
+
+def _quietly(finish: Any, why: str) -> None:
+    try:
+        finish(Verdict(verify.UNKNOWN, 0, why=why))
+    except PortalError:
+        log.warning("The end of a verification could not be written.")
+
+
+def _finish(tenant: TenantContext, run: str, verdict: Verdict) -> None:
+    """Write the result, unless the run was taken for dead and another has begun."""
+    shown = [[d.item, d.count, d.stored, d.recounted] for d in verdict.differences[:KEPT]]
+    values = {
+        "state": verdict.state, "finished_at": clock.stamp(), "tickets": verdict.tickets, "why": verdict.why,
+        "found": json.dumps(shown), "more": max(0, len(verdict.differences) - KEPT),
+    }  # fmt: skip
+    actions = [getattr(VerifiedItem, name).set(value) for name, value in values.items()]
+    try:
+        tenant.repository.update(_key(tenant), actions, condition=VerifiedItem.run == run)
+    except ConditionFailed:
+        log.warning("A verification ended after another one had taken its place.")

@@ -1,0 +1,145 @@
+"""Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
+
+Keys serve status and resolver. Priority, tag and days are asked of each row that is read; see lists.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from portal.errors import Invalid
+from tickets.counting.aggregates import UNRESOLVED
+from tickets.ticket import fields
+from tickets.ticket.fields import Priority, Status
+
+if TYPE_CHECKING:
+    from tickets.desk.lists import Listed
+
+# What `status` can say beside one status.
+GROUPS: Final[dict[str, tuple[Status, ...]]] = {"unresolved": UNRESOLVED, "any": tuple(Status)}
+# The days that can be asked for, and what each says of a ticket. All but the first tell of the last such event: a
+# row knows no earlier one.
+EVENTS: Final = {
+    "created": "opened",
+    "resolved": "last resolved",
+    "reopened": "last reopened",
+    "commented": "last comment",
+}
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
+_LAST_OF_ALL: Final = "~"
+
+
+def statuses(word: str) -> tuple[Status, ...]:
+    """The statuses that a word stands for: a status itself, "unresolved" or "any". Raises Invalid."""
+    return GROUPS.get(word) or (fields.status(word),)
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Days in UTC, both included, as 2026-11-20; "" where that end is open. One of the two is given."""
+
+    first: str
+    last: str
+
+    @classmethod
+    def parse(cls, text: str, *, field: str) -> Days:
+        """From 2026-11-20, 2026-11-01..2026-11-07, ..2026-11-07 or 2026-11-01.. ; raises Invalid for anything else."""
+        first, dots, last = text.partition("..")
+        days = cls(first, last if dots else first)
+        if not (first or last) or not all(_is_day(end) for end in (first, last) if end):
+            raise Invalid(
+                f"“{EVENTS[field].capitalize()}” takes a day as 2026-11-20, or days as 2026-11-01..2026-11-07.",
+                field=field,
+            )
+        if days.last and days.first > days.last:
+            raise Invalid(f"The days of “{EVENTS[field]}” end before they begin.", field=field)
+        return days
+
+    def __str__(self) -> str:
+        return self.first if self.first == self.last else f"{self.first}..{self.last}"
+
+    def hold(self, stamp: str) -> bool:
+        """Whether a stored moment, "" for never, lies in these days. A stamp begins with its day in UTC."""
+        return self.first <= stamp[:10] <= (self.last or _LAST_OF_ALL) if stamp else False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a row must be. None and "" ask nothing."""
+
+    priority: Priority | None = None
+    tag: str = ""
+    created: Days | None = None
+    resolved: Days | None = None
+    reopened: Days | None = None
+    commented: Days | None = None
+
+    @classmethod
+    def parse(cls, params: Mapping[str, str]) -> Filter:
+        """From an address's parameters, whatever else is among them. Raises Invalid with the field."""
+        priority = params.get("priority", "")
+        days = {name: Days.parse(params[name], field=name) for name in EVENTS if params.get(name)}
+        return cls(
+            priority=fields.priority(priority) if priority else None,
+            tag=_tag(params.get("tag", "")),
+            **days,
+        )
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The parameters that `parse` makes this filter of, in one spelling, without those that ask nothing."""
+        given = {name: getattr(self, name) for name in self.__slots__}
+        return {name: str(value) for name, value in given.items() if value}
+
+    def __bool__(self) -> bool:
+        return bool(self.params)
+
+    @property
+    def since(self) -> str:
+        """The day before which no ticket that matches can have changed last, "" where there is none.
+
+        To be opened, resolved, reopened and commented on are changes, each of which sets `updated_at`.
+        """
+        return max((days.first for name in EVENTS if (days := getattr(self, name))), default="")
+
+    def possible(self, among: tuple[Status, ...]) -> tuple[Status, ...]:
+        """The statuses that can match at all: what is open or pending has lost the day on which it was resolved."""
+        return tuple(s for s in among if s not in UNRESOLVED) if self.resolved else among
+
+    def matches(self, row: Listed) -> bool:
+        return (
+            (self.priority is None or row.priority == self.priority)
+            and (not self.tag or self.tag in row.tags)
+            and (self.created is None or self.created.hold(row.created_at))
+            and (self.resolved is None or self.resolved.hold(row.resolved_at))
+            and (self.reopened is None or self.reopened.hold(row.reopened_at))
+            and (self.commented is None or self.commented.hold(row.commented_at))
+        )
+
+
+EVERYTHING: Final = Filter()
+
+
+def _is_day(text: str) -> bool:
+    if not _DAY.match(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _tag(text: str) -> str:
+    """One tag as tickets have it. Raises Invalid."""
+    tags = fields.tag_list(text)
+    if len(tags) > 1:
+        raise Invalid("A list is filtered by one tag at a time.", field="tag")
+    if any(ord(char) < 32 for char in text):
+        raise Invalid("There is no such tag.", field="tag")
+    return tags[0] if tags else ""

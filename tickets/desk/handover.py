@@ -1,0 +1,173 @@
+"""Handing on what somebody had to do, when they have left the tenant or are about to.
+
+In transactions of 50 tickets, as a bulk change: each moves only if it is as it was read, so nothing that somebody else
+does at the same time is lost. The audit row follows the tickets, because no role may write both: it tells how
+many were handed on, and each ticket's timeline tells of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import Transaction
+from portal.errors import Invalid, NotFound, TransactionRefused
+from portal.schema import keys, tables
+from tenants.audit_trail import browsing, recording
+from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.membership import members
+from tenants.membership.members import Member
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tickets.counting import aggregates
+from tickets.counting.aggregates import UNRESOLVED
+from tickets.desk import bulk, lifecycle, lists
+from tickets.desk.lists import Listed
+from tickets.ticket.items import SummaryItem
+
+# Tickets of one request, some two seconds of work; who has more is asked to go on.
+LIMIT: Final = 500
+NAMED: Final = 20
+_IDLE_ROUNDS: Final = 3  # rounds without a moved ticket, after which somebody else is left to finish
+
+
+@dataclass(frozen=True)
+class Load:
+    """Unresolved tickets of somebody who is no member, by the aggregates: a moment old, and never zero.
+
+    `name` is what the audit trail calls them, "" where it does not or was not asked.
+    """
+
+    user_id: str
+    count: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What there is to hand on. `count` stops at LIMIT; `more` says that there is more than that."""
+
+    user_id: str
+    name: str
+    count: int
+    more: bool
+    is_member: bool
+    to: list[Member]  # who may have them
+
+
+def former(tenant: TenantContext) -> list[Load]:
+    """Who is no member any more and still has unresolved tickets, most first.
+
+    Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
+    """
+    calls: list[Callable[[], Any]] = [
+        lambda: tenant.repository.query(tables.TICKETS, keys.aggregate, between=(keys.totals(0), keys.VERIFIED)).items,
+        lambda: members.members_of(tenant.repository),
+    ]
+    stored, inside = fan_out(calls)
+    known = {m.id for m in inside} | {keys.UNASSIGNED}
+    counts: dict[str, int] = {}
+    for kind, _, found in aggregates.merged(stored):
+        for name, count in found.items() if kind == "TOTALS" else ():
+            prefix, _, rest = name.partition(".")
+            who, _, status = rest.rpartition(".")
+            if prefix == "r" and who not in known and aggregates.is_unresolved(status):
+                counts[who] = counts.get(who, 0) + count
+    loads = [Load(who, count) for who, count in counts.items() if count > 0]
+    loads.sort(key=lambda load: (-load.count, load.user_id))
+    known_as = browsing.names_of(tenant.repository, [load.user_id for load in loads[:NAMED]])
+    return [replace(load, name=known_as.get(load.user_id, "")) for load in loads]
+
+
+def has_any(tenant: TenantContext, user_id: str) -> bool:
+    """Whether somebody has unresolved tickets, whoever it is."""
+    if not keys.USER_ID.match(user_id):
+        return False
+    return bool(lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=1).rows)
+
+
+def look(tenant: TenantContext, user_id: str) -> Handover:
+    """What somebody has that is unresolved, exactly, up to LIMIT: index pages of 50.
+
+    Raises NotFound for nobody, and for who is no member and has nothing: somebody of another tenant, say.
+    """
+    if not keys.USER_ID.match(user_id):
+        raise NotFound("There is no such person.")
+    calls: list[Callable[[], Any]] = [lambda: _read(tenant, user_id), lambda: members.members_of(tenant.repository)]
+    (rows, more), inside = fan_out(calls)
+    person = next((m for m in inside if m.id == user_id), None)
+    name = person.name if person else next((row.resolver_name for row in rows), "")
+    if person is None and not rows:
+        raise NotFound("There is no such person.")
+    able = [m for m in inside if m.role.at_least(Role.AGENT) and m.id != user_id]
+    return Handover(user_id, name, len(rows), more, person is not None, able)
+
+
+def _read(tenant: TenantContext, user_id: str) -> tuple[list[Listed], bool]:
+    rows: list[Listed] = []
+    after: str | None = None
+    while True:
+        page = lists.page(tenant, status=UNRESOLVED, resolver=user_id, after=after)
+        rows += page.rows
+        after = page.next
+        if after is None or len(rows) >= LIMIT:
+            return rows[:LIMIT], after is not None or len(rows) > LIMIT
+
+
+def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
+    """Give the unresolved tickets of one person to a member, or to nobody with "", and return how many.
+
+    At most LIMIT; call again for more. Tickets that somebody else changes at the same time are read again. Raises
+    Invalid where `to` is nobody who can have tickets.
+    """
+    name = lifecycle.resolver_name(tenant, to)
+    if to == user_id:
+        raise Invalid("They have these tickets already.")
+    moved, idle, whose = 0, 0, ""
+    while moved < LIMIT and idle < _IDLE_ROUNDS:
+        rows = lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=bulk.LIMIT).rows
+        if not rows:
+            break
+        whose = whose or rows[0].resolver_name
+        done = _move(tenant, rows, to, name)
+        moved, idle = moved + done, 0 if done else idle + 1
+    if moved:
+        after = {"tickets": moved, "to": name or "nobody"}
+        recording.record(
+            Entry(tenant.tenant_id, Action.TICKETS_HANDED_ON, by, "user", user_id, whose, {"of": whose}, after)
+        )
+    return moved
+
+
+def _move(tenant: TenantContext, rows: list[Listed], to: str, name: str) -> int:
+    """All of these that are as they were read; those that are not are left out, and the others sent again."""
+    while rows:
+        transaction = Transaction()
+        for position, row in enumerate(rows):
+            _add(tenant, transaction, row, to, name, clock.stamp(offset=position))
+        try:
+            tenant.repository.transact(transaction)
+        except TransactionRefused as refused:
+            kept = [row for row, reason in zip(rows, refused.reasons[::2], strict=False) if reason is None]
+            if len(kept) == len(rows):
+                return 0
+            rows = kept
+        else:
+            return len(rows)
+    return 0
+
+
+def _add(tenant: TenantContext, transaction: Transaction, row: Listed, to: str, name: str, at: str) -> None:
+    pk = tenant.repository.key(keys.ticket, row.number)
+    at = max(at, row.updated_at)
+    values = lifecycle.derived(tenant, row.number, status=row.status, resolver=to, updated_at=at)
+    actions = [getattr(SummaryItem, field).set(value) for field, value in values.items()]
+    actions += [SummaryItem.resolver_name.set(name), SummaryItem.version.set(row.version + 1)]
+    unchanged = (SummaryItem.version == row.version) & (SummaryItem.status == row.status)
+    unchanged &= SummaryItem.resolver == row.resolver
+    transaction.update(SummaryItem(pk, keys.SUMMARY), actions, condition=unchanged)
+    changes = [("resolver", row.resolver_name, name)]
+    transaction.put(lifecycle.event(tenant, pk, at, verb="changed", changes=changes))

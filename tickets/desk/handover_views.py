@@ -1,0 +1,46 @@
+"""The page that hands on what a former member had to do. Rules are in handover.py."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.errors import Invalid
+from portal.web.access import member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.desk import handover
+
+
+@member(Role.ADMIN)
+@require_safe
+def handovers(request: TenantRequest) -> HttpResponse:
+    """Who has left with unresolved tickets; straight to those of `of`, somebody who was just removed."""
+    left = request.GET.get("of", "")
+    if left and handover.has_any(request.tenant, left):
+        return redirect("tickets:handover", left)
+    return render(request, "tickets/handovers.html", {"loads": handover.former(request.tenant)})
+
+
+@member(Role.ADMIN)
+@require_http_methods(["GET", "HEAD", "POST"])
+def hand_on(request: TenantRequest, user: str) -> HttpResponse:
+    tenant = request.tenant
+    found = handover.look(tenant, user)
+    if request.method != "POST":
+        return render(request, "tickets/handover.html", {"found": found})
+    to = request.POST.get("to", "")
+    try:
+        if not to:
+            raise Invalid("Choose who gets these tickets.")
+        moved = handover.hand_on(tenant, user_id=user, to="" if to == "none" else to, by=actor_of(request))
+    except Invalid as error:
+        messages.error(request, error.message)
+        return redirect("tickets:handover", user)
+    name = next((member.name for member in found.to if member.id == to), "nobody: they wait in the queue")
+    messages.success(request, f"{moved} ticket{'s' if moved != 1 else ''} handed on to {name}.")
+    return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': user})}")

@@ -1,0 +1,163 @@
+"""Whole tickets that have a past, built at once: for imports and for the demonstration.
+
+What comes out has the attributes, index keys, version and counts that the rules of lifecycle.py would have
+left behind, had they written each entry at its time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from portal import clock
+from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tickets.counting import aggregates
+from tickets.desk.lifecycle import derived
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a timeline. `kind` is comment, note or event; an event has a verb and perhaps changes.
+
+    `author` is a user id, "" for somebody without an account. A change is field, text before, text after.
+    """
+
+    kind: str
+    at: datetime
+    author: str
+    author_name: str
+    body: str = ""
+    verb: str = ""
+    changes: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class History:
+    """A ticket as it is now and how it came to be so. `entries` are oldest first; the first opens the ticket.
+
+    `identity` is any text that no other ticket of the tenant has: the ids of the entries are made from it, so
+    that writing the same history again writes the same items.
+    """
+
+    identity: str
+    title: str
+    description: str
+    status: Status
+    created_at: datetime
+    updated_at: datetime
+    requester: str
+    requester_name: str
+    priority: Priority = Priority.NORMAL
+    tags: tuple[str, ...] = ()
+    resolver: str = ""
+    resolver_name: str = ""
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
+    @property
+    def comment_count(self) -> int:
+        return sum(1 for e in self.entries if e.kind != "event")
+
+    @property
+    def version(self) -> int:
+        """1 when opened, and one more with each change of fields."""
+        return 1 + sum(1 for e in self.entries if e.changes)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the summary remembers of the entries for the aggregates; see lifecycle.dated."""
+        found: dict[str, Any] = {}
+        days: Counter[str] = Counter()
+        requester = (self.requester, self.requester_name)
+        for entry in self.entries:
+            at = clock.stamp(entry.at)
+            if entry.kind != "event":
+                days[aggregates.day_count(aggregates.COMMENTED, at)] += 1
+                found["commented_at"] = at
+                if entry.kind == "comment" and (entry.author, entry.author_name) != requester:
+                    found.setdefault("responded_at", at)
+            for name, before, after in entry.changes:
+                if name != "status" or aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+                    continue
+                if aggregates.is_unresolved(after):
+                    days[aggregates.day_count(aggregates.REOPENED, at)] += 1
+                    found["reopened_at"] = at
+                    del found["resolved_at"]
+                else:
+                    days[aggregates.day_count(aggregates.RESOLVED, at)] += 1
+                    found["resolved_at"] = at
+        return found | {"days": dict(days)}
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The items of one ticket. A list shows the ticket once `summary` is written, so that one goes last."""
+
+    summary: SummaryItem
+    detail: DetailItem
+    activity: list[ActivityItem]
+
+
+def opened(at: datetime, author: str, author_name: str) -> Entry:
+    """The first entry of every ticket."""
+    return Entry("event", at, author, author_name, verb="opened the ticket")
+
+
+def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, str, str]) -> Entry:
+    return Entry("event", at, author, author_name, verb="changed", changes=changes)
+
+
+def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> Collection:
+    """The items of this history under this number, counted in this epoch of aggregates."""
+    pk = tenant.repository.key(keys.ticket, number)
+    digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
+    summary = SummaryItem(
+        pk,
+        keys.SUMMARY,
+        number=number,
+        title=history.title,
+        priority=history.priority.value,
+        tags=list(history.tags),
+        resolver_name=history.resolver_name,
+        requester=history.requester,
+        requester_name=history.requester_name,
+        created_at=clock.stamp(history.created_at),
+        comment_count=history.comment_count,
+        version=history.version,
+        request_id=digest,
+        epoch=epoch,
+        **history.facts,
+        **derived(
+            tenant,
+            number,
+            status=history.status.value,
+            resolver=history.resolver,
+            updated_at=clock.stamp(history.updated_at),
+        ),
+    )
+    activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
+    return Collection(summary, DetailItem(pk, keys.DETAIL, description=history.description), activity)
+
+
+def _activity(pk: str, digest: str, position: int, entry: Entry) -> ActivityItem:
+    at = clock.stamp(entry.at)
+    return ActivityItem(
+        pk,
+        # The position comes first: entries of the same moment keep their order.
+        keys.activity(at, f"{position:05x}{digest[:7]}"),
+        kind=entry.kind,
+        at=at,
+        author=entry.author,
+        author_name=entry.author_name,
+        body=entry.body,
+        verb=entry.verb,
+        changes=[
+            ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
+            for f, b, a in entry.changes
+        ],
+    )

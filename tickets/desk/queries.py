@@ -1,0 +1,131 @@
+"""Reading tickets, each time at the price of its floor: one round trip, whatever the tenant's size.
+
+Lists are made in lists.py; here is one ticket with its activity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from portal.dynamo import cursor
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import Page
+from portal.errors import NotFound
+from portal.schema import keys, tables
+from tenants.tenancy.context import TenantContext
+from tickets.desk.lists import PAGE_SIZE, READ_LIMIT, Listed, TicketPage, page
+from tickets.ticket.items import SummaryItem
+
+__all__ = ["PAGE_SIZE", "READ_LIMIT", "Listed", "Ticket", "TicketPage", "last_change", "page", "ticket"]
+
+ACTIVITY_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field's change, as text."""
+
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """An entry of a ticket's history under the names that the stored item has.
+
+    Read from the raw item: PynamoDB's deserialisation of a page of them takes longer than the Query.
+    """
+
+    sk: str
+    kind: str
+    at: str
+    author: str
+    author_name: str
+    body: str
+    verb: str
+    changes: tuple[Change, ...]
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> Activity:
+        sk, kind, at, author, author_name, body, verb = (raw.get(name, _NOTHING)["S"] for name in _ACTIVITY_TEXTS)
+        changes = (c["M"] for c in raw["changes"]["L"]) if "changes" in raw else ()
+        return cls(
+            sk,
+            kind,
+            at,
+            author,
+            author_name,
+            body,
+            verb,
+            tuple(Change(*(c.get(name, _NOTHING)["S"] for name in ("field", "before", "after"))) for c in changes),
+        )
+
+
+_ACTIVITY_TEXTS = ("sk", "kind", "at", "author", "author_name", "body", "verb")
+_NOTHING = {"S": ""}
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it."""
+
+    summary: SummaryItem
+    description: str
+    activity: list[Activity]
+    earlier: str | None
+
+
+def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> Ticket:
+    """A ticket with its latest activity: one Query. Raises NotFound, Invalid.
+
+    With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
+    the same time. Internal notes are left out for viewers.
+    """
+    more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
+    if before is None:
+        found = _collection(tenant, number, more_than_a_page + 2)  # the summary and the detail come first
+        heads = [i for i in found.items if not _is_activity(i)]
+        rows = [i for i in found.items if _is_activity(i)]
+    else:
+        (sort,) = cursor.load(before, tenant_id=tenant.tenant_id, query=("activity", number)) or [""]
+        head, found = fan_out(
+            [
+                lambda: _collection(tenant, number, 2),
+                lambda: _collection(tenant, number, more_than_a_page, before=sort),
+            ]
+        )
+        heads, rows = head.items, found.items
+    by_sort_key = {i["sk"]["S"]: i for i in heads}
+    if keys.SUMMARY not in by_sort_key:
+        raise NotFound(f"There is no ticket {number}.")
+    detail = by_sort_key.get(keys.DETAIL)
+    # A Query also ends after 1 MB, which long comments reach before the page is full.
+    more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
+    rows = rows[:ACTIVITY_PAGE]
+    activity = [Activity.of(i) for i in reversed(rows)]
+    earlier = [rows[-1]["sk"]["S"]] if more and rows else None
+    return Ticket(
+        summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
+        description=detail.get("description", _NOTHING)["S"] if detail else "",
+        activity=[a for a in activity if a.kind != "note" or tenant.is_agent],
+        earlier=cursor.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
+    )
+
+
+def last_change(tenant: TenantContext, number: int) -> Activity | None:
+    """The newest entry of a ticket's timeline that changed a field: one Query, for the conflict page."""
+    rows = [Activity.of(i) for i in _collection(tenant, number, 12).items if _is_activity(i)]
+    return next((a for a in rows if a.kind == "event"), None)
+
+
+def _collection(tenant: TenantContext, number: int, limit: int, *, before: str | None = None) -> Page:
+    """A ticket's item collection, newest first. Consistent reading would double the price for what nobody misses."""
+    pk = tenant.repository.key(keys.ticket, number)
+    start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
+    return tenant.repository.query(tables.TICKETS, keys.ticket, number, descending=True, limit=limit, start=start)
+
+
+def _is_activity(raw: dict[str, Any]) -> bool:
+    return str(raw["sk"]["S"]).startswith(keys.ACTIVITY_PREFIX)

@@ -1,0 +1,120 @@
+"""Tickets as templates show them: items turned into labels, links and times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from portal import clock
+from portal.schema import keys
+from tenants.tenancy.context import TenantContext
+from tickets.desk import lifecycle
+from tickets.desk.bulk import Seen
+from tickets.desk.queries import Activity, Listed
+from tickets.ticket.fields import MOVES, Priority, Status
+from tickets.ticket.items import SummaryItem
+
+
+@dataclass(frozen=True)
+class Row:
+    """A ticket in a list, and the head of its page."""
+
+    number: int
+    title: str
+    status: str
+    status_label: str
+    priority: str
+    priority_label: str
+    tags: list[str]
+    resolver: str
+    resolver_name: str
+    is_mine: bool
+    requester_name: str
+    created_at: datetime
+    updated_at: datetime
+    comment_count: int
+    version: int
+    url: str
+    select_value: str
+    description: str = ""
+
+
+def row(tenant: TenantContext, item: SummaryItem | Listed, *, description: str = "") -> Row:
+    status, priority = Status(item.status), Priority(item.priority)
+    return Row(
+        number=int(item.number),
+        title=item.title,
+        status=status.value,
+        status_label=status.label,
+        priority=priority.value,
+        priority_label=priority.label,
+        tags=list(item.tags),
+        resolver=item.resolver,
+        resolver_name=item.resolver_name,
+        is_mine=bool(item.resolver) and item.resolver == tenant.user_id,
+        requester_name=item.requester_name,
+        created_at=clock.parse(item.created_at),
+        updated_at=clock.parse(item.updated_at),
+        comment_count=int(item.comment_count),
+        version=int(item.version),
+        url=reverse("tickets:ticket", args=[int(item.number)]),
+        select_value=str(Seen.of(item)),
+        description=description,
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a ticket's history."""
+
+    id: str
+    kind: str
+    author_name: str
+    at: datetime
+    body: str
+    verb: str
+    changes: list[dict[str, str]]
+
+
+def entry(item: Activity) -> Entry:
+    changes = [
+        {"label": lifecycle.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
+    ]
+    at = clock.parse(item.at)
+    return Entry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
+
+
+def status_moves(item: SummaryItem) -> list[dict[str, str]]:
+    return [{"value": s.value, "label": s.label} for s in MOVES[Status(item.status)]]
+
+
+# In the order in which they stand in an address.
+_QUEUE_PARAMS: Final = (
+    "status",
+    "resolver",
+    "name",
+    "priority",
+    "tag",
+    "created",
+    "resolved",
+    "reopened",
+    "commented",
+    "after",
+)
+
+
+def queue_url(**params: str | None) -> str:
+    """The queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
+
+    `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
+    row says it; `priority` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days in UTC:
+    "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20" or "2026-11-01..". `after` is a cursor.
+    """
+    if unknown := params.keys() - set(_QUEUE_PARAMS):
+        raise TypeError(f"the queue has no filter {sorted(unknown)}")
+    query = urlencode({name: value for name in _QUEUE_PARAMS if (value := params.get(name))})
+    return reverse("tickets:queue") + (f"?{query}" if query else "")

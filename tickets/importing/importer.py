@@ -1,0 +1,112 @@
+"""Imports a public issue archive: issues and pull requests become tickets, their conversation becomes comments.
+
+Idempotent: each row that became a ticket has a marker, found by the archive's name and the row's number. A row
+that is known is left as it is, also where the archive says something else about it now. So a run that was
+interrupted anywhere, even killed, is finished by running it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from portal import clock
+from portal.errors import Invalid
+from tenants.tenancy.context import TenantContext
+from tickets.importing import rows, ticket_writer
+from tickets.importing.archive import Archive, RawRow
+from tickets.importing.ledger import Markers, Numbers, Seen
+from tickets.importing.rows import Refused
+
+CLOSER = "Archive import"  # in the timeline, where the archive does not say who closed something
+SOURCE_LIMIT = 200  # characters
+
+
+@dataclass
+class Outcome:
+    """What an import has done so far, in rows; `comments` are those of the new tickets."""
+
+    rows: int = 0
+    new: int = 0
+    unchanged: int = 0
+    changed: int = 0  # in the archive, since they were imported
+    refused: int = 0
+    comments: int = 0
+    reviews: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was read is in the tenant now, as the archive has it."""
+        return not self.refused and not self.changed
+
+
+@dataclass
+class Import:
+    """One run. `say` gets a sentence per row that is not taken as it is, `advance` the bytes read since the last call.
+
+    `source` names the archive among all that a tenant imports; by default it is what the archive calls its
+    repository, or else the name of the file.
+    """
+
+    tenant: TenantContext
+    path: Path
+    source: str = ""
+    dry_run: bool = False
+    say: Callable[[str], object] = lambda line: None
+    advance: Callable[[int], object] = lambda steps: None
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def run(self) -> Outcome:
+        """Read the archive to its end. Raises ArchiveFault, Invalid, Unavailable; `outcome` says how far it came."""
+        if len(self.source) > SOURCE_LIMIT:
+            raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
+        archive = Archive(self.path)
+        self._people, self._seen, self._now = ticket_writer.People(self.tenant), Seen(), clock.now()
+        markers: Markers | None = None
+        reported = 0
+        with Numbers(self.tenant.repository) as self._numbers:
+            for raw in archive.rows():
+                if markers is None:
+                    self.source = self.source or archive.name[:SOURCE_LIMIT] or self._file_name()
+                    markers = Markers(self.tenant.repository, self.source)
+                self.outcome.rows += 1
+                try:
+                    self._take(raw, markers)
+                except Refused as reason:
+                    self.outcome.refused += 1
+                    self.say(f"{rows.name_of(raw)} {reason}. It was left out.")
+                self.advance(archive.consumed - reported)
+                reported = archive.consumed
+        return self.outcome
+
+    def _file_name(self) -> str:
+        name = self.path.name
+        self.say(f"The archive does not name itself before its rows; it is known as “{name}” now. See --source.")
+        return name
+
+    def _take(self, raw: RawRow, markers: Markers) -> None:
+        row = rows.read(raw, self._now)
+        if self._seen.again(row):
+            raise Refused("comes twice in the archive; only the first counts")
+        self.outcome.reviews += row.reviews
+        marker = markers.find(row.id)
+        if marker is not None and marker.done:
+            self._compare(row, marker.digest, int(marker.number))
+            return
+        identity = f"{self.source}/{row.id}"
+        made, remarks = ticket_writer.history(row, identity=identity, people=self._people, closer=CLOSER)
+        number = 0
+        if not self.dry_run:
+            number = ticket_writer.write(self.tenant, self.source, row, made, marker, self._numbers)
+        self.outcome.new += 1
+        self.outcome.comments += len(row.comments)
+        for remark in [*row.remarks, *remarks]:
+            self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
+
+    def _compare(self, row: rows.Row, digest: str, number: int) -> None:
+        if row.digest == digest:
+            self.outcome.unchanged += 1
+        else:
+            self.outcome.changed += 1
+            self.say(f"{row.name} has changed in the archive since its import; ticket {number} was left as it is.")

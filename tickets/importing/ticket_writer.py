@@ -1,0 +1,180 @@
+"""Writes one row of an archive as one ticket that appears whole or not at all, whatever interrupts it.
+
+A row that fits is one transaction: marker, summary, description, history. One that does not fit claims its
+number first, with a marker that says it is not done; then come the parts of its history; the last transaction
+holds the summary, without which nothing shows the ticket, and the marker that says it is done. A rerun finds
+the claim and goes on under the same number; the keys of the entries follow from the row, so they are written
+again, not twice.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Final
+
+from portal.dynamo.repository import TRANSACTION_LIMIT, Condition, Transaction
+from portal.errors import TransactionRefused
+from portal.schema import keys, tables
+from tenants.membership import members
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tickets.desk.history import Collection, Entry, History, changed, collection, opened
+from tickets.importing.cleaning import tag_list
+from tickets.importing.ledger import Numbers
+from tickets.importing.rows import Refused, Row
+from tickets.ticket.fields import Status
+from tickets.ticket.items import ActivityItem, ImportItem, RequestItem, SummaryItem
+
+TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
+ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags
+PART: Final = 100  # entries written and held at a time
+
+
+class People:
+    """The members whom a ticket can be assigned to, by what an archive may call them. Read at first use."""
+
+    def __init__(self, tenant: TenantContext) -> None:
+        self._tenant = tenant
+        self._known: dict[str, members.Member | None] | None = None
+
+    def find(self, name: str) -> members.Member | None:
+        """The one member with this name, or this name before the @ of the address. None where two have it."""
+        if self._known is None:
+            self._known = {}
+            for member in members.members_of(self._tenant.repository):
+                if member.role.at_least(Role.AGENT):
+                    for key in {member.name.casefold(), member.email.split("@")[0].casefold()}:
+                        self._known[key] = None if key in self._known else member
+        return self._known.get(name.casefold())
+
+
+def history(row: Row, *, identity: str, people: People, closer: str) -> tuple[History, list[str]]:
+    """The row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
+
+    The first assignee who is a member gets the ticket; the names of the others stay as tags. Who closed it is
+    in the archive only for merged pull requests; otherwise it is `closer`.
+    """
+    found = [(name, people.find(name)) for name in row.assignees]
+    resolver = next((member for _, member in found if member), None)
+    others = [f"assignee:{name}" for name, member in found if member is None or member is not resolver]
+    tags, left = tag_list([*row.labels, *others])
+    remarks = [f"has no room for the tag “{name}”" for name in left]
+    entries = [opened(row.created_at, "", row.author)]
+    entries += sorted((Entry("comment", c.at, "", c.author, body=c.body) for c in row.comments), key=_at)
+    if row.closed_at:
+        closing = changed(row.closed_at, "", row.closed_by or closer, ("status", "open", "closed"))
+        entries = sorted([*entries, closing], key=_at)
+    made = History(
+        identity=identity,
+        title=row.title,
+        description=row.body,
+        status=Status.CLOSED if row.closed_at else Status.OPEN,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        requester="",
+        requester_name=row.author,
+        tags=tuple(tags),
+        resolver=resolver.id if resolver else "",
+        resolver_name=resolver.name if resolver else "",
+        entries=tuple(entries),
+    )
+    return made, remarks
+
+
+def _at(entry: Entry) -> datetime:
+    return entry.at
+
+
+def write(
+    tenant: TenantContext, source: str, row: Row, made: History, claim: ImportItem | None, numbers: Numbers
+) -> int:
+    """Write the ticket and return its number. `claim` is the marker of a run that did not finish the row.
+
+    Raises Refused when another import writes the same row at this moment.
+    """
+    changed_since = claim is not None and claim.digest != row.digest
+    number = int(claim.number) if claim and not changed_since else numbers.next()
+    items = collection(tenant, number, made, epoch=numbers.epoch)
+    marker = _marker(tenant, source, row, number)
+    try:
+        if claim is None and _fits(made):
+            _finish(tenant, marker, items, items.activity, ImportItem.pk.does_not_exist())
+            return number
+        if claim is None:
+            _claim(tenant, marker, ImportItem.pk.does_not_exist())
+        elif changed_since:
+            _expire(tenant, int(claim.number))
+            _claim(tenant, marker, (ImportItem.done == 0) & (ImportItem.digest == claim.digest))
+        for start in range(0, len(items.activity), PART):
+            tenant.repository.put_all(items.activity[start : start + PART])
+        _finish(tenant, marker, items, [], (ImportItem.done == 0) & (ImportItem.digest == marker.digest))
+    except TransactionRefused as error:
+        raise Refused(_why(error)) from error
+    return number
+
+
+def _marker(tenant: TenantContext, source: str, row: Row, number: int) -> ImportItem:
+    return ImportItem(
+        tenant.repository.key(keys.import_source, source),
+        row.id,
+        number=number,
+        digest=row.digest,
+        comments=len(row.comments),
+        done=1,
+    )
+
+
+def _fits(made: History) -> bool:
+    texts = [made.description, *(entry.body for entry in made.entries)]
+    size = sum(len(text.encode()) for text in texts) + len(texts) * ITEM_BYTES
+    return len(texts) + 2 <= TRANSACTION_LIMIT and size <= TRANSACTION_BYTES
+
+
+def _claim(tenant: TenantContext, marker: ImportItem, condition: Condition) -> None:
+    marker.done = 0
+    transaction = Transaction()
+    transaction.put(marker, condition=condition)
+    tenant.repository.transact(transaction)
+    marker.done = 1
+
+
+def _finish(
+    tenant: TenantContext, marker: ImportItem, items: Collection, activity: list[ActivityItem], condition: Condition
+) -> None:
+    transaction = Transaction()
+    transaction.put(marker, condition=condition)
+    transaction.put(items.summary, condition=SummaryItem.pk.does_not_exist())
+    transaction.put(items.detail)
+    for entry in activity:
+        transaction.put(entry)
+    tenant.repository.transact(transaction)
+
+
+def _expire(tenant: TenantContext, number: int) -> None:
+    """Leave to TTL what an unfinished run wrote of a row that has changed since: the tenant's role cannot delete.
+
+    The ticket gets another number, so nobody sees these items meanwhile.
+    """
+    start = None
+    while True:
+        page = tenant.repository.query(tables.TICKETS, keys.ticket, number, limit=TRANSACTION_LIMIT, start=start)
+        transaction = Transaction()
+        for raw in page.items:
+            item = RequestItem(raw["pk"]["S"], raw["sk"]["S"])
+            transaction.update(item, [RequestItem.expires_at.set(int(time.time()))])
+        if len(transaction):
+            tenant.repository.transact(transaction)
+        start = page.last_key
+        if start is None:
+            return
+
+
+def _why(error: TransactionRefused) -> str:
+    expected = {"ConditionalCheckFailed", "TransactionConflict"}
+    strange = next((reason for reason in error.reasons if reason and reason.code not in expected), None)
+    if strange:
+        return f"was refused by the database: {strange.message or strange.code}"
+    if error.reasons[0] is None:
+        return "got the number of a ticket that exists; run the import again for another one"
+    return "is being imported by somebody else at this moment"

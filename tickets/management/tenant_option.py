@@ -1,0 +1,39 @@
+"""What the commands share that go through tenants: which ones, by --tenant or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from portal.dynamo.repository import TenantRepository
+from tenants.provisioning import tenant_lifecycle
+
+
+@dataclass(frozen=True)
+class Chosen:
+    slug: str
+    tenant_id: str
+
+    @property
+    def repository(self) -> TenantRepository:
+        return TenantRepository(self.tenant_id)
+
+
+def add_arguments(parser: CommandParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="these only; may be repeated"
+    )
+    which.add_argument("--all", action="store_true", help="all tenants, one after the other; as without --tenant")
+
+
+def chosen(options: dict[str, Any]) -> Iterator[Chosen]:
+    """The tenants that the options name. Raises NotFound for a slug that nobody has, before the first is used."""
+    if options["slugs"]:
+        found = [tenant_lifecycle.find(slug) for slug in dict.fromkeys(options["slugs"])]
+        yield from (Chosen(tenant.slug, tenant.tenant_id) for tenant in found)
+    else:
+        yield from (Chosen(item.name, item.tenant_id) for item in tenant_lifecycle.directory())

@@ -1,0 +1,163 @@
+"""Writes the demonstration so that it can be interrupted anywhere and run again.
+
+Each tenant holds a record of how far it is. Tickets go in blocks: first descriptions and histories, then the
+summaries, without which nothing shows a ticket, then the record. All keys follow from the seed, so what a killed run
+left half written is written over. The numbers are reserved before the first ticket, so that people who open
+tickets meanwhile get later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Final
+
+from django.conf import settings
+
+from portal.dynamo.client import Item, fan_out
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Forbidden
+from portal.schema import keys
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tickets.desk.history import Collection, collection
+from tickets.seeding import cast
+from tickets.seeding.cast import Desk
+from tickets.seeding.content import invent
+from tickets.seeding.people import Accounts, ensure_tenant
+from tickets.ticket.items import CounterItem, SeedItem, SummaryItem
+
+BLOCK: Final = 50  # tickets, some 500 items
+LANES: Final = 4  # batches on their way at the same time
+SOURCE: Final = "demonstration"
+
+
+@dataclass
+class Outcome:
+    """What a run has written; all zeros where everything was there."""
+
+    tenants: int = 0
+    tickets: int = 0
+    accounts: int = 0
+
+
+def refuse_in_production() -> None:
+    """Raises Forbidden unless DEBUG is on: everybody knows the addresses and the password of the demonstration."""
+    if not settings.DEBUG:
+        raise Forbidden("The demonstration's accounts have a password that everybody knows; they need DEBUG=1.")
+
+
+def is_complete(desk: Desk) -> bool:
+    """Whether the demonstration that begins with this desk was finished once, of whatever size: one GetItem."""
+    record = _read(TenantRepository(desk.tenant_id))
+    return record is not None and bool(record.complete)
+
+
+def run(
+    desks: Iterable[Desk],
+    *,
+    seed: int,
+    users: int,
+    day: date,
+    password: str,
+    advance: Callable[[int], object] = lambda tickets: None,
+) -> Outcome:
+    """Write what is missing of these desks. `advance` gets the number of tickets that are there, as they come.
+
+    Raises Forbidden in production, Conflict where tenants or accounts of the same names were not made by this seed.
+    """
+    refuse_in_production()
+    outcome, accounts = Outcome(), Accounts(password)
+    first: TenantRepository | None = None
+    for desk in desks:
+        repository = TenantRepository(desk.tenant_id)
+        first = first or repository
+        record = _read(repository)
+        if record and record.written >= record.planned >= desk.tickets and record.users >= users:
+            advance(desk.tickets)
+            continue
+        accounts.ensure([cast.operator(seed), *(member.person for member in desk.members)])
+        tenant = context.for_system(ensure_tenant(desk))
+        advance(int(record.written) if record else 0)
+        for written in _write_tickets(tenant, desk, record, seed=seed, users=users, day=day):
+            outcome.tickets += written
+            advance(written)
+        outcome.tenants += 1
+    outcome.accounts = accounts.made
+    if first is not None:
+        _mark_complete(first)
+    return outcome
+
+
+def _read(repository: TenantRepository) -> SeedItem | None:
+    return repository.get(SeedItem, keys.import_source, SOURCE, sort=SOURCE, consistent=True)
+
+
+def _write_tickets(
+    tenant: TenantContext, desk: Desk, record: SeedItem | None, *, seed: int, users: int, day: date
+) -> Iterator[int]:
+    """Write the desk's missing tickets; yields how many, block by block."""
+    if record is not None and record.written < record.planned:
+        # Tickets follow from the plan that they are part of, so the old one is finished first, as it was.
+        former = cast.desk(desk.name, seed=seed, tickets=int(record.planned), users=int(record.users))
+        yield from _fill(tenant, former, record, seed=seed, resumed=True)
+    if record is None or record.planned < desk.tickets or record.users < users:
+        record = _reserve(tenant.repository, record, tickets=desk.tickets, users=users, day=day)
+        yield from _fill(tenant, desk, record, seed=seed)
+
+
+def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
+    """Raise the counter to the last number, never lower it, and note what is planned."""
+    if record is None:
+        pk = repository.key(keys.import_source, SOURCE)
+        record = SeedItem(pk, SOURCE, day=day.isoformat(), users=users, planned=0)
+    counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    missing = tickets - (int(counter.last) if counter else 0)
+    if missing > 0:
+        record.taken = repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=missing).last - missing
+    elif tickets > record.planned:
+        # Somebody has used these numbers, or reserved them here and was killed before noting it.
+        record.taken = tickets
+    record.planned, record.users = max(tickets, int(record.planned)), max(users, int(record.users))
+    repository.put_all([record])
+    return record
+
+
+def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, resumed: bool = False) -> Iterator[int]:
+    planned, day = int(record.planned), date.fromisoformat(record.day)
+    counter = tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    epoch = int(counter.epoch) if counter else 0
+    for start in range(int(record.written) + 1, planned + 1, BLOCK):
+        numbers = list(range(start, min(start + BLOCK, planned + 1)))
+        last = numbers[-1]
+        # What a killed run wrote, people may have changed since; and low numbers may be tickets of theirs.
+        numbers = [n for n in numbers if not (resumed or n <= record.taken) or not _exists(tenant, n)]
+        _write(
+            tenant.repository,
+            [collection(tenant, n, invent(desk, n, planned=planned, seed=seed, day=day), epoch=epoch) for n in numbers],
+        )
+        record.written = last
+        tenant.repository.put_all([record])
+        resumed = False
+        yield len(numbers)
+
+
+def _exists(tenant: TenantContext, number: int) -> bool:
+    return tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY, consistent=True) is not None
+
+
+def _write(repository: TenantRepository, tickets: Sequence[Collection]) -> None:
+    parts: list[Item] = [item for t in tickets for item in (t.detail, *t.activity)]
+    lanes = [parts[lane::LANES] for lane in range(min(LANES, len(parts)))]
+    if lanes:
+        fan_out([partial(repository.put_all, lane) for lane in lanes])
+        repository.put_all([t.summary for t in tickets])
+
+
+def _mark_complete(repository: TenantRepository) -> None:
+    record = _read(repository)
+    if record is not None and not record.complete:
+        record.complete = 1
+        repository.put_all([record])
