@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 VERSION = "3.1.0"
-DIRECTORY = Path(__file__).resolve().parents[1] / "var" / "dynamodb-local"
+DIRECTORY = Path(__file__).resolve().parents[2] / "var" / "dynamodb-local"
 OLDEST_JAVA = 17
 FETCH_SECONDS = 900
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
