@@ -22,14 +22,15 @@ from benchmarks.ticket_ranges import COMMENTS, Layout
 from portal.dynamo import client, provisioning
 from portal.dynamo.client import Item
 from portal.errors import NotFound
-from portal.schema import keys, tables
+from portal.schema import registry
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tickets.desk.bulk import Seen
 from tickets.desk.history import Entry, History, changed, collection, opened
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
 
@@ -93,10 +94,10 @@ class Filled:
 def prepare_tables(marker: Path) -> None:
     """The tables, emptied first where they hold what another version of the portal or of this module has filled."""
     models = (SummaryItem, DetailItem, ActivityItem)
-    shape = repr((_VERSION, tables.ALL, [sorted(m.get_attributes()) for m in models]))
+    shape = repr((_VERSION, registry.tables(), [sorted(m.get_attributes()) for m in models]))
     digest = hashlib.blake2b(shape.encode(), digest_size=16).hexdigest()
     if marker.exists() and marker.read_text() != digest:
-        for table in tables.ALL:
+        for table in registry.tables():
             if provisioning.describe(table):
                 client.connection("platform").call("DeleteTable", TableName=table.full_name)
     provisioning.create_all(wait=True)
@@ -116,7 +117,7 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     """A tenant of this size whose owner is the person measured. `advance` gets numbers of tickets, as they come."""
     slug = f"bench-{size}-{shards}"
     try:
-        item = tenant_lifecycle.find(slug)
+        item = tenant_directory.find(slug)
     except NotFound:
         name = f"Bench {size:,}" + (f" / {shards}" if shards > 1 else "")
         item = tenant_lifecycle.create(name=name, slug=slug, owner=user, shards=shards)

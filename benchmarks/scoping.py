@@ -48,7 +48,8 @@ def measure(requests: int) -> None:
 
     from portal.dynamo import client, provisioning
     from portal.isolation import guard
-    from portal.schema import keys, tables
+    from tickets.ticket import keys
+    from tickets.ticket.tables import TICKETS
 
     provisioning.create_all()
     iam = client._create("iam", client._session(settings.DYNAMODB_ENDPOINT_URL), settings.DYNAMODB_ENDPOINT_URL)
@@ -60,7 +61,7 @@ def measure(requests: int) -> None:
         key = {"pk": {"S": keys.ticket(tenant, 1)}, "sk": {"S": keys.SUMMARY}}
         started = time.perf_counter()
         with guard.acting_for(tenant):
-            with_client.get_item(TableName=tables.TICKETS.full_name, Key=key)
+            with_client.get_item(TableName=TICKETS.full_name, Key=key)
         return (time.perf_counter() - started) * 1000
 
     for tenant in tenants:  # warm: connections, credentials, compiled patterns

@@ -110,7 +110,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # --- accounts, sessions, mail ---
 
 AUTH_USER_MODEL = "tenants.User"
-AUTHENTICATION_BACKENDS = ["tenants.identity.backend.EmailBackend"]
+AUTHENTICATION_BACKENDS = ["tenants.identity.auth_backend.EmailBackend"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

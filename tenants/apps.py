@@ -1,11 +1,12 @@
-from django.apps import AppConfig
 from django.contrib.admin import autodiscover
 from django.contrib.admin.apps import AdminConfig
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
+from portal.apps import RoomsConfig
 
-class TenantsConfig(AppConfig):
+
+class TenantsConfig(RoomsConfig):
     name = "tenants"
 
 

@@ -1,10 +1,11 @@
-from django.apps import AppConfig
+from portal.apps import RoomsConfig
 
 
-class TicketsConfig(AppConfig):
+class TicketsConfig(RoomsConfig):
     name = "tickets"
 
     def ready(self) -> None:
+        super().ready()
         from tenants.provisioning import defaults
         from tickets.ticket import fields
 

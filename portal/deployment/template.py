@@ -1,7 +1,7 @@
-"""The CloudFormation template, made from the declarations that the code itself runs on.
+"""Make the CloudFormation template from the declarations that the code itself runs on.
 
-`tables.py` says which tables exist and `policies.py` what each role may do; this module only says how AWS is to
-hold them: who may assume which role, with which key the tables are encrypted, what is kept when a stack goes.
+The rooms declare their tables, the rights of each role and resources of their own; this module only says how AWS is
+to hold them: who may assume which role, with which key the tables are encrypted, what is kept when a stack goes.
 `infra/template.yaml` is its output, committed so that it can be read, linted and deployed without Python.
 
 Sources: AWS, "Pass session tags in AWS STS" (the tenant role's trust), "DynamoDB encryption at rest usage notes" (the
@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.deployment import lambda_resources
-from portal.deployment.lambda_resources import ON_LAMBDA
+from portal.deployment import parts
 from portal.isolation import policies
-from portal.schema import tables
+from portal.schema import registry
 from portal.schema.tables import Table
 
 Json = dict[str, Any]
@@ -28,8 +27,9 @@ KEY: Final = "TableKey"
 WEB, TENANT, WORKER = "WebRole", "TenantRole", "WorkerRole"
 
 HEADER: Final = """\
-# The tables and roles of Pooldesk for an AWS account. Generated: change portal/schema/tables.py, policies.py or
-# infra.py, then run `python manage.py infra_template > infra/template.yaml`. A test compares the two.
+# The tables and roles of Pooldesk for an AWS account. Generated: change the tables.py or deployment.py of a room, or
+# portal/deployment/template.py, then run
+# `python manage.py infra_template > infra/template.yaml`. A test compares the two.
 #
 #   aws cloudformation deploy --template-file infra/template.yaml --stack-name pooldesk-prod \\
 #     --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \\
@@ -66,22 +66,31 @@ def template() -> Json:
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
         "Description": "Pooldesk: DynamoDB tables, their encryption key and the roles that use them",
-        "Parameters": {**_parameters(), **lambda_resources.parameters()},
-        "Rules": lambda_resources.rules(),
+        "Parameters": _parameters() | _of_rooms("parameters"),
+        "Rules": _of_rooms("rules"),
         "Conditions": {
             PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
             OWN_KEY: {"Fn::Equals": [{"Ref": "Encryption"}, "customer-managed"]},
-            ON_LAMBDA: lambda_resources.condition(),
+            **_of_rooms("conditions"),
         },
         "Resources": {
             KEY: _key(),
-            **{logical_id(table): _table(table) for table in tables.ALL},
+            **{logical_id(table): _table(table) for table in registry.tables()},
             **_roles(),
             **_policies(),
-            **lambda_resources.resources(logical_id(tables.TICKETS), WORKER),
+            **_resources_of_rooms(),
         },
         "Outputs": _outputs(),
     }
+
+
+def _of_rooms(section: str) -> Json:
+    return {name: value for part in parts.parts() for name, value in getattr(part, section).items()}
+
+
+def _resources_of_rooms() -> Json:
+    roles = {"platform": WEB, "tenant": TENANT, "worker": WORKER}
+    return {name: value for part in parts.parts() for name, value in part.resources(logical_id, roles).items()}
 
 
 def logical_id(table: Table) -> str:
@@ -282,7 +291,7 @@ def _anywhere(value: Any) -> Any:
 
 def _outputs() -> Json:
     outputs: Json = {}
-    for table in tables.ALL:
+    for table in registry.tables():
         outputs[f"{logical_id(table)}Name"] = {"Value": {"Ref": logical_id(table)}}
         if table.stream:
             outputs[f"{logical_id(table)}StreamArn"] = {"Value": {"Fn::GetAtt": [logical_id(table), "StreamArn"]}}
@@ -292,7 +301,7 @@ def _outputs() -> Json:
         (WORKER, "What the stream worker runs as"),
     ):
         outputs[f"{role}Arn"] = {"Description": description, "Value": _arn(role)}
-    outputs |= lambda_resources.outputs()
+    outputs |= _of_rooms("outputs")
     outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": _arn(KEY)}
     return outputs
 

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from portal.dynamo import client
 from portal.errors import Conflict, Unavailable
-from portal.schema import tables
+from portal.schema import registry, tables
 
 _WAIT = 120  # seconds for a table to become active
 
@@ -22,14 +22,14 @@ def create_all(*, wait: bool = False) -> dict[str, bool]:
     """
     connection = client.connection("platform")
     outcome = {}
-    for table in tables.ALL:
+    for table in registry.tables():
         existing = describe(table)
         if existing is None:
             outcome[table.full_name] = _create(connection, table)
         else:
             _compare(table, existing)
             outcome[table.full_name] = False
-    for table in tables.ALL:
+    for table in registry.tables():
         if table.ttl or wait:
             _wait(table)
         if table.ttl:

@@ -1,6 +1,6 @@
-"""Reads and writes for one tenant. There is no scan, and no method takes a key that another tenant could own.
+"""Read and write for one tenant. There is no scan, and no method takes a key that another tenant could own.
 
-A caller names a key builder of `keys.py` and its arguments; the repository puts the tenant in front. A view
+A caller names a key builder of its room and its arguments; the repository puts the tenant in front. A view
 or rule therefore cannot ask for another tenant's item, whatever its input says.
 
 Errors: those of `portal.errors` (Unavailable, Throttled, ConditionFailed, TransactionRefused), nothing else.
@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
@@ -21,7 +21,7 @@ from portal.dynamo import client
 from portal.dynamo.client import Item
 from portal.errors import Unavailable
 from portal.isolation import guard
-from portal.schema import keys, tables
+from portal.schema import keys, registry, tables
 
 __all__ = [
     "Action",
@@ -42,14 +42,7 @@ BATCH_GET_LIMIT = 100  # keys of one BatchGetItem
 BATCH_WRITE_LIMIT = 25  # members of one BatchWriteItem
 ITEM_LIMIT = 400 * 1024  # bytes of one item, names included
 
-TenantKey = Callable[..., str]  # a builder of keys.py whose first argument is the tenant id
-
-
-class Counted(NamedTuple):
-    """A counter's new value, and the epoch of aggregates that stands beside it."""
-
-    last: int
-    epoch: int
+TenantKey = Callable[..., str]  # a key builder whose first argument is the tenant id
 
 
 @dataclass(frozen=True)
@@ -291,21 +284,24 @@ class TenantRepository:
         answer = self._send("Query", request)
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
-    def increment(self, build: TenantKey, *args: Any, sort: str, by: int = 1) -> Counted:
-        """Add to a counter and return it: one UpdateItem. A lost answer skips numbers, never repeats one."""
+    def increment(self, model: type[_I], build: TenantKey, *args: Any, sort: str, by: int = 1) -> _I:
+        """Add to the attribute `last` of a counter and return its item: one UpdateItem.
+
+        A lost answer skips numbers, never repeats one.
+        """
+        table = model.table
         answer = self._send(
             "UpdateItem",
             {
-                "TableName": tables.TICKETS.full_name,
-                "Key": {"pk": {"S": self.key(build, *args)}, "sk": {"S": sort}},
+                "TableName": table.full_name,
+                "Key": {table.hash: {"S": self.key(build, *args)}, str(table.range): {"S": sort}},
                 "UpdateExpression": "ADD #n :by",
                 "ExpressionAttributeNames": {"#n": "last"},
                 "ExpressionAttributeValues": {":by": {"N": str(by)}},
                 "ReturnValues": "ALL_NEW",
             },
         )
-        stored = answer["Attributes"]
-        return Counted(int(stored["last"]["N"]), int(stored["epoch"]["N"]) if "epoch" in stored else 0)
+        return model.from_raw_data(answer["Attributes"])
 
     def update(self, item: Item, actions: list[Action], *, condition: Condition | None = None) -> dict[str, Any]:
         """Update the stored item that has this item's key, made where it is missing, and return it, raw.
@@ -333,7 +329,7 @@ class TenantRepository:
             batch_put(client.connection("tenant"), items)
 
     def _refuse_foreign(self, members: list[dict[str, Any]]) -> None:
-        hashes = {t.full_name: t.hash for t in tables.ALL}
+        hashes = {t.full_name: t.hash for t in registry.tables()}
         for member in members:
             ((kind, body),) = member.items()
             key = (body["Item"] if kind == "Put" else body["Key"])[hashes[body["TableName"]]]["S"]

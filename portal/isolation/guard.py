@@ -18,7 +18,7 @@ from typing import Any
 
 from portal.errors import NotFound
 from portal.isolation import iam, policies, request_parser
-from portal.schema import keys, tables
+from portal.schema import keys, registry
 
 log = logging.getLogger("pooldesk.security")
 
@@ -93,7 +93,7 @@ def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -
 
 @lru_cache(maxsize=1)
 def _arns_of_tenants() -> frozenset[str]:
-    return frozenset(policies.table_arn(table.full_name) for table in tables.ALL if table.scope == "tenant")
+    return frozenset(policies.table_arn(table.full_name) for table in registry.tables() if table.scope == "tenant")
 
 
 def _refuse_disallowed(policy: iam.Policy, parts: list[iam.Request]) -> None:

@@ -1,6 +1,6 @@
-"""The policies of the roles, made from the one declaration of the tables.
+"""Make the policies of the roles from what the rooms declare.
 
-What a role may do is what its code does, no more: the actions below are those that the repositories send. No
+What a role may do is what its code does, no more: a room grants the operations that its code sends. No
 role has Scan, PartiQL or a wildcard action. Leading keys are bound with their delimiter, and `Null` closes the hole
 that `ForAllValues` leaves for a request without keys.
 
@@ -16,43 +16,10 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.isolation.iam import LEADING_KEYS, TAG
-from portal.schema import keys, tables
-from portal.schema.tables import Table
-
-ROLES: Final = ("tenant", "platform", "worker")
+from portal.schema import registry
+from portal.schema.registry import Grant
 
 _TENANT_VARIABLE: Final = f"${{{TAG}}}"
-
-# Members of a transaction are authorised as the single operations that they are.
-_TENANT_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
-    tables.TICKETS: ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
-    tables.MEMBERS: ("GetItem", "Query"),
-    tables.INVITES: ("GetItem", "Query"),
-    tables.AUDIT: ("GetItem", "Query"),
-}
-_PLATFORM_ACTIONS: Final[dict[Table, tuple[str, ...]]] = {
-    tables.USERS: ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
-    tables.SESSIONS: ("BatchGetItem", "DeleteItem", "GetItem", "PutItem"),
-    tables.THROTTLES: ("DeleteItem", "UpdateItem"),
-    tables.DIRECTORY: ("DeleteItem", "PutItem", "Query", "UpdateItem"),
-    tables.MEMBERSHIPS: (
-        "BatchGetItem",
-        "BatchWriteItem",
-        "ConditionCheckItem",
-        "DeleteItem",
-        "PutItem",
-        "Query",
-        "UpdateItem",
-    ),
-    tables.TENANTS: ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"),
-    tables.INVITES: ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem"),
-    tables.MEMBERS: ("BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem"),
-    # Rows are added; nobody has the right to update or delete one.
-    tables.AUDIT: ("PutItem",),
-    tables.CHAINS: ("BatchGetItem", "PutItem", "Query"),
-    tables.LEASES: ("GetItem", "Query"),
-    tables.DEAD_LETTERS: ("BatchGetItem", "DeleteItem", "Query", "UpdateItem"),
-}
 
 
 def table_arn(name: str, index: str | None = None) -> str:
@@ -82,51 +49,43 @@ def _allow(sid: str, actions: Sequence[str], resources: Sequence[str], leading: 
     return statement
 
 
-def _sid(prefix: str, table: Table) -> str:
-    return prefix + table.name.replace(".", "")
-
-
 def _tenant() -> list[dict[str, Any]]:
     statements = []
-    for table, actions in _TENANT_ACTIONS.items():
+    for grant in registry.grants("tenant"):
+        table = grant.table
         arn = table_arn(table.full_name)
-        statements.append(_allow(_sid("Own", table), actions, [arn], _bound(table.leading_keys)))
+        statements.append(_allow(_sid("Own", grant), grant.actions, [arn], _bound(table.leading_keys)))
+        if "Query" not in grant.actions:
+            continue
         for pattern in dict.fromkeys(index.leading_keys for index in table.indexes):
             arns = [table_arn(table.full_name, i.name) for i in table.indexes if i.leading_keys == pattern]
-            statements.append(_allow(_sid("OwnIndexesOf", table), ["Query"], arns, _bound(pattern)))
+            statements.append(_allow(_sid("OwnIndexesOf", grant), ["Query"], arns, _bound(pattern)))
     return statements
 
 
-def _bound(pattern: str) -> str:
-    return pattern.replace("{tenant}", _TENANT_VARIABLE)
-
-
 def _platform() -> list[dict[str, Any]]:
-    statements = [
-        _allow(_sid("All", table), actions, [table_arn(table.full_name)])
-        for table, actions in _PLATFORM_ACTIONS.items()
-    ]
-    sessions = table_arn(tables.SESSIONS.full_name, tables.SESSIONS_BY_USER.name)
-    everything = [table_arn(table.full_name) for table in tables.ALL]
+    everything = [table_arn(table.full_name) for table in registry.tables()]
     return [
-        *statements,
-        _allow("SessionsByUser", ["Query"], [sessions]),
-        # An operator who replays a dead letter counts it: in aggregates, and in no ticket.
-        _allow("ReplayDeadLetters", ["UpdateItem"], [table_arn(tables.TICKETS.full_name)], keys.ALL_AGGREGATES),
+        *(_granted(grant) for grant in registry.grants("platform")),
         # The operators' page of tables: states and estimates, no items.
         _allow("DescribeTables", ["DescribeTable"], everything),
     ]
 
 
 def _worker() -> list[dict[str, Any]]:
-    arn = table_arn(tables.TICKETS.full_name)
-    return [
-        _allow("ReadStream", ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"], [f"{arn}/stream/*"]),
-        _allow("MaintainAggregates", ["DeleteItem", "Query", "UpdateItem"], [arn], keys.ALL_AGGREGATES),
-        _allow("HoldLeases", ["Query", "UpdateItem"], [table_arn(tables.LEASES.full_name)]),
-        _allow(
-            "KeepDeadLetters",
-            ["ConditionCheckItem", "DeleteItem", "PutItem", "Query"],
-            [table_arn(tables.DEAD_LETTERS.full_name)],
-        ),
-    ]
+    return [_granted(grant) for grant in registry.grants("worker")]
+
+
+def _granted(grant: Grant) -> dict[str, Any]:
+    arn = table_arn(grant.table.full_name, grant.index.name if grant.index else None)
+    return _allow(
+        _sid("All", grant), grant.actions, [f"{arn}/stream/*" if grant.stream else arn], grant.leading_keys or None
+    )
+
+
+def _sid(prefix: str, grant: Grant) -> str:
+    return grant.sid or prefix + grant.table.name.replace(".", "")
+
+
+def _bound(pattern: str) -> str:
+    return pattern.replace("{tenant}", _TENANT_VARIABLE)

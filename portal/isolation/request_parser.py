@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from portal.isolation import expressions, iam, policies
 from portal.isolation.expressions import NotUnderstood
-from portal.schema import keys, tables
+from portal.schema import keys, registry, tables
 
 __all__ = ["NotUnderstood", "refuse_planted", "requests_of"]
 
@@ -182,7 +182,7 @@ def _declared(table: str) -> tables.Table:
 
 @lru_cache(maxsize=1)
 def _by_name() -> dict[str, tables.Table]:
-    return {t.full_name: t for t in tables.ALL}
+    return {t.full_name: t for t in registry.tables()}
 
 
 def _text(value: dict[str, Any]) -> str:

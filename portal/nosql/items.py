@@ -5,7 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from portal.schema import tables
+from portal.nosql.tables import SESSIONS
 
 
 class SessionItem(Item):
@@ -15,7 +15,7 @@ class SessionItem(Item):
     is repeated beside `data` for the index by user; `user_id` and `started_at` are missing before.
     """
 
-    table = tables.SESSIONS
+    table = SESSIONS
 
     session_key = UnicodeAttribute(hash_key=True)
     data = UnicodeAttribute()

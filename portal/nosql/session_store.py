@@ -20,9 +20,9 @@ from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.client import FAN_OUT_THREADS, fan_out
 from portal.errors import ConditionFailed, Unavailable
+from portal.nosql import keys
 from portal.nosql.items import SessionItem
-from portal.schema import keys
-from portal.schema.tables import SESSIONS_BY_USER
+from portal.nosql.tables import SESSIONS_BY_USER
 
 TENANT_KEY: Final = "tenant_id"  # in a session: the pinned tenant
 AGENT_LIMIT: Final = 200  # characters of a browser's name; a session's item stays below 1 KB, one write unit

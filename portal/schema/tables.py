@@ -1,4 +1,6 @@
-"""The one declaration of the tables: `create_tables`, the models and, on AWS, the template and the policies follow it.
+"""Declare tables: `create_tables`, the models and, on AWS, the template and the policies follow the declarations.
+
+Each room declares its tables in its own `tables.py`; `registry.py` collects them.
 
 Names are `{prefix}.{Feature}.{SubTable}`. Where the scope is "tenant", every leading key of the table and of
 its indexes belongs to exactly one tenant. "platform" tables are the stated exceptions: they are read before a
@@ -76,88 +78,3 @@ def _key_schema(hash_name: str, range_name: str | None) -> list[dict[str, str]]:
     if range_name:
         schema.append({"AttributeName": range_name, "KeyType": "RANGE"})
     return schema
-
-
-USERS = Table("Platform.Users", "platform", "pk")
-# Of sessions that somebody has signed in to, and no others: what a list of them shows.
-SESSIONS_BY_USER = Index("gsi-user", "user_id", "started_at", ("tenant_id", "address", "agent", "expires_at"), "")
-SESSIONS = Table("Platform.Sessions", "platform", "session_key", indexes=(SESSIONS_BY_USER,), ttl="expires_at")
-THROTTLES = Table("Platform.Throttles", "platform", "bucket", ttl="expires_at")
-MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
-# One partition per kind of object, so that commands and operators find all tenants by a Query.
-DIRECTORY = Table("Platform.Directory", "platform", "kind", "name")
-TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
-INVITES = Table("Tenants.Invites", "tenant", "tenant_id", "invite_id")
-MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
-
-# What a list row shows, and nothing else: each projected attribute is written to both indexes on every change.
-# An index always carries the base table's keys and its own; the other index's key is listed because a row's
-# select box states its resolver.
-_LIST_ROW = (
-    "number",
-    "title",
-    "status",
-    "priority",
-    "tags",
-    "resolver",
-    "resolver_name",
-    "requester_name",
-    "created_at",
-    "comment_count",
-    "version",
-    # Where there is one: when it was last resolved, reopened, commented on. The dashboard's numbers lead to lists.
-    "resolved_at",
-    "reopened_at",
-    "commented_at",
-)
-
-STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", _LIST_ROW)
-STATUS_RESOLVER = Index("gsi-status-resolver", "tenant_status", "resolver_updated", (*_LIST_ROW, "updated_at"))
-
-TICKETS = Table(
-    "Support.Tickets",
-    "tenant",
-    "pk",
-    "sk",
-    indexes=(STATUS_UPDATED, STATUS_RESOLVER),
-    ttl="expires_at",
-    stream=True,
-    leading_keys=keys.OWN_COLLECTIONS,
-)
-
-# What a row of the audit trail says. The chain that holds the rows together is read from the table alone.
-_AUDIT_ROW = (
-    "action",
-    "actor_id",
-    "actor_email",
-    "origin",
-    "entity_type",
-    "entity_id",
-    "entity_name",
-    "before",
-    "after",
-)
-AUDIT_ACTOR = Index("gsi-actor", "tenant_actor", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
-AUDIT_ENTITY = Index("gsi-entity", "tenant_entity", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
-AUDIT = Table("Audit.AdminActions", "tenant", "tenant_id", "timestamp_event_id", indexes=(AUDIT_ACTOR, AUDIT_ENTITY))
-# Where each lane of a tenant's audit chain ends.
-CHAINS = Table("Audit.Chains", "platform", "tenant_id", "lane")
-
-LEASES = Table("Streams.Leases", "worker", "stream", "shard", ttl="expires_at")
-DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "stream", "sequence", ttl="expires_at")
-
-ALL: tuple[Table, ...] = (
-    USERS,
-    SESSIONS,
-    THROTTLES,
-    MEMBERSHIPS,
-    DIRECTORY,
-    TENANTS,
-    INVITES,
-    MEMBERS,
-    TICKETS,
-    AUDIT,
-    CHAINS,
-    LEASES,
-    DEAD_LETTERS,
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from portal.schema import tables
+from portal.streams.tables import LEASES
 
 
 class LeaseItem(Item):
@@ -18,7 +18,7 @@ class LeaseItem(Item):
     read to its end; then `expires_at` is set, in seconds since the epoch, and the item goes by TTL.
     """
 
-    table = tables.LEASES
+    table = LEASES
 
     stream = UnicodeAttribute(hash_key=True)
     shard = UnicodeAttribute(range_key=True)
@@ -39,7 +39,7 @@ class PulseItem(Item):
     tables, knows the one and not the other.
     """
 
-    table = tables.LEASES
+    table = LEASES
 
     stream = UnicodeAttribute(hash_key=True)
     shard = UnicodeAttribute(range_key=True)

@@ -24,11 +24,10 @@ from pynamodb.expressions.update import Action
 
 from portal import clock
 from portal.errors import ConditionFailed
-from portal.schema import keys
 from portal.schema.tables import Table
+from portal.streams import keys, worker
 from portal.streams.items import LeaseItem, PulseItem
 from portal.streams.shards import Shard
-from tickets.counting import worker_connection
 
 LEASE_SECONDS: Final = 10.0  # without a write before a lease may be taken
 FINISHED_DAYS: Final = 3  # a stream knows its shards for one
@@ -111,7 +110,7 @@ def counted_until(leases: Sequence[LeaseItem]) -> str:
 
 def stored(stream_arn: str) -> list[LeaseItem]:
     """All leases of a stream, read consistently."""
-    return list(worker_connection.items(LeaseItem, stream_arn, consistent=True))
+    return list(worker.items(LeaseItem, stream_arn, consistent=True))
 
 
 def take(lease: LeaseItem, *, me: str) -> LeaseItem | None:
@@ -166,7 +165,7 @@ def write_pulse(table: Table, as_of: str) -> None:
     condition = PulseItem.as_of.does_not_exist() | (PulseItem.as_of <= as_of)
     actions: list[Action] = [PulseItem.as_of.set(as_of), PulseItem.written_at.set(clock.stamp())]
     try:
-        worker_connection.change(PulseItem(table.name, keys.PULSE), actions, condition=condition)
+        worker.change(PulseItem(table.name, keys.PULSE), actions, condition=condition)
     except ConditionFailed:
         return  # another poller knew more
 
@@ -186,4 +185,4 @@ def _if_mine(lease: LeaseItem, me: str, actions: list[Action]) -> bool:
 
 
 def _change(lease: LeaseItem, actions: list[Action], *, condition: Condition) -> LeaseItem:
-    return LeaseItem.from_raw_data(worker_connection.change(lease, actions, condition=condition))
+    return LeaseItem.from_raw_data(worker.change(lease, actions, condition=condition))

@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from portal import clock
 from portal.errors import Unavailable
-from portal.schema import tables
 from portal.streams import leases, shards
 from portal.streams.items import LeaseItem
 from portal.streams.shards import Batch
 from tickets.counting import fold
+from tickets.ticket.tables import TICKETS
 
 log = logging.getLogger("pooldesk.poller")
 
@@ -176,7 +176,7 @@ class Poller:
         self._looked_at = time.monotonic()
 
     def _list(self) -> None:
-        arn = shards.arn(tables.TICKETS)
+        arn = shards.arn(TICKETS)
         if arn != self._arn:  # the first time, or the table was made anew
             self._arn, self._readers = arn, {}
         self._shards = shards.shards(arn)
@@ -212,7 +212,7 @@ class Poller:
         first = next((lease for lease in leases.readable(current)), None)
         as_of = leases.counted_until(current)
         if as_of and first is not None and first.shard in self._readers:
-            leases.write_pulse(tables.TICKETS, as_of)
+            leases.write_pulse(TICKETS, as_of)
 
     # --- one shard ---
 

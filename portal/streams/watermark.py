@@ -11,8 +11,10 @@ from datetime import datetime
 
 from portal import clock
 from portal.dynamo import platform
-from portal.schema import keys, tables
+from portal.streams import keys
 from portal.streams.items import LeaseItem, PulseItem
+from portal.streams.tables import LEASES
+from tickets.ticket.tables import TICKETS
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,11 @@ class Pulse:
 
 def read() -> Pulse | None:
     """The latest pulse by one GetItem, None where no poller has caught up yet. Raises Throttled, Unavailable."""
-    found = platform.get(PulseItem, tables.TICKETS.name, keys.PULSE)
+    found = platform.get(PulseItem, TICKETS.name, keys.PULSE)
     return Pulse(clock.parse(found.as_of), clock.parse(found.written_at)) if found else None
 
 
 def leases(stream_arn: str) -> list[LeaseItem]:
     """Who reads which shard of a stream, and how far: one Query, at most 1 MB, which is some thousand shards."""
-    page = platform.query(tables.LEASES, stream_arn)
+    page = platform.query(LEASES, stream_arn)
     return [LeaseItem.from_raw_data(raw) for raw in page.items]

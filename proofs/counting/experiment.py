@@ -22,15 +22,15 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
-from portal.engines import cleanup
 from portal.engines.processes import Child
 from portal.errors import PortalError
-from portal.schema import tables
 from portal.streams import leases, shards, watermark
+from proofs import cleanup
 from proofs.counting import journal
 from tenants.provisioning import tenant_lifecycle
 from tickets.counting import verify
 from tickets.counting.verify import Verdict
+from tickets.ticket.tables import TICKETS
 
 LEASE_SECONDS: Final = 1.5
 DRAIN_SECONDS: Final = 180.0  # without any progress
@@ -112,7 +112,7 @@ class Torture:
 
     def holder(self) -> Path | None:
         """The journal of the poller of ours that holds a shard now."""
-        owners = {lease.owner for lease in leases.stored(shards.arn(tables.TICKETS)) if not lease.finished}
+        owners = {lease.owner for lease in leases.stored(shards.arn(TICKETS)) if not lease.finished}
         for path, child in self.pollers.items():
             first = next(journal.lines(path), {})
             if first.get("me") in owners and child.poll() is None:

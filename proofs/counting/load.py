@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from portal.engines import cleanup
 from portal.errors import Conflict, Invalid, NotFound, Unavailable
+from proofs import cleanup
 from proofs.counting.journal import Journal
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role

@@ -15,19 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from portal import clock
-from portal.schema import tables
 from portal.streams import leases, shards
 from portal.streams.poller import Poller
 from proofs.counting.journal import Journal
-from tickets.counting import aggregates, worker_connection
+from tickets.counting import aggregate_store, aggregates
 from tickets.counting import fold as stream
 from tickets.counting.fold import Outcome
+from tickets.ticket.tables import TICKETS
 
 OWNER: Final = "torture-"  # what the owners of our leases begin with
 _TRIES: Final = 20  # to take a lease that its owner keeps writing
 Records = Sequence[Mapping[str, Any]]
 
-_process, _update = stream.process, worker_connection.update
+_process, _update = stream.process, aggregate_store.update
 
 
 class Hostile:
@@ -109,7 +109,7 @@ def run(*, seed: int, number: int, redeliver: float, lease_seconds: float, journ
     """A poller process, until it is killed or asked to stop."""
     told = Journal(journal)
     hostile = Hostile(random.Random(f"{seed} poller {number}"), redeliver, told)  # noqa: S311  # repeatable
-    stream.process, worker_connection.update = hostile.process, hostile.update
+    stream.process, aggregate_store.update = hostile.process, hostile.update
     poller, stopped = Poller(lease_seconds=lease_seconds), []
     poller.me = f"{OWNER}{poller.me}"
     signal.signal(signal.SIGUSR1, hostile.arm)
@@ -124,7 +124,7 @@ def _rob(me: str) -> None:
     for _ in range(_TRIES):
         strange = [
             lease
-            for lease in leases.stored(shards.arn(tables.TICKETS))
+            for lease in leases.stored(shards.arn(TICKETS))
             if lease.owner and not lease.owner.startswith(OWNER) and not lease.finished
         ]
         if all(leases.take(lease, me=me) for lease in strange):
@@ -134,7 +134,7 @@ def _rob(me: str) -> None:
 def run_zombie(*, seed: int, number: int, redeliver: float, seconds: float, journal: str) -> None:
     """Apply what the stream holds from the stored checkpoints on, beside the poller that holds the leases."""
     hostile = Hostile(random.Random(f"{seed} zombie {number}"), redeliver, Journal(journal), zombie=True)  # noqa: S311
-    arn = shards.arn(tables.TICKETS)
+    arn = shards.arn(TICKETS)
     iterators = {
         lease.shard: shards.iterator(arn, lease.shard, after=lease.checkpoint)
         for lease in leases.stored(arn)

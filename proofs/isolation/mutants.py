@@ -23,6 +23,7 @@ from proofs.isolation.attempts.attempt import Attempt
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.schedule import Plan
 from proofs.isolation.transport import listening
+from tickets.counting import keys as aggregate_keys
 
 Document = dict[str, Any]
 ATTEMPTS: Final = 20_000  # before a mutant counts as a survivor
@@ -125,7 +126,10 @@ def _without_an_index(document: Document) -> None:
 
 
 # The first delimiter behind the variable, and everything from the variable on.
-_OWN, _ANYBODY = keys.OWN_COLLECTIONS.replace("{tenant}", f"${{{TAG}}}"), keys.ALL_AGGREGATES.partition("*")[0] + "*"
+_OWN, _ANYBODY = (
+    keys.OWN_COLLECTIONS.replace("{tenant}", f"${{{TAG}}}"),
+    aggregate_keys.ALL_AGGREGATES.partition("*")[0] + "*",
+)
 
 
 # --- code ---

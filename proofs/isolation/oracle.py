@@ -10,15 +10,20 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from portal.schema import keys, tables
+from portal.schema import registry, tables
 from proofs.isolation import conditions
+from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.tables import AUDIT
+from tenants.membership.tables import INVITES, MEMBERS
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import TICKETS
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 _ACTIONS: Final = {
-    tables.TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem"),
-    tables.MEMBERS: ("GetItem", "Query"),
-    tables.INVITES: ("GetItem", "Query"),
-    tables.AUDIT: ("GetItem", "Query"),
+    TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem"),
+    MEMBERS: ("GetItem", "Query"),
+    INVITES: ("GetItem", "Query"),
+    AUDIT: ("GetItem", "Query"),
 }
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},
@@ -47,8 +52,8 @@ class Oracle:
     def __init__(self, tenant_id: str) -> None:
         self.tenant_id = tenant_id
         self._prefixes = (
-            keys.counter(tenant_id).removesuffix("COUNTER"),
-            keys.audit_actor(tenant_id, "x").removesuffix("x"),
+            ticket_keys.counter(tenant_id).removesuffix("COUNTER"),
+            audit_keys.audit_actor(tenant_id, "x").removesuffix("x"),
         )
 
     def is_own(self, key: object) -> bool:
@@ -94,7 +99,7 @@ class Oracle:
 
     def _one(self, action: str, body: dict[str, Any], wanted: str = "") -> bool:
         """A single read or write, alone or as a member of many."""
-        table = next(t for t in tables.ALL if t.full_name == body["TableName"])
+        table = next(t for t in registry.tables() if t.full_name == body["TableName"])
         if action not in _ACTIONS.get(table, ()):
             return False
         if not set(body) <= _ANYWHERE | (_PARAMETERS.get(action) or {wanted}):
@@ -146,4 +151,6 @@ class Oracle:
                 yield from self.foreign_in(value)
 
 
-_KEY_NAMES: Final = {n for t in tables.ALL if t.scope == "tenant" for n in (t.hash, *(i.hash for i in t.indexes))}
+_KEY_NAMES: Final = {
+    n for t in registry.tables() if t.scope == "tenant" for n in (t.hash, *(i.hash for i in t.indexes))
+}

@@ -8,18 +8,20 @@ from functools import cached_property
 from typing import Any, Final
 
 from portal.errors import NotFound
-from portal.schema import keys, tables
+from portal.schema import tables
+from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.tables import AUDIT_ACTOR
 from tenants.identity import accounts
+from tenants.identity.models import User
 from tenants.membership import members
 from tenants.membership.members import Member
-from tenants.models import User
-from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
 from tickets.desk import queries
-from tickets.desk.lists import Listed
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
 
@@ -48,7 +50,7 @@ class Target:
 
     tenant: TenantContext
     members: list[Member]
-    summaries: list[Listed] = field(default_factory=list)
+    summaries: list[TicketRow] = field(default_factory=list)
     items: list[dict[str, str]] = field(default_factory=list)  # keys of real items of Support.Tickets
     cursors: list[Cursor] = field(default_factory=list)
 
@@ -59,7 +61,9 @@ class Target:
     @cached_property
     def last_number(self) -> int:
         """The highest ticket number in use; 0 without tickets."""
-        counter = self.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+        counter = self.tenant.repository.get(
+            CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True
+        )
         return int(counter.last) if counter else 0
 
     @cached_property
@@ -67,24 +71,27 @@ class Target:
         """Every partition that this tenant has in the ticket indexes."""
         key = self.tenant.repository.key
         shards = range(self.tenant.shards)
-        return [key(keys.tenant_status, status.value.upper(), shard) for status in Status for shard in shards]
+        return [key(ticket_keys.tenant_status, status.value.upper(), shard) for status in Status for shard in shards]
 
     def trails(self, index: tables.Index) -> list[str]:
         """Partitions of an index of the audit trail: those of what this tenant's people did, and of what was done."""
         people = [m.id for m in self.members] or ["system"]
-        if index == tables.AUDIT_ACTOR:
-            return [keys.audit_actor(self.id, person) for person in people]
-        return [keys.audit_entity(self.id, "tenant", self.id), *(keys.audit_entity(self.id, "user", p) for p in people)]
+        if index == AUDIT_ACTOR:
+            return [audit_keys.audit_actor(self.id, person) for person in people]
+        return [
+            audit_keys.audit_entity(self.id, "tenant", self.id),
+            *(audit_keys.audit_entity(self.id, "user", p) for p in people),
+        ]
 
     def state(self) -> list[Any]:
         """What must be the same after the run as before: counter, members, settings, and the sampled tickets."""
         repository = self.tenant.repository
         tickets = [
-            repository.get(SummaryItem, keys.ticket, int(s.number), sort=keys.SUMMARY, consistent=True)
+            repository.get(SummaryItem, ticket_keys.ticket, int(s.number), sort=ticket_keys.SUMMARY, consistent=True)
             for s in self.summaries[:40]
         ]
-        counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
-        found = [counter, tenant_lifecycle.find(self.tenant.slug), *tickets]
+        counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
+        found = [counter, tenant_directory.find(self.tenant.slug), *tickets]
         return [*(i.serialize() if i else None for i in found), _people(self.tenant)]
 
 
@@ -93,12 +100,12 @@ def find(slugs: Sequence[str], limit: int | None) -> list[Target]:
     found: dict[str, TenantItem] = {}
     for slug in slugs or _demonstration():
         try:
-            tenant = tenant_lifecycle.find(slug)
+            tenant = tenant_directory.find(slug)
         except NotFound:
             if slugs:
                 raise
             continue
-        if tenant.status == tenant_lifecycle.ACTIVE:
+        if tenant.status == tenant_directory.ACTIVE:
             found[tenant.tenant_id] = tenant
     return [_sample(context.for_system(tenant)) for tenant in [*found.values()][:limit]]
 
@@ -139,13 +146,13 @@ def _read_collections(target: Target) -> None:
     for summary in target.summaries[::step]:
         number = int(summary.number)
         ticket = queries.ticket(target.tenant, number)
-        pk = key(keys.ticket, number)
-        sorts = [keys.SUMMARY, keys.DETAIL, *(a.sk for a in ticket.activity[:3])]
+        pk = key(ticket_keys.ticket, number)
+        sorts = [ticket_keys.SUMMARY, ticket_keys.DETAIL, *(a.sk for a in ticket.activity[:3])]
         target.items += [{"pk": pk, "sk": sort} for sort in sorts]
         if ticket.earlier:
             target.cursors.append(Cursor(ticket.earlier, number=number))
     if target.last_number:
-        target.items.append({"pk": key(keys.counter), "sk": keys.COUNTER_TICKET})
+        target.items.append({"pk": key(ticket_keys.counter), "sk": ticket_keys.COUNTER_TICKET})
 
 
 def texts_of(target: Target) -> set[str]:

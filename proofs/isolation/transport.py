@@ -21,10 +21,10 @@ from django.conf import settings
 from portal.dynamo import client
 from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavailable
 from portal.isolation import guard
-from portal.schema import keys
 from proofs.isolation.attempts.attempt import Attempt, is_harmless, shown
 from proofs.isolation.attempts.repository_calls import Forged
 from proofs.isolation.oracle import Oracle
+from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
 
 # What stops an attempt, as the report names it.

@@ -15,7 +15,7 @@ from django.utils.html import format_html_join
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 from tenants.operators.facades import Account
 from tenants.operators.operator_site import actor
 

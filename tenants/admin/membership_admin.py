@@ -18,7 +18,7 @@ from tenants.identity import accounts
 from tenants.membership import members
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 
 
@@ -50,7 +50,7 @@ class MembershipAdmin(DynamoAdmin):
         if user is None:
             raise Invalid("There is no account with this address.", field="who")
         try:
-            tenant = tenant_lifecycle.find(form.cleaned_data["where"])
+            tenant = tenant_directory.find(form.cleaned_data["where"])
         except NotFound as error:
             raise Invalid(error.message, field="where") from error
         members.add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.nosql.admin import InputFilter
 from portal.schema import keys
 from tenants.identity import accounts
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 
 
 class TenantInput(InputFilter):
@@ -15,7 +15,7 @@ class TenantInput(InputFilter):
     help_text = "slug or id"
 
     def clean(self, value: str) -> str | None:
-        return value if keys.TENANT_ID.match(value) else tenant_lifecycle.id_of(value)
+        return value if keys.TENANT_ID.match(value) else tenant_directory.id_of(value)
 
 
 class TrailInput(TenantInput):

@@ -16,6 +16,7 @@ from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.tenancy import tenant_directory
 
 NOTICED = 5  # suspended tenants that the front page names
 
@@ -51,7 +52,7 @@ class TenantAdmin(DynamoAdmin):
 
     def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
         suspend, resume = self.buttons
-        return [suspend if obj.status == tenant_lifecycle.ACTIVE else resume]
+        return [suspend if obj.status == tenant_directory.ACTIVE else resume]
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
         owner = accounts.find_by_email(form.cleaned_data["owner"])
@@ -78,7 +79,7 @@ class TenantAdmin(DynamoAdmin):
         )
 
     def press(self, request: Any, obj: Any, button: str) -> str:
-        status = tenant_lifecycle.SUSPENDED if button == "_suspend" else tenant_lifecycle.ACTIVE
+        status = tenant_directory.SUSPENDED if button == "_suspend" else tenant_directory.ACTIVE
         tenant_lifecycle.set_status(obj.tenant_id, status, by=actor(request))
         return f"{obj.name} is {'suspended' if button == '_suspend' else 'active again'}."
 
@@ -86,12 +87,12 @@ class TenantAdmin(DynamoAdmin):
 @OperatorSite.watches
 def suspended_tenants() -> list[Notice]:
     """The first suspended tenants: one Query of their own partition."""
-    found = tenant_lifecycle.suspended(NOTICED + 1)
+    found = tenant_directory.suspended_tenants(NOTICED + 1)
     notices = [
         Notice(30, f"{item.title} is suspended.", reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
         for item in found[:NOTICED]
     ]
     if len(found) > NOTICED:
-        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_lifecycle.SUSPENDED}"
+        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_directory.SUSPENDED}"
         notices.append(Notice(31, "More tenants are suspended.", url, "info"))
     return notices

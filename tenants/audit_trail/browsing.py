@@ -18,7 +18,9 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys, tables
+from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.recording import Action
+from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, AUDIT_ENTITY
 
 PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
@@ -112,7 +114,7 @@ def page(repository: TenantRepository, *, only: Filter, after: str | None = None
     more = len(found.items) > size or found.last_key is not None
 
     def link(raw: dict[str, Any], *, back: bool) -> str:
-        position = [int(back), raw[tables.AUDIT.range or ""]["S"]]
+        position = [int(back), raw[AUDIT.range or ""]["S"]]
         return cursor.dump(position, tenant_id=repository.tenant_id, query=bound)
 
     if backwards:
@@ -169,12 +171,12 @@ def _day(text: str) -> date | None:
 def _partition(repository: TenantRepository, only: Filter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
     """Index, key builder and its arguments. Raises ValueError for what cannot stand in a key."""
     if only.actor:
-        build, args, index = keys.audit_actor, (only.actor,), tables.AUDIT_ACTOR
+        build, args, index = audit_keys.audit_actor, (only.actor,), AUDIT_ACTOR
         repository.key(build, *args)
         return index, build, args
     if only.entity:
-        repository.key(keys.audit_entity, *only.entity)
-        return tables.AUDIT_ENTITY, keys.audit_entity, only.entity
+        repository.key(audit_keys.audit_entity, *only.entity)
+        return AUDIT_ENTITY, audit_keys.audit_entity, only.entity
     return None, keys.tenant, ()
 
 
@@ -183,13 +185,13 @@ def _query(
 ) -> Page:
     index, build, args = _partition(repository, only)
     return repository.query(
-        tables.AUDIT, build, *args, index=index, between=only.bounds(), descending=descending, limit=limit, start=start
+        AUDIT, build, *args, index=index, between=only.bounds(), descending=descending, limit=limit, start=start
     )
 
 
 def _start(repository: TenantRepository, only: Filter, sort: str) -> dict[str, Any]:
     index, build, args = _partition(repository, only)
-    start = {tables.AUDIT.hash: {"S": repository.tenant_id}, tables.AUDIT.range or "": {"S": sort}}
+    start = {AUDIT.hash: {"S": repository.tenant_id}, AUDIT.range or "": {"S": sort}}
     return start | ({index.hash: {"S": repository.key(build, *args)}} if index else {})
 
 
@@ -201,7 +203,7 @@ def _row(raw: dict[str, Any]) -> Row:
     text = {name: value["S"] for name, value in raw.items() if "S" in value}
     action = text["action"]
     return Row(
-        at=clock.parse(keys.audited_at(text["timestamp_event_id"])),
+        at=clock.parse(audit_keys.audited_at(text["timestamp_event_id"])),
         actor_id=text["actor_id"],
         actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),
         origin=text.get("origin", ""),

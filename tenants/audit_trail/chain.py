@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
-from portal.schema import keys, tables
-from tenants.tenancy.items import AuditItem, ChainItem
+from portal.schema import keys
+from tenants.audit_trail.items import AuditItem, ChainItem
+from tenants.audit_trail.tables import AUDIT
 
 LANES: Final = 8
 _HASH: Final = "hash"
@@ -133,7 +134,7 @@ def _ends(tenant_id: str) -> dict[str, tuple[int, str]]:
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
     repository, start = TenantRepository(tenant_id), None
     while True:
-        page = repository.query(tables.AUDIT, keys.tenant, start=start, consistent=True)
+        page = repository.query(AUDIT, keys.tenant, start=start, consistent=True)
         progress(len(page.items))
         yield from page.items
         start = page.last_key

@@ -24,7 +24,8 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Throttled, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import chain
-from tenants.tenancy.items import AuditItem, ChainItem
+from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.items import AuditItem, ChainItem
 
 PLATFORM: Final = keys.PLATFORM
 ATTEMPTS: Final = 12
@@ -157,9 +158,9 @@ def _add_rows(transaction: Transaction, entries: Sequence[Entry]) -> None:
 def _row(entry: Entry) -> AuditItem:
     return AuditItem(
         keys.tenant(entry.tenant_id),
-        keys.audit_row(clock.stamp(), uuid.uuid4().hex),
-        tenant_actor=keys.audit_actor(entry.tenant_id, entry.by.id),
-        tenant_entity=keys.audit_entity(entry.tenant_id, entry.entity_type, entry.entity_id),
+        audit_keys.audit_row(clock.stamp(), uuid.uuid4().hex),
+        tenant_actor=audit_keys.audit_actor(entry.tenant_id, entry.by.id),
+        tenant_entity=audit_keys.audit_entity(entry.tenant_id, entry.entity_type, entry.entity_id),
         hash="",
         action=entry.action.value,
         actor_id=entry.by.id,

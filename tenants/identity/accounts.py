@@ -14,11 +14,11 @@ from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.nosql import session_store
-from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
-from tenants.models import User
-from tenants.tenancy.items import AccountItem, UniqueItem
+from tenants.identity import keys
+from tenants.identity.items import AccountItem, UniqueItem
+from tenants.identity.models import User
 
 
 def new_id() -> str:
@@ -126,10 +126,6 @@ def set_password(user_id: str, password: str, *, by: Actor | None = None) -> Use
     user = _update(user_id, [AccountItem.password.set(make_password(password))], Action.USER_PASSWORD_SET, by)
     session_store.forget(user_id)
     return user
-
-
-def store_password_hash(user_id: str, password_hash: str) -> User:
-    return _update(user_id, [AccountItem.password.set(password_hash)])
 
 
 def sign_out_everywhere(user_id: str, *, by: Actor | None = None) -> User:

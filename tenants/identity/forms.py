@@ -10,8 +10,8 @@ from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
+from tenants.identity.models import User
 from tenants.membership import invites
-from tenants.models import User
 from tenants.provisioning import defaults
 from tenants.tenancy.roles import Role
 

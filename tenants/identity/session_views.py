@@ -14,8 +14,8 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import NotFound
+from portal.nosql import keys
 from portal.nosql import session_store as stored
-from portal.schema import keys
 from portal.web.access import signed_in
 from tenants.identity import sessions
 from tenants.membership import members

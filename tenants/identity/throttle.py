@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from portal.dynamo.client import fan_out
-from portal.schema import keys
-from tenants.tenancy.items import ThrottleItem
+from tenants.identity import keys
+from tenants.identity.items import ThrottleItem
 
 
 @dataclass(frozen=True)

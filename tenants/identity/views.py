@@ -24,8 +24,8 @@ from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts, sessions, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
-from tenants.membership import invites, letters, members
-from tenants.models import User
+from tenants.identity.models import User
+from tenants.membership import invites, mails, members
 from tenants.tenancy import context
 from tenants.tenancy.request import actor_of, client_address, start_session
 
@@ -132,7 +132,7 @@ def password_reset(request: HttpRequest) -> HttpResponse:
         attempt = throttle.begin("reset:" + form.cleaned_data["email"], client_address(request))
         if attempt.wait_minutes is None:
             path = reverse("tenants:password_reset_confirm", args=["UID", "TOKEN"])
-            letters.send_password_reset(form.cleaned_data["email"], request.build_absolute_uri(path))
+            mails.send_password_reset(form.cleaned_data["email"], request.build_absolute_uri(path))
         return redirect("tenants:password_reset_sent")
     return render(request, "tenants/password_reset.html", {"form": form}, status=422 if form.is_bound else 200)
 

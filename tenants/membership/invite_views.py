@@ -17,11 +17,10 @@ from portal.errors import Conflict, NotFound
 from portal.web.access import member, public, signed_in
 from tenants.identity import accounts, sessions
 from tenants.identity.forms import InviteForm, NewAccountForm
-from tenants.membership import invites, letters
+from tenants.identity.models import User
+from tenants.membership import invites, mails
 from tenants.membership.invites import Offer, Sent
-from tenants.models import User
-from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.request import TenantRequest, actor_of, client_address, start_session
 from tenants.tenancy.roles import Role
 
@@ -95,7 +94,7 @@ def revoke(request: TenantRequest, invite: str) -> HttpResponse:
 def _mail(request: TenantRequest, sent: list[Sent]) -> None:
     for one in sent:
         url = request.build_absolute_uri(reverse("tenants:invitation", args=[one.secret]))
-        letters.send_invitation(one.invite, tenant_name=request.tenant.name, url=url)
+        mails.send_invitation(one.invite, tenant_name=request.tenant.name, url=url)
     if sent:
         whom = sent[0].invite.email if len(sent) == 1 else f"{len(sent)} people"
         messages.success(request, f"An invitation is on its way to {whom}.")
@@ -120,7 +119,7 @@ def _invitation(request: HttpRequest, token: str) -> HttpResponse:
         offer = invites.of_link(token)
     except NotFound:
         return render(request, "tenants/invitation_gone.html", {}, status=404)
-    if offer.expired or offer.tenant.status != tenant_lifecycle.ACTIVE:
+    if offer.expired or offer.tenant.status != tenant_directory.ACTIVE:
         return render(request, "tenants/invitation_gone.html", {"offer": offer}, status=410)
     user: User | None = request.user if request.user.is_authenticated else None
     if user is not None and accounts.normal_address(user.email) != offer.invite.email:

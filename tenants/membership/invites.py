@@ -20,15 +20,18 @@ from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
-from portal.schema import keys, tables
+from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
 from tenants.identity import accounts
+from tenants.identity.models import User
+from tenants.membership import keys as membership_keys
 from tenants.membership import members, seats
-from tenants.models import User
-from tenants.provisioning import tenant_lifecycle
+from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
+from tenants.membership.tables import INVITES
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import InvitedItem, InviteItem, InviteLinkItem, MembershipItem, TenantItem
+from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
 LIFETIME: Final = timedelta(days=7)
@@ -75,7 +78,7 @@ def pending(repository: TenantRepository) -> list[InviteItem]:
     found: list[InviteItem] = []
     start = None
     while True:
-        page = repository.query(tables.INVITES, keys.tenant, start=start)
+        page = repository.query(INVITES, keys.tenant, start=start)
         found += [InviteItem.from_raw_data(raw) for raw in page.items]
         start = page.last_key
         if start is None:
@@ -85,7 +88,7 @@ def pending(repository: TenantRepository) -> list[InviteItem]:
 def waiting_for(address: str) -> list[InvitedItem]:
     """The invitations that wait for an address and are still good: one Query."""
     try:
-        partition = keys.invited(address)
+        partition = membership_keys.invited(address)
     except ValueError:
         return []
     return [item for item in InvitedItem.query(partition) if not is_expired(item)]
@@ -193,14 +196,14 @@ def _renew(invite: InviteItem) -> str:
     """Give the invitation a new secret and a new time to live; the secret is returned."""
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     now = clock.now()
-    invite.link = keys.invite_token(secret)
+    invite.link = membership_keys.invite_token(secret)
     invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + LIFETIME)
     return secret
 
 
 def _companions(invite: InviteItem, tenant_name: str) -> tuple[InviteLinkItem, InvitedItem]:
     try:
-        partition = keys.invited(invite.email)
+        partition = membership_keys.invited(invite.email)
     except ValueError as error:
         raise Invalid("That is not an e-mail address.", field="email") from error
     return (
@@ -222,7 +225,7 @@ def _take_away(transaction: Transaction, invite: InviteItem) -> None:
     seen = (InviteItem.link == invite.link) & (InviteItem.role == invite.role)
     transaction.delete(InviteItem(invite.tenant_id, invite.invite_id), condition=seen)
     transaction.delete(InviteLinkItem(invite.link))
-    transaction.delete(InvitedItem(keys.invited(invite.email), invite.tenant_id))
+    transaction.delete(InvitedItem(membership_keys.invited(invite.email), invite.tenant_id))
 
 
 # --- accepting ---
@@ -230,7 +233,7 @@ def _take_away(transaction: Transaction, invite: InviteItem) -> None:
 
 def of_link(secret: str) -> Offer:
     """The invitation that a link leads to: two round trips, for it and for its tenant. Raises NotFound."""
-    (link,) = platform.get_all([(InviteLinkItem, keys.invite_token(secret), None)], consistent=True)
+    (link,) = platform.get_all([(InviteLinkItem, membership_keys.invite_token(secret), None)], consistent=True)
     offer = _offer(link.tenant_id, link.invite_id) if link else None
     if offer is None:
         raise NotFound("This invitation does not exist any more.")
@@ -241,7 +244,7 @@ def of_address(address: str, tenant_id: str) -> Offer:
     """The invitation of an address to a tenant: two round trips. Raises NotFound."""
     if not keys.TENANT_ID.match(tenant_id):
         raise NotFound("This invitation does not exist any more.")
-    (invited,) = platform.get_all([(InvitedItem, keys.invited(address), tenant_id)], consistent=True)
+    (invited,) = platform.get_all([(InvitedItem, membership_keys.invited(address), tenant_id)], consistent=True)
     offer = _offer(tenant_id, invited.invite_id) if invited else None
     if offer is None:
         raise NotFound("This invitation does not exist any more.")
@@ -324,7 +327,7 @@ def _seat(offer: Offer, user: User, transaction: Transaction, entries: list[Entr
         tenant_id=offer.tenant.tenant_id,
         seat=seats.member(user.id),
         for_invite=seats.invite(offer.invite.invite_id),
-        status=tenant_lifecycle.ACTIVE,
+        status=tenant_directory.ACTIVE,
     )
 
 

@@ -9,12 +9,14 @@ from typing import Final
 from portal import clock
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, TransactionRefused
-from portal.schema import keys, tables
+from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.identity.models import User
 from tenants.membership import seats
-from tenants.models import User
-from tenants.tenancy.items import MemberItem, MembershipItem
+from tenants.membership.items import MemberItem
+from tenants.membership.tables import MEMBERS
+from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
 
 # How often another owner is looked for, when the one that was named stepped down at the same moment.
@@ -57,7 +59,7 @@ def members_of(repository: TenantRepository, *, consistent: bool = False) -> lis
     members: list[Member] = []
     start = None
     while True:
-        page = repository.query(tables.MEMBERS, keys.tenant, start=start, consistent=consistent)
+        page = repository.query(MEMBERS, keys.tenant, start=start, consistent=consistent)
         items = [MemberItem.from_raw_data(raw) for raw in page.items]
         members += [Member(i.user_id, i.name, i.email, Role(i.role)) for i in items]
         start = page.last_key

@@ -17,9 +17,10 @@ from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRef
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
 from tenants.membership import members
+from tenants.membership.items import MemberItem
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import MemberItem, MembershipItem
+from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
 
 _CHANGED: Final = "Somebody else has just changed this membership. This is how it is now."

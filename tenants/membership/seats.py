@@ -23,11 +23,13 @@ from typing import Any, Final
 from portal.dynamo import platform
 from portal.dynamo.repository import Condition, TenantRepository, Transaction
 from portal.errors import Conflict, NotFound, Throttled, TransactionRefused
-from portal.schema import keys, tables
+from portal.schema import keys
 from portal.schema.tables import Table
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Entry
-from tenants.tenancy.items import InviteItem, MemberItem, TenantItem
+from tenants.membership.items import InviteItem, MemberItem
+from tenants.membership.tables import INVITES, MEMBERS
+from tenants.tenancy.items import TenantItem
 
 _ATTEMPTS: Final = 20  # of which each lets one of several simultaneous ones through
 
@@ -141,8 +143,8 @@ def _members(number: int) -> str:
 def _taken(tenant_id: str) -> set[Seat]:
     """Everybody who has a seat: consistent Queries of the tenant's members and of its invitations."""
     repository = TenantRepository(tenant_id)
-    return {member(user_id) for user_id in _ids(repository, tables.MEMBERS)} | {
-        invite(invite_id) for invite_id in _ids(repository, tables.INVITES)
+    return {member(user_id) for user_id in _ids(repository, MEMBERS)} | {
+        invite(invite_id) for invite_id in _ids(repository, INVITES)
     }
 
 

@@ -16,23 +16,23 @@ from portal import clock
 from portal.nosql.items import SessionItem
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Lookup, Query
-from portal.schema import keys, tables
+from portal.nosql.tables import SESSIONS_BY_USER
+from portal.schema import keys
+from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail import recording
+from tenants.audit_trail.items import AuditItem
+from tenants.audit_trail.tables import AUDIT_ACTOR, AUDIT_ENTITY
 from tenants.identity import accounts
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import AccountItem
+from tenants.membership.items import InviteItem, MemberItem
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy.items import (
-    AccountItem,
-    AuditItem,
-    DirectoryItem,
-    InviteItem,
-    MemberItem,
-    MembershipItem,
-    TenantItem,
-)
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
 _ROLES: Final = [(role.value, role.label) for role in Role]
-_STATUSES: Final = [(tenant_lifecycle.ACTIVE, "active"), (tenant_lifecycle.SUSPENDED, "suspended")]
+_STATUSES: Final = [(tenant_directory.ACTIVE, "active"), (tenant_directory.SUSPENDED, "suspended")]
 
 
 def _id(value: str) -> str:
@@ -48,7 +48,7 @@ class Tenant(Facade):
     tenant_id = models.CharField("id", primary_key=True, max_length=32)
     slug = models.CharField(max_length=40, blank=True, help_text="Made from the name, if empty. It never changes.")
     name = models.CharField(max_length=80)
-    status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_lifecycle.ACTIVE)
+    status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_directory.ACTIVE)
     plan = models.CharField(max_length=40, default=tenant_lifecycle.STANDARD, help_text="a-z, 0-9 and hyphens")
     member_limit = models.PositiveIntegerField(
         "limit of members",
@@ -71,7 +71,7 @@ class Tenant(Facade):
             "by slug",
             DirectoryItem,
             (),
-            lambda: tenant_lifecycle.TENANTS,
+            lambda: tenant_directory.TENANTS,
             order="slug",
             prefix=lambda text: text.casefold(),
         ),
@@ -108,7 +108,7 @@ class Account(Facade):
 
     patterns = (
         Lookup("by e-mail", "email", accounts.id_of),
-        Get(AccountItem, ("user_id",), keys.user),
+        Get(AccountItem, ("user_id",), identity_keys.user),
     )
 
     class Meta(Facade.Meta):
@@ -135,9 +135,7 @@ class Session(Facade):
 
     patterns = (
         Get(SessionItem, ("session_key",), _id),
-        Query(
-            "by user", SessionItem, ("user_id",), _id, "started_at", index=tables.SESSIONS_BY_USER, newest_first=True
-        ),
+        Query("by user", SessionItem, ("user_id",), _id, "started_at", index=SESSIONS_BY_USER, newest_first=True),
     )
 
     class Meta(Facade.Meta):
@@ -245,18 +243,18 @@ class AuditRow(Facade):
             "by tenant and actor",
             AuditItem,
             ("tenant_id", "actor_id"),
-            keys.audit_actor,
+            audit_keys.audit_actor,
             order="timestamp_event_id",
-            index=tables.AUDIT_ACTOR,
+            index=AUDIT_ACTOR,
             newest_first=True,
         ),
         Query(
             "by tenant and thing",
             AuditItem,
             ("tenant_id", "entity_type", "entity_id"),
-            keys.audit_entity,
+            audit_keys.audit_entity,
             order="timestamp_event_id",
-            index=tables.AUDIT_ENTITY,
+            index=AUDIT_ENTITY,
             newest_first=True,
         ),
     )
@@ -270,7 +268,7 @@ class AuditRow(Facade):
     @classmethod
     def from_item(cls, item: Any) -> Any:
         made = super().from_item(item)
-        made.at = clock.parse(keys.audited_at(item.timestamp_event_id))
+        made.at = clock.parse(audit_keys.audited_at(item.timestamp_event_id))
         made.before, made.after = _words(item.before), _words(item.after)
         return made
 

@@ -15,7 +15,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
 
@@ -56,7 +56,7 @@ def change(tenant: TenantContext, *, values: Mapping[str, str], by: Actor) -> bo
     for name, chosen in values.items():
         if name not in _declared or chosen not in dict(_declared[name].choices):
             raise Invalid("That cannot be chosen.", field=name)
-    stored = tenant_lifecycle.get(tenant.tenant_id)
+    stored = tenant_directory.get(tenant.tenant_id)
     now = _read(stored.defaults)
     before = {name: now.get(name, _declared[name].initial) for name in values}
     changed = {name for name, chosen in values.items() if chosen != before[name]}

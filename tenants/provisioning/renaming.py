@@ -15,13 +15,14 @@ from typing import Final
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
-from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.identity.items import UniqueItem
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import keys, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem, UniqueItem
+from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 
 COPIES: Final = 50  # members whose copy changes in one transaction
 _ROUNDS: Final = 5  # of copying, while others go on renaming
@@ -31,12 +32,12 @@ def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
     """Give the tenant another name, slug or both. Raises Invalid, and Conflict where the slug is taken, or somebody
     else was first; `field` says which field it is about."""
     name, slug = tenant_lifecycle.valid_name(name), tenant_lifecycle.valid_slug(slug)
-    stored = tenant_lifecycle.get(tenant.tenant_id)
+    stored = tenant_directory.get(tenant.tenant_id)
     if (name, slug) != (stored.name, stored.slug):
         _rename(tenant, stored, name, slug, by)
     for _ in range(_ROUNDS):
         _copy(tenant, name, slug)
-        stored = tenant_lifecycle.get(tenant.tenant_id)
+        stored = tenant_directory.get(tenant.tenant_id)
         if (name, slug) == (stored.name, stored.slug):
             return
         # Somebody renamed it again while we copied, and our copies may lie upon theirs.
@@ -52,10 +53,10 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         taken = UniqueItem.pk.does_not_exist()
         transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), condition=taken)
         transaction.delete(UniqueItem(keys.slug(stored.slug)))
-        transaction.delete(DirectoryItem(tenant_lifecycle.TENANTS, stored.slug))
+        transaction.delete(DirectoryItem(tenant_directory.TENANTS, stored.slug))
     transaction.put(
         DirectoryItem(
-            tenant_lifecycle.TENANTS,
+            tenant_directory.TENANTS,
             slug,
             tenant_id=tenant.tenant_id,
             title=name,

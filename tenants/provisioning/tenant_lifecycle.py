@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from django.conf import settings
 
 from portal import clock
-from portal.dynamo import platform
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
-from portal.schema import keys
+from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
 from tenants.identity import accounts
+from tenants.identity.items import UniqueItem
+from tenants.identity.models import User
 from tenants.membership import members
-from tenants.models import User
-from tenants.tenancy.items import DirectoryItem, TenantItem, UniqueItem
+from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.tenancy.roles import Role
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 
-ACTIVE = "active"
-SUSPENDED = "suspended"
-TENANTS = "TENANT"  # the directory's partition that lists them
-SUSPENDED_TENANTS = "SUSPENDED"  # the partition of those that are suspended
 STANDARD = "standard"
 
 
@@ -63,7 +60,7 @@ def create(
         tenant_id or accounts.new_id(),
         name=name,
         slug=slug,
-        status=ACTIVE,
+        status=tenant_directory.ACTIVE,
         plan=_plan(plan),
         shards=shards,
         shard_epoch=0,
@@ -71,9 +68,15 @@ def create(
         created_at=clock.stamp(),
     )
     transaction = Transaction()
-    transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist())
+    transaction.put(
+        UniqueItem(tenancy_keys.slug(slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist()
+    )
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
-    transaction.put(DirectoryItem(TENANTS, slug, tenant_id=tenant.tenant_id, title=name, created_at=tenant.created_at))
+    transaction.put(
+        DirectoryItem(
+            tenant_directory.TENANTS, slug, tenant_id=tenant.tenant_id, title=name, created_at=tenant.created_at
+        )
+    )
     if owner is not None:
         for item in members.pair(
             user=owner, tenant_id=tenant.tenant_id, tenant_name=name, tenant_slug=slug, role=Role.OWNER
@@ -88,54 +91,14 @@ def create(
     return tenant
 
 
-def find(slug: str) -> TenantItem:
-    """The tenant with this slug, for commands: two GetItems. Raises NotFound."""
-    tenant_id = id_of(slug)
-    if tenant_id is None:
-        raise NotFound(f"There is no tenant with the slug {slug!r}.")
-    return get(tenant_id)
-
-
-def id_of(slug: str) -> str | None:
-    """The id of the tenant that has this slug: one read."""
-    try:
-        (named,) = platform.get_all([(UniqueItem, keys.slug(slug), None)], consistent=True)
-    except ValueError:
-        return None
-    return named.owner if named else None
-
-
-def directory() -> Iterator[DirectoryItem]:
-    """All tenants by slug, a Query for every megabyte of them; for commands that go through all."""
-    yield from DirectoryItem.query(TENANTS)
-
-
-def get(tenant_id: str) -> TenantItem:
-    """The tenant as stored now: one consistent read. Raises NotFound."""
-    try:
-        (tenant,) = platform.get_all([(TenantItem, keys.tenant(tenant_id), None)], consistent=True)
-    except ValueError:
-        tenant = None
-    if tenant is None:
-        raise NotFound("There is no such tenant.")
-    found: TenantItem = tenant
-    return found
-
-
-def suspended(limit: int) -> list[DirectoryItem]:
-    """Up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
-    page = platform.query(DirectoryItem.table, SUSPENDED_TENANTS, limit=limit)
-    return [DirectoryItem.from_raw_data(raw) for raw in page.items]
-
-
 def set_status(tenant_id: str, status: str, *, by: Actor = recording.SYSTEM) -> None:
     """Suspend or resume a tenant; it counts at everybody's next click.
 
     Raises NotFound, and Conflict where the tenant is in that state already.
     """
-    if status not in (ACTIVE, SUSPENDED):
-        raise Invalid(f"A tenant is {ACTIVE} or {SUSPENDED}.")
-    tenant = get(tenant_id)
+    if status not in (tenant_directory.ACTIVE, tenant_directory.SUSPENDED):
+        raise Invalid(f"A tenant is {tenant_directory.ACTIVE} or {tenant_directory.SUSPENDED}.")
+    tenant = tenant_directory.get(tenant_id)
     transaction = Transaction()
     transaction.update(
         tenant,
@@ -147,14 +110,14 @@ def set_status(tenant_id: str, status: str, *, by: Actor = recording.SYSTEM) -> 
         DirectoryItem(
             kind, tenant.slug, tenant_id=tenant_id, title=tenant.name, created_at=tenant.created_at, status=status
         )
-        for kind in (TENANTS, SUSPENDED_TENANTS)
+        for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS)
     )
     transaction.put(listed)
-    if status == SUSPENDED:
+    if status == tenant_directory.SUSPENDED:
         transaction.put(apart)
     else:
         transaction.delete(apart)
-    action = Action.TENANT_SUSPENDED if status == SUSPENDED else Action.TENANT_RESUMED
+    action = Action.TENANT_SUSPENDED if status == tenant_directory.SUSPENDED else Action.TENANT_RESUMED
     entry = _entry(tenant, action, by, before={"status": tenant.status}, after={"status": status})
     try:
         recording.commit(transaction, [entry])
@@ -186,7 +149,7 @@ def change(tenant_id: str, to: Limits, *, seen: Limits | None = None, by: Actor 
     the number of members takes nobody out and lets nobody in.
     Raises NotFound, Invalid, and Conflict where somebody else was first.
     """
-    tenant = get(tenant_id)
+    tenant = tenant_directory.get(tenant_id)
     now = Limits.of(tenant)
     if seen not in (None, now):
         raise Conflict("Somebody else has just changed this tenant. This is how it is now.")

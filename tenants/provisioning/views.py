@@ -17,7 +17,8 @@ from portal.errors import Conflict, Forbidden, Invalid
 from portal.web.access import member
 from tenants.identity.forms import DefaultsForm, DeskForm, RoleForm
 from tenants.membership import members, roster
-from tenants.provisioning import defaults, renaming, tenant_lifecycle
+from tenants.provisioning import defaults, renaming
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TENANT_KEY, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -150,7 +151,7 @@ def _defaults_form(tenant: TenantContext) -> DefaultsForm:
 def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsForm) -> HttpResponse:
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
-        lambda: tenant_lifecycle.get(tenant.tenant_id),
+        lambda: tenant_directory.get(tenant.tenant_id),
         lambda: members.members_of(tenant.repository),
     ]
     stored, everybody = fan_out(reads)

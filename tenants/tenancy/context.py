@@ -18,13 +18,16 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
+from portal.nosql import keys as session_keys
 from portal.nosql import session_store
 from portal.nosql.items import SessionItem
 from portal.schema import keys
 from tenants.identity import accounts
-from tenants.models import User
-from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy.items import AccountItem, MembershipItem, TenantItem
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import AccountItem
+from tenants.identity.models import User
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
 TENANT_KEY = session_store.TENANT_KEY
@@ -147,8 +150,8 @@ def _signed_in(session: SessionBase, user: User) -> bool:
 
 def _read(ids: Ids) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
     wanted: list[Any] = [
-        (SessionItem, keys.session(ids.session_key), None),
-        (AccountItem, keys.user(ids.user_id), None),
+        (SessionItem, session_keys.session(ids.session_key), None),
+        (AccountItem, identity_keys.user(ids.user_id), None),
     ]
     if ids.tenant_id:
         tenant_key = keys.tenant(ids.tenant_id)
@@ -170,7 +173,7 @@ def _context(user: User, membership: Any, tenant: Any) -> TenantContext | None:
         user_name=user.name,
         shards=int(tenant.shards),
         shard_epoch=int(tenant.shard_epoch),
-        suspended=tenant.status != tenant_lifecycle.ACTIVE,
+        suspended=tenant.status != tenant_directory.ACTIVE,
         defaults=tenant.defaults,
     )
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from portal.nosql.session_store import SessionStore
 from tenants.audit_trail.recording import Actor
-from tenants.models import User
+from tenants.identity.models import User
 from tenants.tenancy.context import TenantContext
 
 

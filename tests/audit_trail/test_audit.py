@@ -12,10 +12,14 @@ from portal.dynamo import client, platform
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused
 from portal.isolation.guard import IsolationError
-from portal.schema import keys, tables
+from portal.schema import keys
 from tenants.audit_trail import chain, recording
+from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.recording import Action, Actor, Entry
-from tenants.tenancy.items import AuditItem, UniqueItem
+from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, CHAINS
+from tenants.identity.items import UniqueItem
+from tenants.tenancy import keys as tenancy_keys
 from tests.support.commands import everything, run
 
 TENANT = "a" * 32
@@ -30,12 +34,12 @@ def entry(number: int = 1, tenant_id: str = TENANT, **more: Any) -> Entry:
 def unique(value: str) -> Transaction:
     """A change that can take place once."""
     transaction = Transaction()
-    transaction.put(UniqueItem(keys.slug(value), owner=TENANT), condition=UniqueItem.pk.does_not_exist())
+    transaction.put(UniqueItem(tenancy_keys.slug(value), owner=TENANT), condition=UniqueItem.pk.does_not_exist())
     return transaction
 
 
 def trail(tenant_id: str = TENANT) -> list[dict[str, Any]]:
-    return [row for row in everything(tables.AUDIT) if row["tenant_id"]["S"] == tenant_id]
+    return [row for row in everything(AUDIT) if row["tenant_id"]["S"] == tenant_id]
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def test_a_change_and_its_row_are_written_together(engine: None) -> None:
         "tenant.renamed", "alice@example.com", "192.0.2.7",
     )  # fmt: skip
     assert row["after"]["S"] == '{"name": "Name 1"}'
-    assert platform.get_all([(UniqueItem, keys.slug("acme"), None)])[0] is not None
+    assert platform.get_all([(UniqueItem, tenancy_keys.slug("acme"), None)])[0] is not None
 
 
 def test_a_refused_change_leaves_no_row_and_tells_the_callers_own_reasons(engine: None) -> None:
@@ -111,7 +115,7 @@ def test_a_long_value_is_cut(engine: None) -> None:
 
 def _raw(operation: str, **params: Any) -> None:
     """What somebody with rights on the tables does, behind the portal's back."""
-    client.connection("platform").dispatch(operation, {"TableName": tables.AUDIT.full_name, **params})
+    client.connection("platform").dispatch(operation, {"TableName": AUDIT.full_name, **params})
 
 
 def _key(row: dict[str, Any]) -> dict[str, Any]:
@@ -145,13 +149,13 @@ def _remove_all(rows: list[dict[str, Any]]) -> None:
 
 
 def _insert(rows: list[dict[str, Any]]) -> None:
-    forged = rows[2] | {"timestamp_event_id": {"S": keys.audit_row("2026-01-01T00:00:00.000000Z", "f" * 32)}}
+    forged = rows[2] | {"timestamp_event_id": {"S": audit_keys.audit_row("2026-01-01T00:00:00.000000Z", "f" * 32)}}
     _raw("PutItem", Item=forged | {"hash": {"S": chain.hash_of(forged)}})
 
 
 def _append(rows: list[dict[str, Any]]) -> None:
     forged = rows[-1] | {
-        "timestamp_event_id": {"S": keys.audit_row("2030-01-01T00:00:00.000000Z", "f" * 32)},
+        "timestamp_event_id": {"S": audit_keys.audit_row("2030-01-01T00:00:00.000000Z", "f" * 32)},
         "sequence": {"N": str(len(rows) + 1)},
         "previous": rows[-1]["hash"],
     }
@@ -182,7 +186,7 @@ def test_what_was_done_to_the_trail_is_found_and_named(one_lane: None, name: str
 def test_a_trail_whose_end_is_gone_is_found(one_lane: None) -> None:
     recording.record(entry())
     key = {"tenant_id": {"S": TENANT}, "lane": {"S": "0"}}
-    client.connection("platform").dispatch("DeleteItem", {"TableName": tables.CHAINS.full_name, "Key": key})
+    client.connection("platform").dispatch("DeleteItem", {"TableName": CHAINS.full_name, "Key": key})
     assert [f.kind for f in chain.verify(TENANT).findings] == ["unknown end"]
 
 
@@ -209,8 +213,8 @@ def test_a_trail_can_be_verified_while_it_grows(engine: None) -> None:
 def test_a_tenants_role_reads_its_own_trail_and_writes_none(engine: None) -> None:
     recording.record(entry(), entry(2, "b" * 32))
     repository = TenantRepository(TENANT)
-    assert len(repository.query(tables.AUDIT, keys.tenant).items) == 1
-    by_actor = repository.query(tables.AUDIT, keys.audit_actor, ALICE.id, index=tables.AUDIT_ACTOR)
+    assert len(repository.query(AUDIT, keys.tenant).items) == 1
+    by_actor = repository.query(AUDIT, audit_keys.audit_actor, ALICE.id, index=AUDIT_ACTOR)
     assert len(by_actor.items) == 1
     with pytest.raises(IsolationError):
         repository.put_all([AuditItem.from_raw_data(trail()[0])])

@@ -187,11 +187,11 @@ def test_no_cell_of_the_file_is_a_formula(world: World, name: str) -> None:
 
 
 def test_no_row_holds_a_secret(world: World, mailoutbox: list[Any]) -> None:
-    from tenants.membership import letters
+    from tenants.membership import mails
 
     alice = world.browser("alice", "acme")
     alice.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
-    letters.wait_until_sent()
+    mails.wait_until_sent()
     secret = mailoutbox[0].body.partition("/invitation/")[2].partition("/")[0]
     Browser().post(
         f"/invitation/{secret}/", {"name": "Nora", "new_password1": "needle in hay", "new_password2": "needle in hay"}

@@ -8,17 +8,19 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from portal import clock
-from portal.schema import keys, tables
+from portal.streams import keys as stream_keys
+from portal.streams import worker
 from portal.streams.items import PulseItem
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit
 from tests.support import folding
 from tests.support.world import World
-from tickets.counting import worker_connection
+from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import BUCKETS
 from tickets.desk import lifecycle
 from tickets.ticket.fields import Priority, Status
+from tickets.ticket.tables import TICKETS
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +55,7 @@ def pulse(seconds: int, *, written: int = 0) -> None:
     now = clock.now()
     as_of, written_at = (clock.stamp(now - timedelta(seconds=s)) for s in (seconds, written))
     actions = [PulseItem.as_of.set(as_of), PulseItem.written_at.set(written_at)]
-    worker_connection.change(PulseItem(tables.TICKETS.name, keys.PULSE), actions)
+    worker.change(PulseItem(TICKETS.name, stream_keys.PULSE), actions)
 
 
 def number(page: Page, tile: str) -> str:
@@ -90,8 +92,8 @@ def test_millions_and_long_names_stay_within_the_window(desk: World, person: New
     people = {
         f"r_{who}_{s}": 1_234_567 for who in (desk.users[LONG.lower()].id, "f" * 32, "UNASSIGNED") for s in Status
     }
-    folding.plant(acme, keys.totals(0), **counts, **people)
-    today = keys.day(str(clock.now().date()), 0)
+    folding.plant(acme, aggregate_keys.totals(0), **counts, **people)
+    today = aggregate_keys.day(str(clock.now().date()), 0)
     buckets = {f"{what}_{bound}": 1_234_567 for what in ("first", "done") for bound in (*BUCKETS, "over")}
     folding.plant(
         acme, today, created=12_345_678, done_n=11_111_111, first_n=9_999_999, commented=99_999_999, **buckets

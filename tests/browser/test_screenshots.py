@@ -9,7 +9,6 @@ from django.conf import LazySettings, settings
 from playwright.sync_api import Page, expect
 
 from portal import clock
-from portal.schema import tables
 from portal.streams import leases
 from tenants.identity import accounts
 from tenants.membership import members
@@ -19,6 +18,7 @@ from tests.browser.page_audit import NARROW
 from tests.support import commands, folding
 from tickets.desk import lifecycle
 from tickets.management.commands.seed import DEFAULT_PASSWORD
+from tickets.ticket.tables import TICKETS
 
 pytestmark = pytest.mark.browser
 
@@ -87,7 +87,7 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     expect(page.get_by_role("heading", level=1)).to_have_text(TICKET)
     in_both_schemes(page, "ticket")
     folding.Follower().fold()
-    leases.write_pulse(tables.TICKETS, clock.stamp())
+    leases.write_pulse(TICKETS, clock.stamp())
     page.goto("/tickets/dashboard/")
     in_both_schemes(page, "dashboard")
     phone.goto("/tickets/dashboard/")

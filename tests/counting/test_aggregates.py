@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from portal import clock
 from portal.errors import Invalid
-from portal.schema import keys, tables
+from portal.streams import worker
 from tenants.identity.accounts import new_id
 from tests.support import fakes
 from tests.support.folding import apply, created, image, record, stored
-from tickets.counting import aggregates, fold, worker_connection
+from tickets.counting import aggregate_store, aggregates, fold, keys
+from tickets.counting.items import DeadLetterItem
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.items import DeadLetterItem
+from tickets.ticket.tables import TICKETS
 
 ACME = "a" * 32
 ANN, BEN = "1" * 32, "2" * 32
@@ -130,7 +131,7 @@ def test_what_changes_nothing_is_not_written(engine: None) -> None:
     ticket = image(ACME, 1)
     outcome = apply([record(1, ticket, {**ticket, "title": {"S": "Another"}})])
     assert (outcome.events, outcome.applied, outcome.updates) == (1, 0, 0)
-    assert worker_connection.aggregates(ACME) == []
+    assert aggregate_store.aggregates(ACME) == []
 
 
 def test_other_items_are_passed_over(engine: None) -> None:
@@ -149,7 +150,7 @@ def test_each_tenant_gets_its_own(engine: None) -> None:
 
 
 def letters() -> list[DeadLetterItem]:
-    return list(worker_connection.items(DeadLetterItem, tables.TICKETS.name, consistent=True))
+    return list(worker.items(DeadLetterItem, TICKETS.name, consistent=True))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_more_counts_than_one_update_takes_are_all_there_and_count_once(engine: 
 
 
 def marks(sort_key: str) -> set[str]:
-    (raw,) = (raw for raw in worker_connection.aggregates(ACME) if raw["sk"]["S"] == sort_key)
+    (raw,) = (raw for raw in aggregate_store.aggregates(ACME) if raw["sk"]["S"] == sort_key)
     return {name for name in raw if name.startswith(aggregates.MARK_PREFIX)}
 
 
@@ -257,7 +258,7 @@ def test_counts_that_are_zero_do_not_pile_up(engine: None) -> None:
     for n in range(60):
         before, after = image(ACME, 1, tags=[f"tag-{n}"]), image(ACME, 1, tags=[f"tag-{n + 1}"])
         apply([record(n + 1, before if n else None, after)])
-    (raw,) = (raw for raw in worker_connection.aggregates(ACME) if raw["sk"]["S"] == TAGS)
+    (raw,) = (raw for raw in aggregate_store.aggregates(ACME) if raw["sk"]["S"] == TAGS)
     assert len(raw) < 30
     assert stored(ACME)[TAGS] == {"open.tag-60": 1}
 

@@ -11,7 +11,6 @@ import pytest
 
 from portal.dynamo import client, meter
 from portal.errors import Conflict, NotFound
-from portal.schema import keys, tables
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
@@ -20,8 +19,12 @@ from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.counting import aggregates, dead_letters
+from tickets.counting import keys as aggregate_keys
+from tickets.counting.items import DeadLetterItem
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import CounterItem, DeadLetterItem
+from tickets.ticket.items import CounterItem
+from tickets.ticket.tables import TICKETS
 
 
 @pytest.fixture
@@ -37,8 +40,11 @@ def rewrite(world: World, number: int, **attributes: dict[str, Any]) -> None:
     client.connection("platform").dispatch(
         "UpdateItem",
         {
-            "TableName": tables.TICKETS.full_name,
-            "Key": {"pk": {"S": keys.ticket(world.tenants["acme"].tenant_id, number)}, "sk": {"S": keys.SUMMARY}},
+            "TableName": TICKETS.full_name,
+            "Key": {
+                "pk": {"S": ticket_keys.ticket(world.tenants["acme"].tenant_id, number)},
+                "sk": {"S": ticket_keys.SUMMARY},
+            },
             "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
             "ExpressionAttributeNames": {f"#{name}": name for name in attributes},
             "ExpressionAttributeValues": {f":{name}": value for name, value in attributes.items()},
@@ -100,7 +106,7 @@ def test_what_an_aggregate_did_not_take_is_added_to_that_one_only(world: World) 
     dead_letters.replay(letter, by=SYSTEM)
     after = numbers(acme)
     assert letter.aggregate != ""
-    kind = (keys.aggregate_parts(letter.aggregate) or ("",))[0]
+    kind = (aggregate_keys.aggregate_parts(letter.aggregate) or ("",))[0]
     assert {name for name in after if after[name] != before.get(name)} == {
         "DAY": {name for name in after if name.endswith(" created")},
         "TOTALS": {name for name in after if not name.endswith(" created")},
@@ -111,7 +117,7 @@ def test_what_an_aggregate_did_not_take_is_added_to_that_one_only(world: World) 
 def raise_epoch(world: World) -> None:
     acme = world.context("alice", "acme")
     acme.repository.update(
-        CounterItem(acme.repository.key(keys.counter), keys.COUNTER_TICKET), [CounterItem.epoch.add(1)]
+        CounterItem(acme.repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET), [CounterItem.epoch.add(1)]
     )
 
 

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from portal.errors import ConditionFailed, Throttled, Unavailable
+from portal.streams import worker
 from proofs.counting import redelivery
 from proofs.counting.redelivery import Hostile
 from tenants.tenancy.context import TenantContext
 from tests.support import fakes
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
-from tickets.counting import worker_connection
+from tickets.counting import aggregate_store
 from tickets.desk import bulk, lifecycle
 from tickets.desk.bulk import Seen
 from tickets.ticket.fields import Status
@@ -47,7 +48,7 @@ class Killed(BaseException):
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, done: bool) -> Iterator[None]:
     """The given update of an aggregate, counted from 1, fails: after it was done, or before it is sent."""
-    real, calls = worker_connection.update, 0
+    real, calls = aggregate_store.update, 0
 
     def update(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], float]:
         nonlocal calls
@@ -60,7 +61,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, d
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker_connection, "update", update)
+        patch.setattr(aggregate_store, "update", update)
         yield
 
 
@@ -130,7 +131,7 @@ def test_a_lost_answer_that_the_client_repeats_counts_once(alice: TenantContext)
     records = follower.new()
 
     def done_but_lost(params: dict[str, Any]) -> None:
-        worker_connection.connection().client._make_api_call("UpdateItem", json.loads(params["body"]))
+        worker.connection().client._make_api_call("UpdateItem", json.loads(params["body"]))
 
     with fakes.answering("worker", "UpdateItem", done_but_lost):
         follower.apply(records)
@@ -197,7 +198,7 @@ def tortured(alice: TenantContext, monkeypatch: pytest.MonkeyPatch, update: Upda
     follower, rng = Follower(), random.Random(7)  # noqa: S311  # repeatable
     made = Hostile(rng, 1.0, Quiet())  # type: ignore[arg-type]
     monkeypatch.setattr(redelivery, "_update", update)
-    monkeypatch.setattr(worker_connection, "update", made.update)
+    monkeypatch.setattr(aggregate_store, "update", made.update)
     records = follower.new()
     for start in range(0, len(records), 7):
         made.process(records[start : start + 7], shard=follower.shard, read_at=time.monotonic())
@@ -205,13 +206,13 @@ def tortured(alice: TenantContext, monkeypatch: pytest.MonkeyPatch, update: Upda
 
 
 def test_hostile_deliveries_do_no_harm(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tortured(alice, monkeypatch, worker_connection.update)
+    assert tortured(alice, monkeypatch, aggregate_store.update)
 
 
 def test_the_torture_notices_an_update_without_its_condition(
     alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = worker_connection.update
+    real = aggregate_store.update
 
     def careless(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
         if "first" in str(request.get("ExpressionAttributeValues")):
@@ -225,7 +226,7 @@ def test_the_torture_notices_an_update_without_its_condition(
 def test_the_torture_notices_a_worker_that_skips_what_was_refused(
     alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = worker_connection.update
+    real = aggregate_store.update
 
     def forgetful(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
         try:

@@ -11,17 +11,20 @@ import pytest
 
 from portal import clock
 from portal.dynamo.repository import Transaction
-from portal.schema import keys, tables
-from portal.streams import leases
+from portal.streams import leases, worker
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, numbers, plant, poller, recounted, stored
 from tests.support.world import World
-from tickets.counting import fold, rebuild, verify, worker_connection
+from tickets.counting import aggregate_store, fold, rebuild, verify
+from tickets.counting import keys as aggregate_keys
+from tickets.counting.items import DeadLetterItem
 from tickets.counting.verify import Difference
 from tickets.desk import lifecycle
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import DeadLetterItem, SummaryItem
+from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket.tables import TICKETS
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +53,9 @@ def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContex
     world.tickets("acme", 5)
     assert settled(alice).state == verify.OK
     today = clock.stamp()[:10]
-    plant(alice, keys.totals(0), open_normal=7)
-    plant(alice, keys.day(today, 0), created=-2)
-    plant(alice, keys.day("2001-01-01", 0), resolved=1)
+    plant(alice, aggregate_keys.totals(0), open_normal=7)
+    plant(alice, aggregate_keys.day(today, 0), created=-2)
+    plant(alice, aggregate_keys.day("2001-01-01", 0), resolved=1)
     done = rebuild.rebuild(alice.repository)
     assert done.removed == [
         Difference("2001-01-01", "resolved", 1, 0),
@@ -84,7 +87,7 @@ def test_a_second_rebuild_begins_another_epoch_and_finds_nothing(
 
 
 def test_a_tenant_without_tickets_can_be_rebuilt(alice: TenantContext, working: None) -> None:
-    plant(alice, keys.totals(0), open_normal=1)
+    plant(alice, aggregate_keys.totals(0), open_normal=1)
     with poller():
         lifecycle.create(alice, title="So that the worker has something to say")
         assert rebuild.rebuild(alice.repository).removed == [Difference("TOTALS", "open.normal", 1, 0)]
@@ -93,7 +96,7 @@ def test_a_tenant_without_tickets_can_be_rebuilt(alice: TenantContext, working: 
 def test_drift_goes_while_people_write(world: World, alice: TenantContext, working: None) -> None:
     world.tickets("acme", 40)
     settled(alice)
-    plant(alice, keys.totals(0), open_normal=7)
+    plant(alice, aggregate_keys.totals(0), open_normal=7)
     bob = world.context("bob", "acme")
 
     def write(turn: int) -> None:
@@ -122,7 +125,7 @@ def test_sums_are_right_at_every_moment(world: World, alice: TenantContext) -> N
 
 
 def raise_epoch(tenant: TenantContext) -> int:
-    item = rebuild.CounterItem(tenant.repository.key(keys.counter), keys.COUNTER_TICKET)
+    item = rebuild.CounterItem(tenant.repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET)
     return int(tenant.repository.update(item, [rebuild.CounterItem.epoch.add(1)])["epoch"]["N"])
 
 
@@ -131,7 +134,7 @@ def test_an_interrupted_rebuild_leaves_right_sums_and_the_next_one_ends(
 ) -> None:
     world.tickets("acme", 12)
     settled(alice)
-    plant(alice, keys.totals(0), open_normal=7)
+    plant(alice, aggregate_keys.totals(0), open_normal=7)
     real, touched = rebuild._touch, iter(range(100))
 
     def interrupted(*args: object) -> None:
@@ -155,14 +158,16 @@ def test_a_ticket_that_is_born_late_in_an_old_epoch_counts(world: World, alice: 
     late = lifecycle.read(alice, 1).serialize()
     with poller():
         rebuild.rebuild(alice.repository)
-        number = alice.repository.increment(keys.counter, sort=keys.COUNTER_TICKET).last
+        number = alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last
         item = SummaryItem.from_raw_data(late)
-        item.pk, item.number = alice.repository.key(keys.ticket, number), number
+        item.pk, item.number = alice.repository.key(ticket_keys.ticket, number), number
         transaction = Transaction()
         transaction.put(item)
         alice.repository.transact(transaction)
         assert settled(alice).state == verify.OK
-    totals = next(raw for raw in worker_connection.aggregates(alice.tenant_id) if raw["sk"]["S"] == keys.totals(0))
+    totals = next(
+        raw for raw in aggregate_store.aggregates(alice.tenant_id) if raw["sk"]["S"] == aggregate_keys.totals(0)
+    )
     assert "expires_at" not in totals, "the item must not go by TTL now"
 
 
@@ -181,7 +186,7 @@ def test_emptied_items_go_by_ttl_when_nothing_can_come_again(world: World, alice
     world.tickets("acme", 1)
     settled(alice)
     rebuild.rebuild(alice.repository)
-    old = [raw for raw in worker_connection.aggregates(alice.tenant_id) if raw["sk"]["S"].endswith("#0")]
+    old = [raw for raw in aggregate_store.aggregates(alice.tenant_id) if raw["sk"]["S"].endswith("#0")]
     assert old
     for raw in old:
         assert time.time() + 86400 < int(raw["expires_at"]["N"]) <= time.time() + 3 * 86400
@@ -193,17 +198,17 @@ def test_dead_letters_from_before_are_dropped_and_others_stay(
     world.tickets("acme", 1)
     globex = world.context("charlie", "globex")
     letter(alice, "1", epoch=0)
-    letter(alice, "2", aggregate=keys.tags(0))
-    letter(alice, "3", aggregate=keys.tags(1))
+    letter(alice, "2", aggregate=aggregate_keys.tags(0))
+    letter(alice, "3", aggregate=aggregate_keys.tags(1))
     letter(globex, "4", epoch=0)
     assert rebuild.rebuild(alice.repository).letters == 2
     assert [item.sequence for item in letters()] == ["3", "4"]
 
 
 def letter(tenant: TenantContext, sequence: str, *, epoch: int = 0, aggregate: str = "") -> None:
-    worker_connection.put(
+    worker.put(
         DeadLetterItem(
-            tables.TICKETS.name,
+            TICKETS.name,
             sequence,
             tenant_id=tenant.tenant_id,
             aggregate=aggregate,
@@ -216,7 +221,7 @@ def letter(tenant: TenantContext, sequence: str, *, epoch: int = 0, aggregate: s
 
 
 def letters() -> list[DeadLetterItem]:
-    return list(worker_connection.items(DeadLetterItem, tables.TICKETS.name, consistent=True))
+    return list(worker.items(DeadLetterItem, TICKETS.name, consistent=True))
 
 
 @pytest.mark.parametrize("heard_of", [False, True], ids=["no worker ever", "a worker that stopped"])
@@ -225,7 +230,7 @@ def test_without_a_worker_it_gives_up_and_nothing_is_wrong(world: World, alice: 
     follower = Follower()
     follower.fold()
     if heard_of:
-        leases.write_pulse(tables.TICKETS, clock.stamp(clock.now() - timedelta(minutes=5)))
+        leases.write_pulse(TICKETS, clock.stamp(clock.now() - timedelta(minutes=5)))
     before = numbers(alice)
     ended = commands.run("rebuild_aggregates", "--tenant", "acme", "--timeout", 0.3, "--settle", 0.1)
     assert ended.status == 1
@@ -240,7 +245,7 @@ def test_where_no_worker_says_how_far_it_is_standing_still_is_enough(world: Worl
     world.tickets("acme", 4)
     follower = Follower()
     follower.fold()
-    plant(alice, keys.totals(0), open_normal=7)
+    plant(alice, aggregate_keys.totals(0), open_normal=7)
     with in_background(lambda _: (follower.fold(), time.sleep(0.05))):
         done = rebuild.rebuild(alice.repository, settle=0.5)
     assert done.removed == [Difference("TOTALS", "open.normal", 7, 0)]
@@ -250,7 +255,7 @@ def test_where_no_worker_says_how_far_it_is_standing_still_is_enough(world: Worl
 def test_the_command_says_what_was_wrong(world: World, alice: TenantContext, working: None) -> None:
     world.tickets("acme", 2)
     settled(alice)
-    plant(alice, keys.tags(0), open_vpn=-3)
+    plant(alice, aggregate_keys.tags(0), open_vpn=-3)
     ended = commands.run("rebuild_aggregates", "--all")
     assert ended.status == 0, ended.err
     assert "acme: TAGS open.vpn: 3 too few, corrected" in ended.out

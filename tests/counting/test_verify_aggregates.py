@@ -10,17 +10,19 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.repository import Transaction
-from portal.schema import keys, tables
 from portal.streams import leases
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, plant, poller
 from tests.support.world import World
+from tickets.counting import keys as aggregate_keys
 from tickets.counting import verify
 from tickets.counting.verify import Difference
 from tickets.desk import lifecycle
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import SummaryItem
+from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket.tables import TICKETS
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +38,7 @@ def alice(world: World) -> TenantContext:
 
 def pulse(as_of_offset: float) -> None:
     """A worker has said that everything is counted until so many seconds from now."""
-    leases.write_pulse(tables.TICKETS, clock.stamp(clock.now() + timedelta(seconds=as_of_offset)))
+    leases.write_pulse(TICKETS, clock.stamp(clock.now() + timedelta(seconds=as_of_offset)))
 
 
 def test_counted_tickets_are_right(world: World, alice: TenantContext) -> None:
@@ -52,8 +54,8 @@ def test_drift_names_tenant_item_and_count(world: World, alice: TenantContext) -
     world.tickets("acme", 2)
     Follower().fold()
     today = clock.stamp()[:10]
-    plant(alice, keys.totals(0), open_normal=5)
-    plant(alice, keys.day(today, 0), created=-1)
+    plant(alice, aggregate_keys.totals(0), open_normal=5)
+    plant(alice, aggregate_keys.day(today, 0), created=-1)
     ended = commands.run("verify_aggregates", "--all", "--settle", 0)
     assert ended.status == 1
     assert "acme: TOTALS open.normal: stored 7, recounted 2" in ended.out
@@ -70,7 +72,7 @@ def test_a_tenant_that_was_never_counted_drifts_in_everything(world: World, alic
 
 
 def test_counts_without_tickets_are_drift_too(alice: TenantContext) -> None:
-    plant(alice, keys.tags(3), open_vpn=1)
+    plant(alice, aggregate_keys.tags(3), open_vpn=1)
     assert verify.verify(alice.repository, settle=0).differences == [Difference("TAGS", "open.vpn", 1, 0)]
 
 
@@ -85,7 +87,7 @@ def test_a_worker_that_is_behind_is_no_drift(world: World, alice: TenantContext)
 def test_drift_is_drift_once_the_worker_has_caught_up(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 1)
     Follower().fold()
-    plant(alice, keys.totals(0), open_normal=1)
+    plant(alice, aggregate_keys.totals(0), open_normal=1)
     pulse(60)
     assert verify.verify(alice.repository, settle=0).state == verify.DRIFT
 
@@ -118,7 +120,7 @@ def test_numbers_that_never_stand_still_cannot_be_told(world: World, alice: Tena
     world.tickets("acme", 1)
     follower = Follower()
     follower.fold()
-    plant(alice, keys.totals(0), open_normal=1)
+    plant(alice, aggregate_keys.totals(0), open_normal=1)
     pulse(60)
 
     def meanwhile(numbers: int) -> None:
@@ -134,7 +136,7 @@ def test_what_is_wrong_and_stands_still_is_found_while_the_rest_moves(world: Wor
     world.tickets("acme", 1)
     follower = Follower()
     follower.fold()
-    plant(alice, keys.day("2020-01-01", 0), created=4)
+    plant(alice, aggregate_keys.day("2020-01-01", 0), created=4)
     pulse(60)
 
     def meanwhile(numbers: int) -> None:
@@ -155,7 +157,7 @@ def test_writers_and_a_worker_at_work_are_never_drift(world: World, alice: Tenan
 
 def test_a_gap_in_the_numbers_is_no_ticket(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 1)
-    alice.repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=250)
+    alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=250)
     world.tickets("acme", 1)
     Follower().fold()
     verdict = verify.verify(alice.repository, settle=0)
@@ -174,13 +176,13 @@ def test_a_ticket_that_nobody_can_count_is_named(world: World, alice: TenantCont
 
 def break_ticket(tenant: TenantContext, number: int) -> None:
     transaction = Transaction()
-    pk = tenant.repository.key(keys.ticket, number)
-    transaction.update(SummaryItem(pk, keys.SUMMARY), [SummaryItem.status.set("lost")])
+    pk = tenant.repository.key(ticket_keys.ticket, number)
+    transaction.update(SummaryItem(pk, ticket_keys.SUMMARY), [SummaryItem.status.set("lost")])
     tenant.repository.transact(transaction)
 
 
 def test_a_recount_reads_a_hundred_tickets_at_a_time(alice: TenantContext, bill: meter.Meter) -> None:
-    alice.repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=1001)
+    alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=1001)
     bill.calls.clear()
     verify.recount(alice.repository)
     assert [c.operation for c in bill.calls].count("BatchGetItem") == 11
@@ -190,7 +192,7 @@ def test_repair_rebuilds_what_drifts(world: World, alice: TenantContext) -> None
     world.tickets("acme", 3)
     with poller():
         assert verify.verify(alice.repository, settle=10).state == verify.OK
-        plant(alice, keys.totals(0), open_normal=5)
+        plant(alice, aggregate_keys.totals(0), open_normal=5)
         ended = commands.run("verify_aggregates", "--repair", "--settle", 3)
         assert ended.status == 0, ended.err
         assert "TOTALS open.normal: 5 too many, corrected" in ended.out
@@ -198,7 +200,7 @@ def test_repair_rebuilds_what_drifts(world: World, alice: TenantContext) -> None
 
 
 def test_the_result_for_machines_has_everything(world: World, alice: TenantContext) -> None:
-    plant(alice, keys.totals(0), open_normal=5)
+    plant(alice, aggregate_keys.totals(0), open_normal=5)
     ended = commands.run("verify_aggregates", "--json", "--settle", 0)
     (acme, globex) = json.loads(ended.out)
     assert ended.status == 1

@@ -11,14 +11,13 @@ import pytest
 
 from portal import clock
 from portal.errors import Unavailable
-from portal.schema import keys
 from portal.streams import watermark
 from portal.streams.watermark import Pulse
 from tenants.membership import members
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
 from tests.support.world import Browser, World
-from tickets.counting import aggregates
+from tickets.counting import aggregates, keys
 from tickets.dashboards import dashboard
 from tickets.desk import lifecycle
 from tickets.ticket.fields import Priority, Status

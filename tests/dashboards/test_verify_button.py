@@ -11,11 +11,10 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from portal.errors import Unavailable
-from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant, recounted, stored
 from tests.support.world import Browser, World
-from tickets.counting import verify
+from tickets.counting import keys, verify
 from tickets.counting.verify import Difference, Verdict
 from tickets.dashboards import verify_runs
 

@@ -30,7 +30,7 @@ from portal.dynamo import client, provisioning
 from portal.engines.server import REGION, start_engine
 from portal.isolation import policies
 from portal.management.commands.infra_template import PATH
-from portal.schema import tables
+from portal.schema import registry, tables
 from tests.support.stacks import (
     ACCOUNT,
     COMMITTED,
@@ -43,6 +43,7 @@ from tests.support.stacks import (
     statements_in,
 )
 from tests.support.world import World
+from tickets.ticket.tables import TICKETS
 
 DEVELOPMENT = {"Environment": "dev", "TablePrefix": "Pooldesk.Dev", "Encryption": "aws-managed"}
 ROLES = {"platform": "WebRole", "tenant": "TenantRole", "worker": "WorkerRole"}
@@ -103,7 +104,7 @@ def test_a_missing_template_is_noticed(tmp_path: Path, settings: Any) -> None:
 
 
 def test_a_table_declared_and_not_deployed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "ALL", (*tables.ALL, tables.Table("Tenants.New", "tenant", "tenant_id")))
+    monkeypatch.setitem(registry._tables, "Tenants.New", tables.Table("Tenants.New", "tenant", "tenant_id"))
     assert "+  TenantsNewTable:" in check()
 
 
@@ -154,10 +155,10 @@ def test_the_linter_has_nothing_to_say() -> None:
 
 def test_every_declared_table_is_there_and_no_other(production: Stack) -> None:
     made = {r["Properties"]["TableName"] for r in production.resources.values() if r["Type"] == "AWS::DynamoDB::Table"}
-    assert made == {f"Pooldesk.Prod.{table.name}" for table in tables.ALL}
+    assert made == {f"Pooldesk.Prod.{table.name}" for table in registry.tables()}
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
 def test_keys_and_billing_are_the_declared_ones(table: tables.Table, production: Stack) -> None:
     properties = production.properties(infra.logical_id(table))
     assert keys_of(properties) == (table.hash, table.range)
@@ -168,7 +169,7 @@ def test_keys_and_billing_are_the_declared_ones(table: tables.Table, production:
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
 def test_indexes_project_what_is_declared(table: tables.Table, production: Stack) -> None:
     indexes = production.properties(infra.logical_id(table)).get("GlobalSecondaryIndexes", [])
     assert [(i["IndexName"], keys_of(i), i["Projection"]) for i in indexes] == [
@@ -177,7 +178,7 @@ def test_indexes_project_what_is_declared(table: tables.Table, production: Stack
     ]
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
 def test_items_expire_and_changes_stream_where_declared(table: tables.Table, production: Stack) -> None:
     properties = production.properties(infra.logical_id(table))
     ttl = {"AttributeName": table.ttl, "Enabled": True} if table.ttl else None
@@ -191,7 +192,7 @@ def keys_of(holder: Json) -> tuple[str, str | None]:
     return by_type["HASH"], by_type.get("RANGE")
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
 def test_production_keeps_and_protects_every_table(table: tables.Table, production: Stack) -> None:
     resource = production.resources[infra.logical_id(table)]
     assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
@@ -199,7 +200,7 @@ def test_production_keeps_and_protects_every_table(table: tables.Table, producti
     assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
 def test_development_leaves_nothing_behind(table: tables.Table, development: Stack) -> None:
     resource = development.resources[infra.logical_id(table)]
     assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Delete", "Delete")
@@ -211,7 +212,7 @@ def test_who_names_no_environment_gets_production(written: Json) -> None:
     assert Stack(written).resources["SupportTicketsTable"]["DeletionPolicy"] == "Retain"
 
 
-@pytest.mark.parametrize("table", tables.ALL, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
 def test_every_table_is_encrypted_with_the_chosen_key(
     table: tables.Table, production: Stack, development: Stack
 ) -> None:
@@ -236,9 +237,9 @@ def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: 
 
 
 def test_every_role_of_the_code_has_its_policy_word_for_word(production: Stack) -> None:
-    assert set(policies.ROLES) == set(POLICIES)
+    assert set(registry.ROLES) == set(POLICIES)
     with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=ACCOUNT, DYNAMODB_TABLE_PREFIX="Pooldesk.Prod"):
-        expected = {role: policies.document(role) for role in policies.ROLES}
+        expected = {role: policies.document(role) for role in registry.ROLES}
     assert {role: production.properties(name)["PolicyDocument"] for role, name in POLICIES.items()} == expected
 
 
@@ -302,7 +303,7 @@ def test_policies_are_within_the_quotas_of_iam(written: Json) -> None:
 
 def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack) -> None:
     values = {name: output["Value"] for name, output in production.outputs.items()}
-    assert {f"{infra.logical_id(t)}Name" for t in tables.ALL} <= set(values)
+    assert {f"{infra.logical_id(t)}Name" for t in registry.tables()} <= set(values)
     assert values["TenantRoleArn"] == "TenantRole.Arn"
     assert values["WebRoleArn"] == "WebRole.Arn"
     assert values["WorkerRoleArn"] == "WorkerRole.Arn"
@@ -388,14 +389,14 @@ def production_cloud(cloud: Cloud) -> Iterator[Cloud]:
 
 
 def test_the_portal_runs_on_what_production_deploys(production_cloud: Cloud) -> None:
-    assert provisioning.create_all() == {table.full_name: False for table in tables.ALL}
+    assert provisioning.create_all() == {table.full_name: False for table in registry.tables()}
     world = World.create()
     browser = world.browser("bob", "acme")
     form = {"title": "The printer is on fire", "priority": "high", "tags": "", "request_id": "a" * 32}
     opened = browser.send("/tickets/new/", form)
     assert opened["Location"] == "/tickets/1/"
     assert "The printer is on fire" in browser.get("/tickets/").content.decode()
-    stored = production_cloud.dynamodb.scan(TableName=tables.TICKETS.full_name)["Items"]
+    stored = production_cloud.dynamodb.scan(TableName=TICKETS.full_name)["Items"]
     assert {"S": "The printer is on fire"} in [item.get("title") for item in stored]
 
 
@@ -403,7 +404,7 @@ def test_the_deployed_policies_are_those_that_the_guard_holds_requests_against(c
     outputs = cloud.deploy("roles", Environment="dev", TablePrefix="Pooldesk.Roles")
     account = outputs["TenantRoleArn"].split(":")[4]
     with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=account, DYNAMODB_TABLE_PREFIX="Pooldesk.Roles"):
-        expected = {role: policies.document(role) for role in policies.ROLES}
+        expected = {role: policies.document(role) for role in registry.ROLES}
     for role, name in ROLES.items():
         assert expected[role] in cloud.policies_of(outputs[f"{name}Arn"])
 
@@ -416,7 +417,7 @@ def test_the_stream_carries_both_images(cloud: Cloud) -> None:
 
 
 def test_a_removed_stack_takes_its_tables_along_only_in_development(cloud: Cloud) -> None:
-    for environment, left in (("dev", 0), ("prod", len(tables.ALL))):
+    for environment, left in (("dev", 0), ("prod", len(registry.tables()))):
         prefix = f"Pooldesk.Removed.{environment}"
         cloud.deploy(f"removed-{environment}", Environment=environment, TablePrefix=prefix)
         cloud.remove(f"removed-{environment}")

@@ -11,9 +11,9 @@ import pytest
 
 from portal import clock
 from portal.dynamo import meter
-from portal.schema import keys
 from tests.support.world import Browser, World
 from tickets.desk import bulk, lifecycle, queries
+from tickets.ticket import keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import DetailItem, SummaryItem
 

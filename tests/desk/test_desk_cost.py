@@ -10,9 +10,11 @@ import pytest
 
 from portal import clock
 from portal.dynamo import meter, platform
-from portal.schema import keys
 from tenants.audit_trail import browsing
-from tenants.tenancy.items import AuditItem, InviteItem, MemberItem
+from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.items import AuditItem
+from tenants.membership import keys as membership_keys
+from tenants.membership.items import InviteItem, MemberItem
 from tests.desk.test_cost import IDENTITY, fill, spent
 from tests.support.world import World
 
@@ -49,7 +51,7 @@ def invitations(world: World, count: int) -> Iterable[InviteItem]:
             created_at=at,
             sent_at=at,
             expires_at="9999",
-            link=keys.invite_token(f"{n}"),
+            link=membership_keys.invite_token(f"{n}"),
         )
 
 
@@ -58,9 +60,9 @@ def events(world: World, count: int) -> Iterable[AuditItem]:
     for n in range(count):
         yield AuditItem(
             tenant_id,
-            keys.audit_row(clock.stamp(offset=n), f"{n:032x}"),
-            tenant_actor=keys.audit_actor(tenant_id, "b" * 32),
-            tenant_entity=keys.audit_entity(tenant_id, "user", "c" * 32),
+            audit_keys.audit_row(clock.stamp(offset=n), f"{n:032x}"),
+            tenant_actor=audit_keys.audit_actor(tenant_id, "b" * 32),
+            tenant_entity=audit_keys.audit_entity(tenant_id, "user", "c" * 32),
             action="member.role_changed",
             actor_id="b" * 32,
             actor_email="robert@example.com",

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from portal import clock
 from portal.errors import Invalid
-from portal.schema import keys
 from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
 from tickets.desk import queries
 from tickets.desk.queries import TicketPage
+from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 ACME, GLOBEX = "ac" * 16, "9b" * 16

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from portal import clock
-from portal.schema import keys
 from tests.support.world import Browser, World
 from tickets.desk import lifecycle, lists, queue_presenters
 from tickets.desk.filters import Days
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import SummaryItem
 

@@ -14,7 +14,6 @@ import pytest
 from portal import clock
 from portal.dynamo import client
 from portal.errors import Invalid, NotFound
-from portal.schema import keys, tables
 from tenants.tenancy.context import TenantContext, enter
 from tests.support.fakes import answering, refusal
 from tests.support.world import World
@@ -22,8 +21,10 @@ from tickets.desk import bulk, lifecycle, queries
 from tickets.desk.bulk import BulkRefused, Seen
 from tickets.desk.lifecycle import EditConflict
 from tickets.desk.queries import TicketPage
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine
@@ -432,7 +433,7 @@ def test_a_row_planted_in_the_index_by_another_tenant_is_dropped_and_logged(
             # Globex's own item as far as its key goes, with the index keys of the other tenant.
             planted = summary(tenant, number, clock.stamp(START, offset=9), pk=keys.ticket(globex.tenant_id, number))
             client.connection("platform").dispatch(
-                "PutItem", {"TableName": tables.TICKETS.full_name, "Item": planted.serialize()}
+                "PutItem", {"TableName": TICKETS.full_name, "Item": planted.serialize()}
             )
         how: dict[str, Any] = {"status": Status.OPEN, "size": 4}
         with caplog.at_level(logging.ERROR, "pooldesk.isolation"):

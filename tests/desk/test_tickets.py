@@ -7,9 +7,9 @@ from html import unescape
 
 import pytest
 
-from portal.schema import keys
 from tests.support.world import Browser, World
 from tickets.desk import bulk, lifecycle, queries
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import SummaryItem
 

@@ -18,10 +18,14 @@ from portal.dynamo import client, provisioning
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.items import SessionItem
-from portal.schema import keys, tables
-from tenants.tenancy.items import AccountItem, MemberItem, MembershipItem
+from portal.schema import tables
+from tenants.identity.items import AccountItem
+from tenants.membership.items import MemberItem
+from tenants.tenancy.items import MembershipItem
 from tests.support.fakes import answering, refusal
-from tickets.ticket.items import DetailItem
+from tickets.ticket import keys
+from tickets.ticket.items import CounterItem, DetailItem
+from tickets.ticket.tables import TICKETS
 
 ACME = "ac" * 16
 BOB = "b0" * 16
@@ -168,10 +172,10 @@ def endpoint(settings: LazySettings) -> Iterator[Callable[[str], None]]:
 def every_kind_of_call() -> list[Callable[[], object]]:
     return [
         read,
-        lambda: TenantRepository(ACME).query(tables.TICKETS, keys.ticket, 1),
+        lambda: TenantRepository(ACME).query(TICKETS, keys.ticket, 1),
         lambda: TenantRepository(ACME).put_all([detail()]),
         lambda: transact(detail()),
-        lambda: TenantRepository(ACME).increment(keys.counter, sort=keys.COUNTER_TICKET),
+        lambda: TenantRepository(ACME).increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET),
         # Through PynamoDB's own methods.
         lambda: SessionItem.get("k", consistent_read=True),
         lambda: SessionItem("k", data="", expires_at=1).save(),

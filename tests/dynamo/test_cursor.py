@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from portal.dynamo import cursor
 from portal.errors import Invalid
-from portal.schema import keys
 from tests.support.fakes import index_row, tenant_in_memory
 from tickets.desk import queries
+from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 # On a busy machine an example may take its time.

@@ -12,10 +12,10 @@ from botocore.exceptions import EndpointConnectionError
 from portal.dynamo import client, meter
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Throttled, Unavailable
-from portal.schema import tables
 from tests.support.fakes import answering, refusal
+from tickets.ticket.tables import TICKETS
 
-TICKETS = tables.TICKETS.full_name
+TICKETS = TICKETS.full_name
 
 
 # --- sizes: Amazon DynamoDB Developer Guide, "DynamoDB item sizes and formats" ---

@@ -14,9 +14,16 @@ from portal.dynamo import client, meter
 from portal.dynamo.repository import TenantRepository, Transaction, batch_get, batch_put, write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.schema import keys, tables
-from tenants.tenancy.items import AccountItem, MemberItem, MembershipItem, TenantItem, UniqueItem
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import AccountItem, UniqueItem
+from tenants.membership.items import MemberItem
+from tenants.membership.tables import MEMBERS
+from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy.items import MembershipItem, TenantItem
 from tests.support.fakes import answering
-from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.items import ActivityItem, ChangeMap, CounterItem, DetailItem, RequestItem, SummaryItem
+from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine
@@ -47,7 +54,7 @@ def put(*items: Any) -> None:
 
 
 def text_of(number: int) -> str | None:
-    found = acme().get(DetailItem, keys.ticket, number, sort=keys.DETAIL)
+    found = acme().get(DetailItem, ticket_keys.ticket, number, sort=ticket_keys.DETAIL)
     return found.description if found else None
 
 
@@ -56,18 +63,20 @@ def member(user_id: str, *, tenant_id: str = ACME, name: str = "Bob") -> MemberI
 
 
 def detail(number: int, text: str, *, tenant_id: str = ACME) -> DetailItem:
-    return DetailItem(keys.ticket(tenant_id, number), keys.DETAIL, description=text)
+    return DetailItem(ticket_keys.ticket(tenant_id, number), ticket_keys.DETAIL, description=text)
 
 
 def entry(number: int, at: str) -> ActivityItem:
-    return ActivityItem(keys.ticket(ACME, number), keys.activity(at, "e"), kind="comment", at=at, author_name="Bob")
+    return ActivityItem(
+        ticket_keys.ticket(ACME, number), ticket_keys.activity(at, "e"), kind="comment", at=at, author_name="Bob"
+    )
 
 
 def summary_of(number: int, *, tags: list[str]) -> SummaryItem:
     row = indexed(number, "2026")
     return SummaryItem(
-        keys.ticket(ACME, number),
-        keys.SUMMARY,
+        ticket_keys.ticket(ACME, number),
+        ticket_keys.SUMMARY,
         number=number,
         title="Printer",
         status="open",
@@ -82,11 +91,11 @@ def summary_of(number: int, *, tags: list[str]) -> SummaryItem:
 def indexed(number: int, updated_at: str, **more: Any) -> dict[str, Any]:
     """A row of the status indexes with nothing but its keys."""
     return {
-        "pk": {"S": keys.ticket(ACME, number)},
-        "sk": {"S": keys.SUMMARY},
-        "tenant_status": {"S": keys.tenant_status(ACME, "OPEN", 0)},
+        "pk": {"S": ticket_keys.ticket(ACME, number)},
+        "sk": {"S": ticket_keys.SUMMARY},
+        "tenant_status": {"S": ticket_keys.tenant_status(ACME, "OPEN", 0)},
         "updated_at": {"S": updated_at},
-        "resolver_updated": {"S": keys.resolver_updated("", updated_at)},
+        "resolver_updated": {"S": ticket_keys.resolver_updated("", updated_at)},
         "number": {"N": str(number)},
     } | more
 
@@ -108,10 +117,10 @@ def test_an_item_of_every_shape_comes_back(any_engine: AnyEngine) -> None:
     activity.changes = [ChangeMap(field="title", before="", after="\N{GRINNING FACE}")]
     acme().put_all([activity, summary_of(1, tags=["a", "ü"]), summary_of(2, tags=[])])
     for number, tags in ((1, ["a", "ü"]), (2, [])):
-        found = acme().get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY)
+        found = acme().get(SummaryItem, ticket_keys.ticket, number, sort=ticket_keys.SUMMARY)
         assert found is not None
         assert (found.number, found.tags, found.resolver, found.version) == (number, tags, "", 1)
-    again = acme().get(ActivityItem, keys.ticket, 1, sort=activity.sk)
+    again = acme().get(ActivityItem, ticket_keys.ticket, 1, sort=activity.sk)
     assert again is not None
     assert (again.body, [(c.field, c.before, c.after) for c in again.changes]) == (
         "",
@@ -121,14 +130,14 @@ def test_an_item_of_every_shape_comes_back(any_engine: AnyEngine) -> None:
 
 def test_an_item_that_is_not_there_is_none(any_engine: AnyEngine) -> None:
     assert acme().get(MemberItem, keys.tenant, sort=BOB) is None
-    assert acme().get(DetailItem, keys.ticket, 1, sort=keys.DETAIL) is None
+    assert acme().get(DetailItem, ticket_keys.ticket, 1, sort=ticket_keys.DETAIL) is None
 
 
 def test_the_same_request_reads_another_item_for_another_tenant(any_engine: AnyEngine) -> None:
     acme().put_all([detail(1, "Acme's")])
     TenantRepository(GLOBEX).put_all([detail(1, "Globex's", tenant_id=GLOBEX)])
     for tenant_id, text in ((ACME, "Acme's"), (GLOBEX, "Globex's")):
-        found = TenantRepository(tenant_id).get(DetailItem, keys.ticket, 1, sort=keys.DETAIL)
+        found = TenantRepository(tenant_id).get(DetailItem, ticket_keys.ticket, 1, sort=ticket_keys.DETAIL)
         assert found is not None
         assert found.description == text
 
@@ -138,11 +147,11 @@ def collection(any_engine: AnyEngine) -> list[str]:
     """Sort keys of a ticket with five entries in its history, as the engine orders them."""
     entries = [entry(1, f"2026-01-0{day}") for day in range(1, 6)]
     acme().put_all([*entries, detail(1, "text"), detail(2, "of another ticket"), entry(11, "2026-01-01")])
-    return sorted([*(e.sk for e in entries), keys.DETAIL])
+    return sorted([*(e.sk for e in entries), ticket_keys.DETAIL])
 
 
 def query(**how: Any) -> tuple[list[str], dict[str, Any] | None]:
-    page = acme().query(tables.TICKETS, keys.ticket, 1, **how)
+    page = acme().query(TICKETS, ticket_keys.ticket, 1, **how)
     return [item["sk"]["S"] for item in page.items], page.last_key
 
 
@@ -157,8 +166,8 @@ def test_a_query_of_an_empty_partition_is_empty(any_engine: AnyEngine) -> None:
 
 
 def test_a_query_is_narrowed_to_a_beginning(collection: list[str]) -> None:
-    assert query(begins_with=keys.ACTIVITY_PREFIX)[0] == collection[:5]
-    assert query(begins_with=keys.ACTIVITY_PREFIX, descending=True)[0] == collection[4::-1]
+    assert query(begins_with=ticket_keys.ACTIVITY_PREFIX)[0] == collection[:5]
+    assert query(begins_with=ticket_keys.ACTIVITY_PREFIX, descending=True)[0] == collection[4::-1]
     assert query(begins_with="X")[0] == []
 
 
@@ -173,29 +182,29 @@ def test_a_limited_query_says_where_it_goes_on(collection: list[str]) -> None:
     for descending, wanted in ((False, collection), (True, collection[::-1])):
         first, last_key = query(limit=4, descending=descending)
         assert first == wanted[:4]
-        assert last_key == {"pk": {"S": keys.ticket(ACME, 1)}, "sk": {"S": wanted[3]}}
+        assert last_key == {"pk": {"S": ticket_keys.ticket(ACME, 1)}, "sk": {"S": wanted[3]}}
         rest, last_key = query(limit=4, descending=descending, start=last_key)
         assert (rest, last_key) == (wanted[4:], None)
 
 
 def test_a_query_goes_on_behind_an_item_that_is_gone(collection: list[str]) -> None:
-    gone = {"pk": {"S": keys.ticket(ACME, 1)}, "sk": {"S": collection[2]}}
-    raw("DeleteItem", TableName=tables.TICKETS.full_name, Key=gone)
+    gone = {"pk": {"S": ticket_keys.ticket(ACME, 1)}, "sk": {"S": collection[2]}}
+    raw("DeleteItem", TableName=TICKETS.full_name, Key=gone)
     assert query(start=gone)[0] == collection[3:]
     assert query(start=gone, descending=True)[0] == collection[1::-1]
 
 
-@pytest.mark.parametrize("index", tables.TICKETS.indexes, ids=lambda i: i.name)
+@pytest.mark.parametrize("index", TICKETS.indexes, ids=lambda i: i.name)
 def test_an_index_is_read_in_order_between_bounds_from_a_start(any_engine: AnyEngine, index: tables.Index) -> None:
     for number in range(1, 7):
         item = indexed(number, f"2026-01-0{number}", description={"S": "not projected"})
-        raw("PutItem", TableName=tables.TICKETS.full_name, Item=item)
-    raw("PutItem", TableName=tables.TICKETS.full_name, Item={"pk": {"S": "not"}, "sk": {"S": "indexed"}})
-    prefix = keys.resolver_prefix("") if index is tables.STATUS_RESOLVER else ""
+        raw("PutItem", TableName=TICKETS.full_name, Item=item)
+    raw("PutItem", TableName=TICKETS.full_name, Item={"pk": {"S": "not"}, "sk": {"S": "indexed"}})
+    prefix = ticket_keys.resolver_prefix("") if index is STATUS_RESOLVER else ""
     bounds = (f"{prefix}2026-01-02", f"{prefix}2026-01-05")
 
     def read(**how: Any) -> tuple[list[int], dict[str, Any] | None]:
-        page = acme().query(tables.TICKETS, keys.tenant_status, "OPEN", 0, index=index, between=bounds, limit=3, **how)
+        page = acme().query(TICKETS, ticket_keys.tenant_status, "OPEN", 0, index=index, between=bounds, limit=3, **how)
         assert all("description" not in item for item in page.items)
         return [int(item["number"]["N"]) for item in page.items], page.last_key
 
@@ -208,10 +217,10 @@ def test_an_index_is_read_in_order_between_bounds_from_a_start(any_engine: AnyEn
 
 def test_rows_of_one_moment_have_one_order_that_turns_around(any_engine: AnyEngine) -> None:
     for number in range(1, 10):
-        raw("PutItem", TableName=tables.TICKETS.full_name, Item=indexed(number, "2026-01-01"))
+        raw("PutItem", TableName=TICKETS.full_name, Item=indexed(number, "2026-01-01"))
 
     def read(**how: Any) -> list[str]:
-        page = acme().query(tables.TICKETS, keys.tenant_status, "OPEN", 0, index=tables.STATUS_UPDATED, **how)
+        page = acme().query(TICKETS, ticket_keys.tenant_status, "OPEN", 0, index=STATUS_UPDATED, **how)
         return [item["pk"]["S"] for item in page.items]
 
     whole = read()
@@ -243,9 +252,9 @@ def test_nothing_is_sent_for_no_items(any_engine: AnyEngine, bill: meter.Meter) 
 
 def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_asked(any_engine: AnyEngine) -> None:
     tenant = TenantItem(ACME, name="Acme", slug="acme", created_at="2026")
-    put(member(BOB), tenant, UniqueItem(keys.slug("acme"), owner=ACME))
+    put(member(BOB), tenant, UniqueItem(tenancy_keys.slug("acme"), owner=ACME))
     wanted: list[Any] = [
-        (UniqueItem, keys.slug("acme"), None),
+        (UniqueItem, tenancy_keys.slug("acme"), None),
         (MemberItem, ACME, "0" * 32),
         (MemberItem, ACME, BOB),
         (TenantItem, GLOBEX, None),
@@ -271,7 +280,7 @@ def test_keys_that_were_left_unprocessed_are_asked_for_again(any_engine: AnyEngi
     put(*(member(f"{n:032x}") for n in range(4)))
     left = [{"tenant_id": {"S": ACME}, "user_id": {"S": f"{n:032x}"}} for n in (1, 3)]
     found = [member(f"{n:032x}").serialize() for n in (0, 2)]
-    name = tables.MEMBERS.full_name
+    name = MEMBERS.full_name
     half = (200, {"Responses": {name: found}, "UnprocessedKeys": {name: {"Keys": left, "ConsistentRead": True}}})
     nothing = (200, {"Responses": {}, "UnprocessedKeys": {name: {"Keys": left, "ConsistentRead": True}}})
     with answering("platform", "BatchGetItem", half, nothing) as seen:
@@ -281,7 +290,7 @@ def test_keys_that_were_left_unprocessed_are_asked_for_again(any_engine: AnyEngi
 
 
 def test_keys_that_stay_unprocessed_are_no_missing_items(any_engine: AnyEngine) -> None:
-    name = tables.MEMBERS.full_name
+    name = MEMBERS.full_name
     key = {"tenant_id": {"S": ACME}, "user_id": {"S": BOB}}
     nothing = (200, {"Responses": {}, "UnprocessedKeys": {name: {"Keys": [key]}}})
     with answering("platform", "BatchGetItem", *[nothing] * 20) as seen, pytest.raises(Unavailable):
@@ -292,7 +301,7 @@ def test_keys_that_stay_unprocessed_are_no_missing_items(any_engine: AnyEngine) 
 def test_items_that_were_left_unprocessed_are_written_again(any_engine: AnyEngine) -> None:
     entries = [entry(1, f"{n:02}") for n in range(30)]
     left = [{"PutRequest": {"Item": e.serialize()}} for e in entries[:25]]
-    with answering("tenant", "BatchWriteItem", (200, {"UnprocessedItems": {tables.TICKETS.full_name: left}})):
+    with answering("tenant", "BatchWriteItem", (200, {"UnprocessedItems": {TICKETS.full_name: left}})):
         acme().put_all(entries)
     assert query()[0] == [e.sk for e in entries]
 
@@ -370,20 +379,20 @@ def test_a_transaction_sent_again_with_its_token_is_done_once(any_engine: AnyEng
     transaction.update(request_record(0), [RequestItem.number.add(1)])
     for _ in range(3):
         acme().transact(transaction, token="t" * 36)
-    found = acme().get(RequestItem, keys.request, "r", sort="TICKET")
+    found = acme().get(RequestItem, ticket_keys.request, "r", sort="TICKET")
     assert found is not None
     assert found.number == 2
 
 
 def request_record(number: int) -> RequestItem:
-    return RequestItem(keys.request(ACME, "r"), "TICKET", number=number, expires_at=0)
+    return RequestItem(ticket_keys.request(ACME, "r"), "TICKET", number=number, expires_at=0)
 
 
 def test_a_single_write_whose_condition_fails_is_told_so(any_engine: AnyEngine) -> None:
-    UniqueItem(keys.slug("acme"), owner=ACME).save()
+    UniqueItem(tenancy_keys.slug("acme"), owner=ACME).save()
     with pytest.raises(ConditionFailed):
-        UniqueItem(keys.slug("acme"), owner=GLOBEX).save(condition=UniqueItem.pk.does_not_exist())
-    assert UniqueItem.get(keys.slug("acme")).owner == ACME
+        UniqueItem(tenancy_keys.slug("acme"), owner=GLOBEX).save(condition=UniqueItem.pk.does_not_exist())
+    assert UniqueItem.get(tenancy_keys.slug("acme")).owner == ACME
 
 
 # --- another tenant's keys ---
@@ -393,13 +402,13 @@ FOREIGN: list[Callable[[], Any]] = [
     lambda: detail(1, "theirs", tenant_id=GLOBEX),
     lambda: member(BOB, tenant_id=GLOBEX),
     lambda: TenantItem(GLOBEX, name="Globex", slug="globex", created_at="2026"),
-    lambda: DetailItem(f"TENANT#{ACME}", keys.DETAIL),
-    lambda: DetailItem(f"TENANT#{ACME}0|TICKET#1", keys.DETAIL),
-    lambda: DetailItem("", keys.DETAIL),
+    lambda: DetailItem(f"TENANT#{ACME}", ticket_keys.DETAIL),
+    lambda: DetailItem(f"TENANT#{ACME}0|TICKET#1", ticket_keys.DETAIL),
+    lambda: DetailItem("", ticket_keys.DETAIL),
     # The platform's tables are nobody's.
-    lambda: AccountItem(keys.user(BOB), user_id=BOB, email="b@x.y", name="B", password="", created_at="2026"),
+    lambda: AccountItem(identity_keys.user(BOB), user_id=BOB, email="b@x.y", name="B", password="", created_at="2026"),
     lambda: MembershipItem(BOB, ACME, role="owner", tenant_name="Acme", tenant_slug="acme", created_at="2026"),
-    lambda: UniqueItem(keys.slug("acme"), owner=ACME),
+    lambda: UniqueItem(tenancy_keys.slug("acme"), owner=ACME),
 ]
 
 
@@ -425,9 +434,9 @@ def test_reading_cannot_name_another_tenant() -> None:
     with pytest.raises((TypeError, ValueError)):
         acme().get(TenantItem, keys.tenant, GLOBEX)
     with pytest.raises((TypeError, ValueError)):
-        acme().get(DetailItem, keys.ticket, GLOBEX, sort=keys.DETAIL)
+        acme().get(DetailItem, ticket_keys.ticket, GLOBEX, sort=ticket_keys.DETAIL)
     with pytest.raises((TypeError, ValueError)):
-        acme().query(tables.TICKETS, keys.ticket, GLOBEX, 1)
+        acme().query(TICKETS, ticket_keys.ticket, GLOBEX, 1)
 
 
 @pytest.mark.parametrize("tenant_id", ["", "acme", ACME.upper(), ACME + "\n", "*" * 32])
@@ -441,9 +450,16 @@ def test_there_is_no_repository_for_what_is_no_tenant(tenant_id: str) -> None:
 
 def test_a_counter_counts_from_one_for_each_tenant(any_engine: AnyEngine) -> None:
     for repository in (acme(), TenantRepository(GLOBEX)):
-        assert [repository.increment(keys.counter, sort=keys.COUNTER_TICKET).last for _ in range(3)] == [1, 2, 3]
-    assert acme().increment(keys.counter, sort=keys.COUNTER_TICKET, by=10) == (13, 0)
-    assert acme().increment(keys.counter, sort="OTHER") == (1, 0)
+        assert [
+            repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last
+            for _ in range(3)
+        ] == [
+            1,
+            2,
+            3,
+        ]
+    assert acme().increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=10).last == 13
+    assert acme().increment(CounterItem, ticket_keys.counter, sort="OTHER").last == 1
 
 
 def test_no_number_is_given_twice(any_engine: AnyEngine) -> None:
@@ -453,7 +469,9 @@ def test_no_number_is_given_twice(any_engine: AnyEngine) -> None:
 
     def count(_: int) -> list[int]:
         together.wait()
-        return [acme().increment(keys.counter, sort=keys.COUNTER_TICKET).last for _ in range(5)]
+        return [
+            acme().increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last for _ in range(5)
+        ]
 
     with ThreadPoolExecutor(8) as pool:
         given = [n for numbers in pool.map(count, range(8)) for n in numbers]
@@ -465,7 +483,7 @@ def test_no_number_is_given_twice(any_engine: AnyEngine) -> None:
 
 def test_a_request_that_dynamodb_does_not_take_stays_the_librarys_error(any_engine: AnyEngine) -> None:
     with pytest.raises(ClientError, match="ValidationException"):
-        raw("GetItem", TableName=tables.TICKETS.full_name, Key={"pk": {"S": "only half a key"}})
+        raw("GetItem", TableName=TICKETS.full_name, Key={"pk": {"S": "only half a key"}})
 
 
 def test_a_missing_table_is_a_deployment_that_has_not_finished(any_engine: AnyEngine) -> None:
@@ -475,7 +493,7 @@ def test_a_missing_table_is_a_deployment_that_has_not_finished(any_engine: AnyEn
         query,
         lambda: acme().put_all([entry(1, "2026")]),
         lambda: acme().transact(of_length(1)),
-        lambda: acme().increment(keys.counter, sort=keys.COUNTER_TICKET),
+        lambda: acme().increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET),
         lambda: batch_get(platform(), [(TenantItem, ACME, None)]),
     ):
         with pytest.raises(Unavailable):

@@ -9,7 +9,9 @@ import pytest
 
 from portal.dynamo import client, provisioning
 from portal.errors import Conflict
-from portal.schema import tables
+from portal.schema import registry, tables
+from tenants.membership.tables import MEMBERS
+from tickets.ticket.tables import TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine
@@ -20,20 +22,20 @@ pytest_plugins = ["tests.support.engines"]
 def test_tables_are_created_once(any_engine: AnyEngine) -> None:
     any_engine.clear()
     first, second = provisioning.create_all(), provisioning.create_all()
-    assert first == {t.full_name: True for t in tables.ALL}
-    assert second == {t.full_name: False for t in tables.ALL}
+    assert first == {t.full_name: True for t in registry.tables()}
+    assert second == {t.full_name: False for t in registry.tables()}
 
 
 def test_two_processes_may_create_the_tables_at_the_same_time(any_engine: AnyEngine) -> None:
     any_engine.clear()
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(lambda _: provisioning.create_all(wait=True), range(2)))
-    for table in tables.ALL:
+    for table in registry.tables():
         assert sum(o[table.full_name] for o in outcomes) == 1
 
 
 def test_tables_are_what_was_declared(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
+    for table in registry.tables():
         found = provisioning.describe(table)
         assert found is not None
         assert found["TableStatus"] == "ACTIVE"
@@ -51,7 +53,7 @@ def names(key_schema: list[dict[str, str]]) -> list[str]:
 
 
 def test_indexes_project_what_a_list_shows_and_nothing_else(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
+    for table in registry.tables():
         found = provisioning.describe(table)
         assert found is not None
         indexes = {i["IndexName"]: i for i in found.get("GlobalSecondaryIndexes") or ()}
@@ -64,17 +66,17 @@ def test_indexes_project_what_a_list_shows_and_nothing_else(any_engine: AnyEngin
 
 
 def test_changes_of_tickets_are_streamed_with_both_images(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
+    for table in registry.tables():
         found = provisioning.describe(table)
         assert found is not None
         stream = found.get("StreamSpecification") or {}
         assert stream.get("StreamEnabled", False) is table.stream
         assert stream.get("StreamViewType") == ("NEW_AND_OLD_IMAGES" if table.stream else None)
-    assert tables.TICKETS.stream
+    assert TICKETS.stream
 
 
 def test_items_with_an_end_are_removed_by_the_engine(any_engine: AnyEngine) -> None:
-    for table in tables.ALL:
+    for table in registry.tables():
         answer = client.connection("platform").call("DescribeTimeToLive", TableName=table.full_name)
         found = answer["TimeToLiveDescription"]
         assert (found["TimeToLiveStatus"] in ("ENABLED", "ENABLING")) is bool(table.ttl)
@@ -83,8 +85,8 @@ def test_items_with_an_end_are_removed_by_the_engine(any_engine: AnyEngine) -> N
 
 
 def test_a_table_with_other_keys_than_declared_is_not_touched(any_engine: AnyEngine) -> None:
-    client.connection("platform").call("DeleteTable", TableName=tables.MEMBERS.full_name)
-    other = tables.Table(tables.MEMBERS.name, "tenant", "tenant_id", "email")
+    client.connection("platform").call("DeleteTable", TableName=MEMBERS.full_name)
+    other = tables.Table(MEMBERS.name, "tenant", "tenant_id", "email")
     client.connection("platform").call("CreateTable", **other.definition())
     with pytest.raises(Conflict, match="other keys"):
         provisioning.create_all()

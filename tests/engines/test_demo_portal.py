@@ -17,7 +17,7 @@ from django.test import override_settings
 from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
 from portal.engines.server import running_engine
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tests.engines.test_demo import FILES, Demo
 from tickets.counting import verify
 from tickets.counting.verify import Verdict
@@ -72,7 +72,7 @@ def verdict(demo: Demo) -> Verdict:
     """What a recount of Acme's tickets says about the aggregates."""
     with override_settings(DYNAMODB_ENDPOINT_URL=running_engine(demo.directory / "var" / "ministack")):
         client.reset()
-        found = verify.verify(TenantRepository(tenant_lifecycle.find("acme").tenant_id))
+        found = verify.verify(TenantRepository(tenant_directory.find("acme").tenant_id))
     client.reset()
     return found
 

@@ -11,10 +11,12 @@ from django.core import mail as outbox
 from django.test import Client
 
 from portal.dynamo import client
+from portal.nosql import keys as session_keys
 from portal.nosql.items import SessionItem
-from portal.schema import keys, tables
+from portal.nosql.tables import SESSIONS
 from tenants.identity import accounts
-from tenants.membership.letters import wait_until_sent
+from tenants.identity import keys as identity_keys
+from tenants.membership.mails import wait_until_sent
 from tenants.tenancy import context
 from tests.support.world import PASSWORD, Browser, World
 
@@ -89,9 +91,9 @@ def test_passwords_are_stored_as_argon2(world: World) -> None:
 
 
 def test_an_inactive_account_cannot_sign_in(world: World) -> None:
-    from tenants.tenancy.items import AccountItem
+    from tenants.identity.items import AccountItem
 
-    AccountItem(keys.user(world.users["bob"].id)).update(actions=[AccountItem.is_active.set(False)])
+    AccountItem(identity_keys.user(world.users["bob"].id)).update(actions=[AccountItem.is_active.set(False)])
     assert Client().post("/login/", {"email": "bob@example.com", "password": PASSWORD}).status_code == 422
 
 
@@ -140,7 +142,7 @@ def test_signing_in_makes_a_new_session(world: World) -> None:
     browser.sign_in("bob@example.com")
     assert session_key(browser) != first
     with pytest.raises(SessionItem.DoesNotExist):
-        SessionItem.get(keys.session(first))
+        SessionItem.get(session_keys.session(first))
 
 
 def test_the_session_cookie_is_shielded(world: World, settings: object) -> None:
@@ -170,15 +172,17 @@ def test_signing_out_everywhere_ends_every_session(world: World) -> None:
 def test_a_session_item_holds_its_end_of_life(world: World) -> None:
     browser = Browser()
     browser.sign_in("bob@example.com")
-    item = SessionItem.get(keys.session(session_key(browser)))
+    item = SessionItem.get(session_keys.session(session_key(browser)))
     assert abs(item.expires_at - time.time() - 14 * 24 * 3600) < 60
-    described = client.connection("platform").call("DescribeTimeToLive", TableName=tables.SESSIONS.full_name)
+    described = client.connection("platform").call("DescribeTimeToLive", TableName=SESSIONS.full_name)
     assert described["TimeToLiveDescription"]["AttributeName"] == "expires_at"
 
 
 def test_an_expired_session_is_refused_before_ttl_removes_it(world: World) -> None:
     browser = world.browser("bob")
-    SessionItem(keys.session(session_key(browser))).update(actions=[SessionItem.expires_at.set(int(time.time()) - 1)])
+    SessionItem(session_keys.session(session_key(browser))).update(
+        actions=[SessionItem.expires_at.set(int(time.time()) - 1)]
+    )
     assert not signed_in(browser)
 
 

@@ -11,7 +11,6 @@ import pytest
 from django.conf import settings
 
 from portal.dynamo import meter
-from portal.schema import keys
 from tenants.provisioning import tenant_lifecycle
 from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull
@@ -20,6 +19,7 @@ from tests.support.world import World
 from tickets.desk import lifecycle as rules
 from tickets.desk import queries
 from tickets.importing import ledger
+from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 REAL = settings.BASE_DIR.parent / "shared" / "data" / "tls13-archive.json"

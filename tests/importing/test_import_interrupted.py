@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from portal.errors import Unavailable
-from portal.schema import keys, tables
 from tests.support import archives
 from tests.support.archives import imported, issue, pull, sound
 from tests.support.commands import broken_at, finish, start
 from tests.support.world import World
-from tickets.importing import ledger, ticket_writer
+from tickets.importing import keys, ledger, ticket_writer
+from tickets.ticket.tables import TICKETS
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: P
 def taken(world: World) -> int:
     """The rows that are known, by one cheap Query: looking on must not slow the import down."""
     repository = world.context("alice", "acme").repository
-    return len(repository.query(tables.TICKETS, keys.import_source, "example/project").items)
+    return len(repository.query(TICKETS, keys.import_source, "example/project").items)
 
 
 def wait_for(condition: Any, process: Any) -> None:

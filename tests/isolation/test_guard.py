@@ -10,7 +10,9 @@ import pytest
 
 from portal.isolation import policies
 from portal.isolation.guard import IsolationError
-from portal.schema import keys, tables
+from tenants.identity import keys as identity_keys
+from tenants.identity.tables import USERS
+from tenants.tenancy.tables import TENANTS
 from tests.support.guarded import (
     FOREIGN,
     FOREIGN_STATUS,
@@ -32,6 +34,7 @@ from tests.support.guarded import (
 )
 from tests.support.world import World
 from tickets.desk import lifecycle
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority
 
 
@@ -65,7 +68,7 @@ ALLOWED: list[tuple[str, Params]] = [
     ("PutItem", put(tenant_status={"S": OWN_STATUS}, title={"S": FOREIGN})),
     ("UpdateItem", update("SET #s = :s, title = :t", {"#s": "tenant_status"}, s=OWN_STATUS, t=FOREIGN)),
     ("UpdateItem", update("ADD #n :by", {"#n": "last"}, by="1")),
-    ("BatchWriteItem", batch({"PutRequest": {"Item": key()}}, {"DeleteRequest": {"Key": key(keys.counter(A))}})),
+    ("BatchWriteItem", batch({"PutRequest": {"Item": key()}}, {"DeleteRequest": {"Key": key(ticket_keys.counter(A))}})),
     ("TransactWriteItems", transaction({"Put": put()}, {"Update": update("SET title = :t", t="x")})),
     ("TransactGetItems", {"TransactItems": [{"Get": get()}]}),
 ]
@@ -98,9 +101,9 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "deletion": ("DeleteItem", get()),
     "a batch of reads, one foreign": ("BatchGetItem", {"RequestItems": {TICKETS: {"Keys": [key(), key(FOREIGN)]}}}),
     "a batch of reads of members": ("BatchGetItem", {"RequestItems": {MEMBERS: {"Keys": [{"tenant_id": {"S": A}}]}}}),
-    "a longer id": ("GetItem", get(keys.ticket(A, 7).replace(A, A + "0"))),
-    "a shorter id": ("GetItem", get(keys.ticket(A, 7).replace(A, A[:-1]))),
-    "an id in capitals": ("GetItem", get(keys.ticket(A, 7).replace(A, A.upper()))),
+    "a longer id": ("GetItem", get(ticket_keys.ticket(A, 7).replace(A, A + "0"))),
+    "a shorter id": ("GetItem", get(ticket_keys.ticket(A, 7).replace(A, A[:-1]))),
+    "an id in capitals": ("GetItem", get(ticket_keys.ticket(A, 7).replace(A, A.upper()))),
     "no delimiter": ("GetItem", get(f"TENANT#{A}")),
     "a wildcard": ("GetItem", get("TENANT#*|TICKET#7")),
     "a variable": ("GetItem", get("TENANT#${aws:PrincipalTag/TenantId}|TICKET#7")),
@@ -113,8 +116,8 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "an ARN for a name": ("GetItem", get() | {"TableName": policies.table_arn(TICKETS)}),
     "an unknown table": ("GetItem", get() | {"TableName": "Other.Support.Tickets"}),
     "a table that is no text": ("GetItem", get() | {"TableName": [TICKETS]}),
-    "a table of the platform": ("GetItem", {"TableName": tables.USERS.full_name, "Key": {"pk": {"S": keys.user(A)}}}),
-    "the tenant's settings": ("GetItem", {"TableName": tables.TENANTS.full_name, "Key": {"tenant_id": {"S": A}}}),
+    "a table of the platform": ("GetItem", {"TableName": USERS.full_name, "Key": {"pk": {"S": identity_keys.user(A)}}}),
+    "the tenant's settings": ("GetItem", {"TableName": TENANTS.full_name, "Key": {"tenant_id": {"S": A}}}),
     "a write among the members": ("PutItem", {"TableName": MEMBERS, "Item": {"tenant_id": {"S": A}}}),
     "an unknown index": ("Query", query(OWN_STATUS, name="tenant_status", IndexName="gsi-other")),
     "the table's key of an index": ("Query", query(IndexName="gsi-status-updated")),
@@ -219,7 +222,7 @@ def test_no_row_is_planted_in_another_tenants_index(caught: Caught, name: str) -
 
 def test_a_text_that_looks_like_a_key_is_only_a_text(world: World) -> None:
     alice = world.context("alice", "acme")
-    title = keys.ticket(world.tenants["globex"].tenant_id, 1)
+    title = ticket_keys.ticket(world.tenants["globex"].tenant_id, 1)
     number = lifecycle.create(alice, title="Broken")
     lifecycle.edit(alice, number, version=1, title=title, description=title, priority=Priority.LOW, tags=[])
     assert lifecycle.read(alice, number).title == title

@@ -18,9 +18,10 @@ from portal.isolation import expressions, request_parser
 from portal.isolation.guard import IsolationError, acting_for, refuse_foreign
 from portal.isolation.iam import Policy
 from portal.isolation.policies import document
-from portal.schema import keys, tables
 from proofs.isolation import conditions
 from tests.support.guarded import A, B
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
 
 OWN, FOREIGN = keys.ticket(A, 7), keys.ticket(B, 7)
 TEXTS = (OWN, FOREIGN, keys.ticket(A, 77), "", "SUMMARY", "~")
@@ -41,7 +42,7 @@ CLAUSES = [
 
 def query(condition: str, names: dict[str, str], values: dict[str, str]) -> dict[str, Any]:
     return {
-        "TableName": tables.TICKETS.full_name,
+        "TableName": TICKETS.full_name,
         "KeyConditionExpression": condition,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": {name: {"S": text} for name, text in values.items()},

@@ -16,9 +16,9 @@ from portal.dynamo.repository import TenantRepository
 from portal.errors import NotFound
 from portal.isolation import guard
 from portal.isolation.guard import IsolationError, acting_for, current_tenant
-from portal.schema import keys
 from tests.support.guarded import FOREIGN, TICKETS, A, B, Caught, get
 from tests.support.world import World
+from tickets.ticket import keys
 from tickets.ticket.items import SummaryItem
 
 

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from portal.isolation import policies
 from portal.isolation.iam import LEADING_KEYS, TAG, Policy, PolicyError, Request
-from portal.schema import tables
+from portal.schema import registry
+from portal.schema.registry import ROLES
+from tickets.ticket.tables import TICKETS
 
 A, B = "a" * 32, "b" * 32
 TABLE = "arn:aws:dynamodb:eu-central-1:000000000000:table/T"
@@ -220,8 +222,8 @@ def naive(document: dict[str, Any], request: Request) -> bool:
     return verdict
 
 
-ARNS = [policies.table_arn(t.full_name) for t in tables.ALL] + [
-    policies.table_arn(t.full_name, i.name) for t in tables.ALL for i in t.indexes
+ARNS = [policies.table_arn(t.full_name) for t in registry.tables()] + [
+    policies.table_arn(t.full_name, i.name) for t in registry.tables() for i in t.indexes
 ]
 ACTIONS = [
     f"dynamodb:{a}"
@@ -249,7 +251,7 @@ KEYS = st.one_of(
 
 @settings(max_examples=1000, deadline=None)
 @given(
-    role=st.sampled_from(policies.ROLES),
+    role=st.sampled_from(ROLES),
     action=st.sampled_from(ACTIONS),
     resource=st.sampled_from([*ARNS, "*", ARNS[0] + "x"]),
     keys=st.lists(KEYS, max_size=4),
@@ -274,7 +276,7 @@ def evaluate(tmp_path: Path, document: Any, lines: str) -> subprocess.CompletedP
 
 
 def test_the_command_answers_one_verdict_a_line(tmp_path: Path) -> None:
-    tickets = policies.table_arn(tables.TICKETS.full_name)
+    tickets = policies.table_arn(TICKETS.full_name)
     case = {"action": "dynamodb:GetItem", "resource": tickets, "keys": [f"TENANT#{A}|TICKET#1"], "tag": A}
     lines = "\n".join(json.dumps(c) for c in (case, case | {"tag": B}, case | {"keys": []}, case | {"tag": None}))
     result = evaluate(tmp_path, policies.document("tenant"), lines)
@@ -299,7 +301,7 @@ def test_the_command_refuses_a_policy_that_it_does_not_understand(tmp_path: Path
     assert "refused" in result.stderr
 
 
-@pytest.mark.parametrize("role", policies.ROLES)
+@pytest.mark.parametrize("role", ROLES)
 def test_no_policy_grants_a_scan_partiql_or_a_wildcard(role: str) -> None:
     for statement in policies.document(role)["Statement"]:
         for action in statement["Action"]:

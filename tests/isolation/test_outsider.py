@@ -15,8 +15,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.dynamo import meter
+from portal.nosql import keys
 from portal.nosql import session_store as stored
-from portal.schema import keys
 from portal.web.access import Access
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts

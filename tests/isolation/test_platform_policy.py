@@ -13,18 +13,24 @@ from django.conf import settings
 from portal.dynamo import client
 from portal.errors import Conflict
 from portal.isolation import iam, policies, request_parser
-from portal.schema import keys, tables
+from portal.nosql import keys as session_keys
+from portal.nosql.tables import SESSIONS
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import invites
+from tenants.membership.tables import MEMBERS
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
+from tenants.tenancy.tables import DIRECTORY
 from tests.operators.test_admin_pages import bury, paths
 from tests.support.admin_example import in_the_admin
 from tests.support.folding import Follower
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, user_url
 from tests.support.world import PASSWORD, Browser, World
 from tickets.counting import dead_letters, fold
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import TICKETS
 
 MANUAL = Path(settings.BASE_DIR) / "docs" / "admin.md"
 
@@ -47,7 +53,7 @@ def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(eng
     client.reset()
     policy = iam.Policy(policies.document("platform"))
     refused = {one for one in asked if not policy.allows(iam.Request(*one, (), None))}
-    assert refused == {("dynamodb:BatchGetItem", policies.table_arn(tables.DIRECTORY.full_name))}
+    assert refused == {("dynamodb:BatchGetItem", policies.table_arn(DIRECTORY.full_name))}
     assert "`BatchGetItem`, which `tables.DIRECTORY` does not have" in MANUAL.read_text()
 
 
@@ -73,7 +79,7 @@ def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -
     bury(1, "")
     for path in paths(world):
         assert root.get(path, follow=True).status_code in (200, 403, 404), path
-    root.post(f"/admin/tenants/session/{keys.session(bob.session_key)}/delete/", {"post": "yes"})
+    root.post(f"/admin/tenants/session/{session_keys.session(bob.session_key)}/delete/", {"post": "yes"})
     root.fill(tenant_url(world, "acme"), member_limit="4")
     root.fill("/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="owner")
     root.post(membership_url(world, "alice", "acme", "delete/"), {"post": "yes"})
@@ -82,11 +88,11 @@ def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -
         root.post(tenant_url(world, "acme"), {button: "1"})
     for button in ("_sign_out", "_disable", "_enable"):
         root.post(user_url(world, "bob"), {button: "1"})
-    assert {"Query gsi-user", f"DeleteItem {tables.SESSIONS.full_name}"} <= held
+    assert {"Query gsi-user", f"DeleteItem {SESSIONS.full_name}"} <= held
 
 
 def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, held: set[str]) -> None:
-    tenant = tenant_lifecycle.find("acme")
+    tenant = tenant_directory.find("acme")
     tenant_lifecycle.change(tenant.tenant_id, Limits("standard", 1, 6))
     alice = world.context("alice", "acme")
     for name in ("nora", "nils"):
@@ -99,13 +105,13 @@ def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, 
     browser = Browser()
     browser.sign_in("nora@example.org")
     assert browser.get("/account/sessions/").status_code == 200
-    assert f"ConditionCheckItem {tables.MEMBERS.full_name}" in held
+    assert f"ConditionCheckItem {MEMBERS.full_name}" in held
 
 
 def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
     tenant_id = world.tenants["acme"].tenant_id
     world.tickets("acme", 1)
-    record = next(r for r in Follower().new() if r["dynamodb"]["Keys"]["sk"]["S"] == keys.SUMMARY)
+    record = next(r for r in Follower().new() if r["dynamodb"]["Keys"]["sk"]["S"] == ticket_keys.SUMMARY)
     fold._bury(f"{1:040}", tenant_id, "for this test", json.loads(json.dumps(record, default=str)))
     bury(2, tenant_id)
     bury(3, tenant_id)
@@ -114,4 +120,4 @@ def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
     with pytest.raises(Conflict):
         dead_letters.replay(kept, by=SYSTEM)
     dead_letters.drop(dropped, by=SYSTEM)
-    assert f"UpdateItem {tables.TICKETS.full_name}" in held
+    assert f"UpdateItem {TICKETS.full_name}" in held

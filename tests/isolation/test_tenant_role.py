@@ -15,9 +15,10 @@ from django.conf import LazySettings
 
 from portal.dynamo import client
 from portal.errors import Unavailable
-from portal.schema import keys
 from tests.support.world import World
 from tickets.desk import lifecycle
+from tickets.ticket import keys
+from tickets.ticket.items import CounterItem
 
 ROLE = "arn:aws:iam::000000000000:role/pooldesk-tenant"
 TRUST = {
@@ -100,7 +101,11 @@ def test_sixteen_threads_never_mix_tenants_up(with_role: World) -> None:
     client.connection("tenant").client.meta.events.register_last("before-send.dynamodb", note)
     contexts = [with_role.context("alice", "acme"), with_role.context("charlie", "globex")]
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: contexts[n % 2].repository.increment(keys.counter, sort="TICKET"), range(200)))
+        list(
+            pool.map(
+                lambda n: contexts[n % 2].repository.increment(CounterItem, keys.counter, sort="TICKET"), range(200)
+            )
+        )
     assert [len(found) for found in by_tenant.values()] == [1, 1]
     assert len(set.union(*by_tenant.values())) == 2
 

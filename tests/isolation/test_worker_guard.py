@@ -10,20 +10,28 @@ import pytest
 from portal.dynamo import client
 from portal.errors import NotFound
 from portal.isolation import guard, iam, policies
-from portal.schema import keys, tables
+from portal.streams import worker
+from portal.streams.tables import LEASES
+from tenants.identity import keys as identity_keys
+from tenants.identity.tables import USERS
+from tenants.membership.tables import MEMBERS
 from tests.support.world import World
-from tickets.counting import worker_connection
-from tickets.ticket.items import DeadLetterItem
+from tickets.counting import aggregate_store
+from tickets.counting import keys as aggregate_keys
+from tickets.counting.items import DeadLetterItem
+from tickets.counting.tables import DEAD_LETTERS
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 
 A, B = "a" * 32, "b" * 32
-TICKETS = tables.TICKETS.full_name
+TICKETS = TICKETS.full_name
 VALUES = {":n": {"N": "1"}}
-PLANTED = {":n": {"S": keys.tenant_status(B, "OPEN", 0)}}
-LEASED = {"TableName": tables.LEASES.full_name, "Key": {"stream": {"S": "x"}, "shard": {"S": "1"}}}
+PLANTED = {":n": {"S": ticket_keys.tenant_status(B, "OPEN", 0)}}
+LEASED = {"TableName": LEASES.full_name, "Key": {"stream": {"S": "x"}, "shard": {"S": "1"}}}
 
 
 def update(pk: str, **more: Any) -> dict[str, Any]:
-    key = {"pk": {"S": pk}, "sk": {"S": keys.totals(0)}}
+    key = {"pk": {"S": pk}, "sk": {"S": aggregate_keys.totals(0)}}
     return {
         "TableName": TICKETS,
         "Key": key,
@@ -37,26 +45,35 @@ def query(pk: str) -> dict[str, Any]:
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
-    "another tenant's aggregates": ("UpdateItem", update(keys.aggregate(B))),
-    "a ticket": ("UpdateItem", update(keys.ticket(A, 1))),
+    "another tenant's aggregates": ("UpdateItem", update(aggregate_keys.aggregate(B))),
+    "a ticket": ("UpdateItem", update(ticket_keys.ticket(A, 1))),
     "an index row of another tenant": (
         "UpdateItem",
-        update(keys.aggregate(A), UpdateExpression="SET tenant_status = :n") | {"ExpressionAttributeValues": PLANTED},
+        update(aggregate_keys.aggregate(A), UpdateExpression="SET tenant_status = :n")
+        | {"ExpressionAttributeValues": PLANTED},
     ),
-    "the counter": ("UpdateItem", update(keys.counter(A))),
-    "reading a ticket": ("Query", query(keys.ticket(A, 1))),
-    "reading an item": ("GetItem", {"TableName": TICKETS, "Key": update(keys.aggregate(A))["Key"]}),
+    "the counter": ("UpdateItem", update(ticket_keys.counter(A))),
+    "reading a ticket": ("Query", query(ticket_keys.ticket(A, 1))),
+    "reading an item": ("GetItem", {"TableName": TICKETS, "Key": update(aggregate_keys.aggregate(A))["Key"]}),
     "a whole aggregate written over": (
         "PutItem",
-        {"TableName": TICKETS, "Item": {"pk": {"S": keys.aggregate(A)}, "sk": {"S": keys.totals(0)}}},
+        {
+            "TableName": TICKETS,
+            "Item": {"pk": {"S": aggregate_keys.aggregate(A)}, "sk": {"S": aggregate_keys.totals(0)}},
+        },
     ),
-    "members": ("Query", query(A) | {"TableName": tables.MEMBERS.full_name}),
-    "accounts": ("Query", query(keys.user(A)) | {"TableName": tables.USERS.full_name}),
-    "an index": ("Query", query(keys.tenant_status(A, "OPEN", 0)) | {"IndexName": tables.STATUS_UPDATED.name}),
+    "members": ("Query", query(A) | {"TableName": MEMBERS.full_name}),
+    "accounts": ("Query", query(identity_keys.user(A)) | {"TableName": USERS.full_name}),
+    "an index": ("Query", query(ticket_keys.tenant_status(A, "OPEN", 0)) | {"IndexName": STATUS_UPDATED.name}),
     "a scan": ("Scan", {"TableName": TICKETS}),
     "an aggregate of another tenant in a transaction": (
         "TransactWriteItems",
-        {"TransactItems": [{"Update": update(keys.aggregate(A))}, {"Update": update(keys.aggregate(B))}]},
+        {
+            "TransactItems": [
+                {"Update": update(aggregate_keys.aggregate(A))},
+                {"Update": update(aggregate_keys.aggregate(B))},
+            ]
+        },
     ),
 }
 
@@ -78,16 +95,16 @@ def test_a_worker_that_acts_for_a_tenant_is_refused(
 def test_a_worker_that_acts_for_nobody_touches_no_tenants_item() -> None:
     policy = iam.Policy(policies.document("worker"))
     with pytest.raises(guard.IsolationError):
-        guard.refuse_strange(policy, "UpdateItem", update(keys.aggregate(A)))
+        guard.refuse_strange(policy, "UpdateItem", update(aggregate_keys.aggregate(A)))
 
 
 def test_what_a_worker_does_is_allowed() -> None:
     policy = iam.Policy(policies.document("worker"))
     letter = {"stream": {"S": "x"}, "sequence": {"S": "1"}}
     with guard.acting_for(A):
-        guard.refuse_strange(policy, "UpdateItem", update(keys.aggregate(A)))
-        guard.refuse_strange(policy, "Query", query(keys.aggregate(A)))
-    guard.refuse_strange(policy, "PutItem", {"TableName": tables.DEAD_LETTERS.full_name, "Item": letter})
+        guard.refuse_strange(policy, "UpdateItem", update(aggregate_keys.aggregate(A)))
+        guard.refuse_strange(policy, "Query", query(aggregate_keys.aggregate(A)))
+    guard.refuse_strange(policy, "PutItem", {"TableName": DEAD_LETTERS.full_name, "Item": letter})
     guard.refuse_strange(policy, "UpdateItem", update("x") | LEASED)
 
 
@@ -95,14 +112,16 @@ def test_the_guard_stands_before_the_workers_client(world: World) -> None:
     tenant = world.tenants["acme"].tenant_id
     connection = client.connection("worker")
     with guard.acting_for(tenant), pytest.raises(NotFound):
-        connection.dispatch("UpdateItem", update(keys.aggregate(world.tenants["globex"].tenant_id)))
+        connection.dispatch("UpdateItem", update(aggregate_keys.aggregate(world.tenants["globex"].tenant_id)))
     with pytest.raises(NotFound):
-        connection.dispatch("Query", query(keys.aggregate(tenant)))
+        connection.dispatch("Query", query(aggregate_keys.aggregate(tenant)))
 
 
 def test_aggregates_and_dead_letters_pass_it(world: World) -> None:
     tenant = world.tenants["acme"].tenant_id
-    worker_connection.update(tenant, keys.totals(0), UpdateExpression="ADD n :n", ExpressionAttributeValues=VALUES)
-    assert [raw["n"] for raw in worker_connection.aggregates(tenant)] == [{"N": "1"}]
-    worker_connection.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now", expires_at=1))
-    assert [letter.reason for letter in worker_connection.items(DeadLetterItem, "s")] == ["r"]
+    aggregate_store.update(
+        tenant, aggregate_keys.totals(0), UpdateExpression="ADD n :n", ExpressionAttributeValues=VALUES
+    )
+    assert [raw["n"] for raw in aggregate_store.aggregates(tenant)] == [{"N": "1"}]
+    worker.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now", expires_at=1))
+    assert [letter.reason for letter in worker.items(DeadLetterItem, "s")] == ["r"]

@@ -13,9 +13,9 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
-from tenants.membership import invites, letters, members
+from tenants.identity.models import User
+from tenants.membership import invites, mails, members
 from tenants.membership.invites import Sent
-from tenants.models import User
 from tenants.tenancy.roles import Role
 from tests.support.world import PASSWORD, Browser, World
 
@@ -42,7 +42,7 @@ def role_of(world: World, address: str) -> Role | None:
 def test_the_link_in_the_mail_leads_somebody_new_into_the_desk(world: World, mailoutbox: list[Any]) -> None:
     alice = world.browser("alice", "acme")
     alice.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
-    letters.wait_until_sent()
+    mails.wait_until_sent()
     (letter,) = mailoutbox
     path = re.search(r"https?://[^/]+(/invitation/[\w-]+/)", letter.body)
     assert path is not None
@@ -164,9 +164,10 @@ def test_an_invitation_waits_where_one_chooses_a_desk(world: World) -> None:
 
 def test_a_suspended_desk_takes_nobody_in(world: World) -> None:
     from tenants.provisioning import tenant_lifecycle
+    from tenants.tenancy import tenant_directory
 
     sent = invite(world, "nora@example.org")
-    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_lifecycle.SUSPENDED)
+    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_directory.SUSPENDED)
     assert Browser().post(link(sent), NEW).status_code == 410
 
 
@@ -180,7 +181,7 @@ def test_lines_that_are_no_addresses_are_named_and_nothing_is_sent(world: World,
         "Nothing was sent yet.",
     ]
     assert page.context["form"]["addresses"].value() == lines, "what was pasted is still there"
-    letters.wait_until_sent()
+    mails.wait_until_sent()
     assert mailoutbox == []
     assert invites.pending(world.context("alice", "acme").repository) == []
 
@@ -189,7 +190,7 @@ def test_a_pasted_list_takes_names_commas_and_the_same_address_twice(world: Worl
     lines = "Nora New <nora@example.org>, NORA@example.org\r\nnina@example.org;nils@example.org\r\n"
     page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "viewer"})
     assert page.status_code == 302
-    letters.wait_until_sent()
+    mails.wait_until_sent()
     assert sorted(letter.to[0] for letter in mailoutbox) == ["nils@example.org", "nina@example.org", "nora@example.org"]
 
 
@@ -223,7 +224,7 @@ def test_an_expired_invitation_is_shown_as_such_and_sent_again_from_the_page(
     alice = world.browser("alice", "acme")
     assert [shown["expired"] for shown in alice.get("/desk/invitations/").context["pending"]] == [True]
     assert alice.send(f"/desk/invitations/{old.invite.invite_id}/resend/").status_code == 302
-    letters.wait_until_sent()
+    mails.wait_until_sent()
     path = re.search(r"/invitation/[\w-]+/", mailoutbox[0].body)
     assert path is not None
     assert path[0] != link(old)

@@ -11,7 +11,7 @@ from portal.dynamo import platform
 from portal.errors import Conflict, Forbidden, Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.membership import members, roster
-from tenants.tenancy.items import MemberItem
+from tenants.membership.items import MemberItem
 from tenants.tenancy.roles import Role
 from tests.support.world import World
 from tickets.desk import lifecycle

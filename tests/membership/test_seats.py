@@ -20,6 +20,7 @@ from tenants.membership.invites import Offer, Outcome
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import PASSWORD, World
@@ -29,7 +30,7 @@ FULL = "This desk may have 3 members; 3 are in it."
 
 
 def limit(world: World, number: int | None) -> None:
-    tenant = tenant_lifecycle.find("acme")
+    tenant = tenant_directory.find("acme")
     tenant_lifecycle.change(tenant.tenant_id, Limits(tenant.plan, int(tenant.shards), number))
 
 
@@ -211,10 +212,10 @@ def test_an_operator_sets_and_lifts_the_limit_and_each_is_audited(world: World) 
     make_operator()
     root, url = Operator.signed_in(), tenant_url(world, "acme")
     assert root.fill(url, member_limit="25").status_code == 302
-    assert tenant_lifecycle.find("acme").member_limit == 25
+    assert tenant_directory.find("acme").member_limit == 25
     assert "up to 25 members" in text_of(world.browser("alice", "acme").get("/desk/settings/"))
     assert root.fill(url, member_limit="").status_code == 302
-    assert tenant_lifecycle.find("acme").member_limit is None
+    assert tenant_directory.find("acme").member_limit is None
     rows = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:2]
     assert [(row.action, row.before, row.after) for row in rows] == [
         ("tenant.limits_changed", "member_limit: 25", "member_limit: none"),
@@ -228,7 +229,7 @@ def test_a_stale_form_does_not_lift_a_limit(world: World) -> None:
     stale = root.get(url)
     limit(world, 25)
     assert root.fill(url, stale, plan="gold").status_code == 409
-    assert tenant_lifecycle.find("acme").member_limit == 25
+    assert tenant_directory.find("acme").member_limit == 25
 
 
 @pytest.mark.parametrize("number", [0, -1, 10_000_000])

@@ -242,7 +242,7 @@ def test_an_option_that_cannot_work_is_an_error(option: str, value: Any, number:
 
 
 def test_a_model_without_patterns_is_an_error() -> None:
-    from tenants.models import User
+    from tenants.identity.models import User
 
     assert [error.id for error in DynamoAdmin(User, admin.site).check()] == ["nosql_admin.E001"]
 

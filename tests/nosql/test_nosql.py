@@ -21,10 +21,10 @@ from django.core.management import call_command
 from django.db import connection, connections, models, transaction
 
 from portal.dynamo import meter
+from portal.nosql import keys
 from portal.nosql.items import SessionItem
 from portal.nosql.session_store import SessionStore, read
-from portal.schema import keys
-from tenants.models import User
+from tenants.identity.models import User
 
 # --- SQL ---
 

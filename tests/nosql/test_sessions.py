@@ -6,9 +6,9 @@ import pytest
 from django.conf import settings
 
 from portal.dynamo import meter
+from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.nosql.items import SessionItem
-from portal.schema import keys
 from tenants.identity import sessions
 from tenants.operators.facades import AuditRow
 from tenants.tenancy import context
@@ -84,7 +84,7 @@ def test_signing_in_costs_one_write_unit_more_than_without_the_list(world: World
     with meter.measure() as bare:
         session.create()
     session["_auth_user_id"] = bob.id
-    session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.identity.backend.EmailBackend"
+    session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.identity.auth_backend.EmailBackend"
     session[context.TENANT_KEY] = world.tenants["acme"].tenant_id
     session.begin(address="2001:0db8:85a3:0000:0000:8a2e:0370:7334", agent="x" * 500)
     with meter.measure() as listed:

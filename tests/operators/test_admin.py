@@ -11,6 +11,7 @@ from tenants.audit_trail import recording
 from tenants.identity import accounts
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import renaming, tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World
 
@@ -46,7 +47,7 @@ def test_root_signs_in_and_is_in_the_admin(world: World) -> None:
 def test_a_tenant_is_created_with_its_first_owner(world: World, root: Operator) -> None:
     response = root.fill("/admin/tenants/tenant/add/", **NEW)
     assert response.status_code == 302
-    tenant = tenant_lifecycle.find("initech")
+    tenant = tenant_directory.find("initech")
     assert (tenant.name, int(tenant.shards)) == ("Initech", 2)
     assert world.browser("charlie").post("/tenants/switch/", {"tenant": tenant.tenant_id}).status_code == 302
     assert ("tenant.created", *BY_ROOT) in trail(tenant.tenant_id)
@@ -107,15 +108,15 @@ def test_a_suspension_never_lists_a_tenant_under_a_slug_that_it_had(
     monkeypatch.setattr(recording, "commit", somebody_is_faster)
     page = root.post(tenant_url(world, "acme"), {"_suspend": "1"}, follow=True)
     assert "Somebody else has just changed this tenant." in text_of(page)
-    assert [item.name for item in tenant_lifecycle.directory()] == ["acme-2", "globex"]
+    assert [item.name for item in tenant_directory.all_tenants()] == ["acme-2", "globex"]
 
 
 def test_more_shards_raise_the_epoch_and_fewer_are_refused(world: World, root: Operator) -> None:
     assert root.fill(tenant_url(world, "acme"), shards="4").status_code == 302
-    tenant = tenant_lifecycle.find("acme")
+    tenant = tenant_directory.find("acme")
     assert (int(tenant.shards), int(tenant.shard_epoch)) == (4, 1)
     refused = root.fill(tenant_url(world, "acme"), shards="2")
-    assert (refused.status_code, int(tenant_lifecycle.find("acme").shards)) == (400, 4)
+    assert (refused.status_code, int(tenant_directory.find("acme").shards)) == (400, 4)
     assert "Fewer shards would hide tickets" in text_of(refused)
 
 
@@ -139,15 +140,15 @@ def test_a_stale_form_is_refused_with_both_values_and_can_be_sent_again(world: W
     refused = root.fill(url, stale, plan="silver")
     assert refused.status_code == 409
     assert "you saw “standard”, now it is “gold”, and you entered “silver”" in text_of(refused)
-    assert tenant_lifecycle.find("acme").plan == "gold"
+    assert tenant_directory.find("acme").plan == "gold"
     assert root.fill(url, refused).status_code == 302
-    assert tenant_lifecycle.find("acme").plan == "silver"
+    assert tenant_directory.find("acme").plan == "silver"
 
 
 def test_a_form_that_does_not_say_what_it_showed_is_refused(world: World, root: Operator) -> None:
     for seen in ("", "forged", "a:b:c"):
         refused = root.fill(tenant_url(world, "acme"), seen=seen, plan="gold")
-        assert (refused.status_code, tenant_lifecycle.find("acme").plan) == (422, "standard")
+        assert (refused.status_code, tenant_directory.find("acme").plan) == (422, "standard")
 
 
 def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
@@ -164,7 +165,7 @@ def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
     refused = root.fill(tenant_url(world, "acme"), plan="silver")
     assert refused.status_code == 409
     assert "now it is “gold”" in text_of(refused)
-    assert tenant_lifecycle.find("acme").plan == "gold"
+    assert tenant_directory.find("acme").plan == "gold"
 
 
 def test_nothing_is_changed_where_its_audit_row_cannot_be_written(
@@ -173,7 +174,7 @@ def test_nothing_is_changed_where_its_audit_row_cannot_be_written(
     monkeypatch.setattr(recording, "_add_rows", lambda *args: 1 / 0)
     root.raise_request_exception = False
     assert root.fill(tenant_url(world, "acme"), plan="gold").status_code == 500
-    assert tenant_lifecycle.find("acme").plan == "standard"
+    assert tenant_directory.find("acme").plan == "standard"
 
 
 def test_a_form_sent_after_the_session_has_ended_is_offered_again(world: World, root: Operator) -> None:

@@ -12,14 +12,16 @@ import pytest
 from portal import clock
 from portal.dynamo import client, platform, provisioning
 from portal.isolation import guard
+from portal.nosql import keys as session_keys
 from portal.nosql.planner.execution import READ_LIMIT
-from portal.schema import keys, tables
+from portal.schema import registry
 from portal.streams import leases
+from portal.streams.tables import LEASES
 from tenants.audit_trail import recording
 from tenants.membership import invites
-from tenants.provisioning.tenant_lifecycle import TENANTS
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.tenant_directory import TENANTS
 from tests.isolation.test_outsider import OPERATOR_ROUTES, filled
 from tests.support.folding import Follower
 from tests.support.operators import (
@@ -34,6 +36,8 @@ from tests.support.operators import (
 )
 from tests.support.world import World
 from tickets.counting import dead_letters, fold
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import TICKETS
 
 LISTS = (
     "tenants/tenant",
@@ -64,7 +68,7 @@ def bury(number: int, tenant_id: str) -> None:
 def paths(world: World) -> list[str]:
     """Every route of the admin for objects that exist, and lists with what they can be asked."""
     acme, bob = world.tenants["acme"].tenant_id, world.users["bob"].id
-    session = keys.session(world.browser("bob", "acme").session_key)
+    session = session_keys.session(world.browser("bob", "acme").session_key)
     objects = {
         "tenant": acme,
         "account": bob,
@@ -255,7 +259,7 @@ def test_a_letter_that_still_cannot_be_counted_says_why_and_stays(world: World, 
 
 def test_a_letter_is_counted_after_all(world: World, root: Operator) -> None:
     follower = Follower()
-    record = next(r for r in follower.new() if r["dynamodb"]["Keys"]["sk"]["S"] == keys.SUMMARY)
+    record = next(r for r in follower.new() if r["dynamodb"]["Keys"]["sk"]["S"] == ticket_keys.SUMMARY)
     tenant_id = world.tenants["acme"].tenant_id
     fold._bury(f"{1:040}", tenant_id, "for this test", json.loads(json.dumps(record, default=str)))
     page = root.post(f"/admin/tickets/deadletter/{1:040}/change/", {"_replay": "1"}, follow=True)
@@ -276,7 +280,7 @@ def test_an_action_on_all_pages_is_refused(world: World, root: Operator) -> None
 
 def test_the_status_page_describes_each_table(world: World, root: Operator) -> None:
     says = root.says("/admin/status/")
-    assert all(table.full_name in says for table in tables.ALL)
+    assert all(table.full_name in says for table in registry.tables())
     assert "estimated" in says
 
 
@@ -285,12 +289,12 @@ def test_a_worker_that_has_stopped_stands_before_all_else_but_missing_tables(
 ) -> None:
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now - timedelta(minutes=5))
-    leases.write_pulse(tables.TICKETS, clock.stamp())
+    leases.write_pulse(TICKETS, clock.stamp())
     monkeypatch.setattr(clock, "now", lambda: now)
     bury(1, "")
     root.post(tenant_url(world, "acme"), {"_suspend": "1"})
     describe = provisioning.describe
-    monkeypatch.setattr(provisioning, "describe", lambda t: None if t is tables.LEASES else describe(t))
+    monkeypatch.setattr(provisioning, "describe", lambda t: None if t is LEASES else describe(t))
     root.get("/admin/")  # which says what was done; the next one does not
     says = root.says("/admin/")
     order = ["Streams.Leases is missing", "worker has stopped", "1 dead letter", "Acme is suspended"]

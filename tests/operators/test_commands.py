@@ -12,10 +12,10 @@ import pytest
 from django.contrib.auth import authenticate
 from django.core.management import load_command_class
 
-from portal.schema import tables
+from tenants.audit_trail.tables import AUDIT
 from tenants.identity import accounts
 from tenants.membership import members
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support import commands
 from tests.support.commands import everything, finish, run
@@ -49,7 +49,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_a_tenant_gets_its_slug_from_its_name_and_an_owner(world: World) -> None:
     ended = run("create_tenant", "Müller & Söhne", "--owner", "bob@example.com", "--shards", 4)
 
-    tenant = tenant_lifecycle.find("muller-sohne")
+    tenant = tenant_directory.find("muller-sohne")
     assert (ended.status, tenant.name, int(tenant.shards)) == (0, "Müller & Söhne", 4)
     assert tenant.tenant_id in ended.out
     roles = {m.slug: m.role for m in members.memberships_of(world.users["bob"].id)}
@@ -256,7 +256,7 @@ def test_a_tenant_is_suspended_and_resumed_once_each(world: World) -> None:
     assert run("suspend_tenant", "acme").out.strip() == "Acme is suspended now."
     assert "already" in run("suspend_tenant", "acme").out
     assert run("resume_tenant", "acme").status == 0
-    rows = [raw["action"]["S"] for raw in everything(tables.AUDIT)]
+    rows = [raw["action"]["S"] for raw in everything(AUDIT)]
     assert sorted(a for a in rows if a in ("tenant.suspended", "tenant.resumed")) == [
         "tenant.resumed",
         "tenant.suspended",

@@ -13,7 +13,6 @@ from django.conf import settings as django_settings
 
 from portal.dynamo import client
 from portal.isolation import guard
-from portal.schema import keys, tables
 from proofs.isolation import conditions, data_attack
 from proofs.isolation.attempts.attempt import is_harmless
 from proofs.isolation.oracle import Oracle
@@ -22,6 +21,8 @@ from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire
 from proofs.isolation.visits import visitors
 from tests.architecture.test_layers import imports
 from tests.support.proving import plan, three
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
 
 __all__ = ["plan", "three"]  # fixtures
 
@@ -98,7 +99,7 @@ def test_only_what_every_item_must_hold_is_pinned(text: str, pins: list[tuple[st
 
 
 def key(pk: str, **more: Any) -> dict[str, Any]:
-    return {"TableName": tables.TICKETS.full_name, "Key": {"pk": {"S": pk}, "sk": {"S": "SUMMARY"}}, **more}
+    return {"TableName": TICKETS.full_name, "Key": {"pk": {"S": pk}, "sk": {"S": "SUMMARY"}}, **more}
 
 
 @pytest.mark.parametrize(

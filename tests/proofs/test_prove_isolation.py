@@ -15,20 +15,22 @@ from django.http import HttpRequest, HttpResponse
 from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
 from portal.isolation import guard, policies
-from portal.schema import keys, tables
+from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
 from proofs.isolation.schedule import Plan
 from proofs.isolation.visits import tricks, visitors
 from proofs.isolation.visits.tricks import PASSES
-from tenants.models import User
+from tenants.identity.models import User
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import DetailItem
+from tickets.ticket.tables import TICKETS
 
 __all__ = ["other_walls", "plan", "quick", "three"]  # fixtures
 
@@ -88,7 +90,9 @@ def test_every_operation_table_index_and_trick_is_tried(plan: Plan) -> None:
         *(f"keys.{name}" for name in repository_calls.BUILDERS),
     }
     places = {a.place for a in hostile}
-    assert places >= {t.name for t in tables.ALL} | {f"{t.name}/{i.name}" for t in tables.ALL for i in t.indexes}
+    assert places >= {t.name for t in registry.tables()} | {
+        f"{t.name}/{i.name}" for t in registry.tables() for i in t.indexes
+    }
     assert len({a.kind for a in hostile}) > 60
     assert 0.05 < sum(a.honest for a in attempts) / len(attempts) < 0.1
 
@@ -186,7 +190,7 @@ def reads_the_query(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     """The tenant is what the address says."""
     named = request.GET.get("tenant_id") or request.tenant.tenant_id  # type: ignore[attr-defined]
     repository = TenantRepository(named) if keys.TENANT_ID.match(named) else request.tenant.repository  # type: ignore[attr-defined]
-    rows = repository.query(tables.TICKETS, keys.ticket, kwargs["number"]).items
+    rows = repository.query(TICKETS, ticket_keys.ticket, kwargs["number"]).items
     return HttpResponse(repr(rows))
 
 
@@ -194,7 +198,9 @@ def writes_where_the_form_says(request: HttpRequest, **kwargs: Any) -> HttpRespo
     named = request.POST.get("tenant", "")
     if keys.TENANT_ID.match(named):
         repository = TenantRepository(named)
-        repository.put_all([DetailItem(repository.key(keys.ticket, 1), keys.DETAIL, description="overwritten")])
+        repository.put_all(
+            [DetailItem(repository.key(ticket_keys.ticket, 1), ticket_keys.DETAIL, description="overwritten")]
+        )
     return HttpResponse("done")
 
 

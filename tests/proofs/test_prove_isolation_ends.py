@@ -14,8 +14,8 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
-from portal.schema import keys, tables
-from proofs.isolation import report
+from portal.nosql.tables import SESSIONS
+from proofs.isolation import keys, report
 from proofs.isolation.attempts.attempt import Attempt
 from proofs.isolation.data_attack import Crossing, Tally
 from proofs.isolation.proof import Proof
@@ -109,7 +109,7 @@ def test_ctrl_c_in_a_shell_ends_it_and_cleans_up() -> None:
     process = commands.start("prove_isolation", "--requests", 1_000_000, "--seed", 1)
     assert process.stderr is not None
     deadline = time.monotonic() + 30
-    while not commands.everything(tables.SESSIONS) and time.monotonic() < deadline:
+    while not commands.everything(SESSIONS) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from portal.engines import cleanup
 from portal.errors import Forbidden
-from portal.schema import keys, tables
+from proofs import cleanup
 from proofs.counting import journal
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tests.support import commands
 from tests.support.world import World
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
 
 
 def test_a_small_torture_does_no_harm_and_leaves_nothing(world: World, tmp_path: Path) -> None:
@@ -28,8 +29,8 @@ def test_a_small_torture_does_no_harm_and_leaves_nothing(world: World, tmp_path:
     assert found["events"] >= 100
     assert found["events_folded"] > found["events_redelivered"] > 0
     assert (found["kills"], found["drift"], found["dead_letters"]) == (1, {}, 0)
-    assert [item.name for item in tenant_lifecycle.directory()] == ["acme", "globex"]
-    left = {raw["pk"]["S"].split("|")[1].partition("#")[0] for raw in commands.everything(tables.TICKETS)}
+    assert [item.name for item in tenant_directory.all_tenants()] == ["acme", "globex"]
+    left = {raw["pk"]["S"].split("|")[1].partition("#")[0] for raw in commands.everything(TICKETS)}
     assert left == {"REQUEST"}
 
 

@@ -13,7 +13,8 @@ from portal.errors import Conflict, NotFound
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.membership import members
-from tenants.provisioning import defaults, renaming, tenant_lifecycle
+from tenants.provisioning import defaults, renaming
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support.world import World
@@ -40,7 +41,7 @@ def test_an_owner_renames_the_desk_and_everybody_sees_it(world: World) -> None:
     bob = world.browser("bob")
     assert bob.get("/tickets/").context["tenant"].name == "Acme Industries"
     assert [d["slug"] for d in bob.get("/tenants/").context["memberships"]] == ["acme-industries"]
-    assert [d.name for d in tenant_lifecycle.directory()] == ["acme-industries", "globex"]
+    assert [d.name for d in tenant_directory.all_tenants()] == ["acme-industries", "globex"]
 
 
 def test_the_trail_tells_what_was_and_what_is_and_nothing_else(world: World) -> None:
@@ -63,9 +64,9 @@ def test_saving_what_is_there_already_writes_no_row(world: World) -> None:
 def test_the_old_short_name_is_free_for_another_desk(world: World) -> None:
     world.browser("alice", "acme").send(SETTINGS, {"name": "Acme", "slug": "acme-old"})
     with pytest.raises(NotFound):
-        tenant_lifecycle.find("acme")
+        tenant_directory.find("acme")
     world.browser("charlie").send(SETTINGS, {"name": "Globex", "slug": "acme"})
-    assert tenant_lifecycle.find("acme").name == "Globex"
+    assert tenant_directory.find("acme").name == "Globex"
 
 
 def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> None:
@@ -73,7 +74,7 @@ def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> Non
     assert page.status_code == 422
     assert page.context["form"].errors == {"slug": ["Another desk has the short name globex."]}
     assert page.context["form"]["name"].value() == "New name", "what was typed is still there"
-    assert tenant_lifecycle.find("acme").name == "Acme"
+    assert tenant_directory.find("acme").name == "Acme"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +103,8 @@ def test_of_two_desks_that_want_one_short_name_at_the_same_moment_one_gets_it(wo
         with ThreadPoolExecutor(2) as pool:
             refused, won = sorted(pool.map(rename, desks), key=lambda outcome: not outcome.startswith("refused"))
         assert refused == "refused at slug"
-        assert tenant_lifecycle.find(wanted).tenant_id == won
-    assert len(list(tenant_lifecycle.directory())) == 2, "no short name is left behind"
+        assert tenant_directory.find(wanted).tenant_id == won
+    assert len(list(tenant_directory.all_tenants())) == 2, "no short name is left behind"
 
 
 def test_of_two_owners_who_rename_at_the_same_moment_none_is_half_done(world: World) -> None:
@@ -117,13 +118,13 @@ def test_of_two_owners_who_rename_at_the_same_moment_none_is_half_done(world: Wo
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(rename, ["alice", "charlie"]))
-        stored = tenant_lifecycle.get(world.tenants["acme"].tenant_id)
+        stored = tenant_directory.get(world.tenants["acme"].tenant_id)
         assert stored.name == stored.slug
-        assert tenant_lifecycle.id_of(stored.slug) == stored.tenant_id
+        assert tenant_directory.id_of(stored.slug) == stored.tenant_id
         for who in ("alice", "bob", "charlie"):
             listed = {m.tenant_id: (m.name, m.slug) for m in members.memberships_of(world.users[who].id)}
             assert listed[stored.tenant_id] == (stored.name, stored.slug)
-    assert len(list(tenant_lifecycle.directory())) == 2
+    assert len(list(tenant_directory.all_tenants())) == 2
 
 
 def test_copies_of_a_name_that_was_overtaken_while_they_were_made_are_made_again(
@@ -154,7 +155,7 @@ def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world:
         renaming.rename(alice, name="Mine", slug="mine", by=Actor(alice.user_id))
     with pytest.raises(Conflict):
         defaults.change(alice, values={"ticket_priority": "high"}, by=Actor(alice.user_id))
-    assert tenant_lifecycle.find("acme").defaults is None
+    assert tenant_directory.find("acme").defaults is None
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT, Role.ADMIN])
@@ -165,7 +166,7 @@ def test_the_settings_take_an_owner(world: World, role: Role) -> None:
     assert rita.get(SETTINGS).status_code == 403
     assert rita.send(SETTINGS, {"name": "Ritas", "slug": "ritas"}).status_code == 403
     assert rita.send(DEFAULTS, {"ticket_priority": "urgent"}).status_code == 403
-    assert tenant_lifecycle.find("acme").defaults is None
+    assert tenant_directory.find("acme").defaults is None
 
 
 def test_the_settings_say_who_the_owners_are(world: World) -> None:

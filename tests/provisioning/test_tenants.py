@@ -9,6 +9,7 @@ import pytest
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
 
@@ -86,7 +87,7 @@ def test_a_changed_role_counts_at_the_next_click(world: World) -> None:
 
 def test_a_suspended_tenant_has_its_page_and_the_others_go_on(world: World) -> None:
     browser = world.browser("alice", "acme")
-    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_lifecycle.SUSPENDED)
+    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_directory.SUSPENDED)
     response = browser.get("/tickets/")
     assert response.status_code == 403
     assert "suspended" in text(response)
@@ -96,7 +97,7 @@ def test_a_suspended_tenant_has_its_page_and_the_others_go_on(world: World) -> N
 
 def test_a_resumed_tenant_works_again(world: World) -> None:
     browser = world.browser("bob")
-    for status, expected in ((tenant_lifecycle.SUSPENDED, 403), (tenant_lifecycle.ACTIVE, 200)):
+    for status, expected in ((tenant_directory.SUSPENDED, 403), (tenant_directory.ACTIVE, 200)):
         tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, status)
         assert browser.get("/tickets/").status_code == expected
 

@@ -17,12 +17,12 @@ from portal import clock
 from portal.dynamo import meter, provisioning
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Unavailable
-from portal.schema import keys, tables
 from tenants.identity import accounts
+from tenants.identity.tables import USERS
 from tenants.membership import members
-from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.tables import MEMBERSHIPS
 from tests.seeding.test_seed_content import DAY, histories
 from tests.support import commands
 from tests.support.commands import Ended, broken_at, everything, run
@@ -31,9 +31,10 @@ from tests.support.world import World
 from tickets.desk import lifecycle as rules
 from tickets.desk import queries
 from tickets.seeding import cast, demonstration, people
-from tickets.ticket import fields
+from tickets.seeding.items import SeedItem
+from tickets.ticket import fields, keys
 from tickets.ticket.fields import MOVES, Status
-from tickets.ticket.items import CounterItem, SeedItem
+from tickets.ticket.items import CounterItem
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def tiny() -> Ended:
 def acme(who: str = "alice@example.com") -> TenantContext:
     user = accounts.find_by_email(who)
     assert user is not None
-    found = context.enter(user, tenant_lifecycle.find("acme").tenant_id)
+    found = context.enter(user, tenant_directory.find("acme").tenant_id)
     assert found is not None
     return found
 
@@ -163,12 +164,12 @@ def test_a_seeded_ticket_can_be_worked_on(engine: None) -> None:
 
 def test_the_same_arguments_give_the_same_content(engine: None) -> None:
     small("--seed", 5)
-    first = everything(), everything(tables.MEMBERSHIPS)
+    first = everything(), everything(MEMBERSHIPS)
     clear()
     small("--seed", 5)
 
     assert everything() == first[0]
-    assert [i["tenant_id"] for i in everything(tables.MEMBERSHIPS)] == [i["tenant_id"] for i in first[1]]
+    assert [i["tenant_id"] for i in everything(MEMBERSHIPS)] == [i["tenant_id"] for i in first[1]]
 
 
 def clear() -> None:
@@ -323,16 +324,16 @@ def test_accounts_with_a_known_password_are_refused_in_production(engine: None, 
     ended = small()
 
     assert (ended.status, "they need DEBUG=1" in ended.err) == (1, True)
-    assert everything(tables.USERS) == []
+    assert everything(USERS) == []
 
 
 def test_tenants_and_accounts_of_others_are_left_alone(world: World) -> None:
-    before = everything(tables.USERS)
+    before = everything(USERS)
     ended = small()
 
     assert ended.status == 1
     assert "alice@example.com has an account already. This seed did not make it" in ended.err
-    assert [i for i in everything(tables.USERS) if i in before] == before
+    assert [i for i in everything(USERS) if i in before] == before
 
 
 def test_another_seed_does_not_mix_with_the_first(engine: None) -> None:
@@ -371,7 +372,7 @@ def test_tickets_are_written_in_batches(engine: None) -> None:
 def test_memory_does_not_grow_with_the_number_of_tickets(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
     small()
     desk = cast.desk("Acme", seed=1, tickets=0, users=2)
-    tenant = context.for_system(tenant_lifecycle.find("acme"))
+    tenant = context.for_system(tenant_directory.find("acme"))
     monkeypatch.setattr(TenantRepository, "put_all", lambda self, items: None)
 
     def peak(tickets: int) -> int:

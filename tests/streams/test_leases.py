@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.dynamo import platform
-from portal.schema import keys, tables
-from portal.streams import leases
+from portal.streams import keys, leases
 from portal.streams.items import LeaseItem, PulseItem
 from portal.streams.shards import Shard
+from tickets.ticket.tables import TICKETS
 
 ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/T/stream/2026"
 
@@ -260,7 +260,7 @@ def test_an_abandoned_lease_is_finished_and_says_that_records_are_lost(engine: N
 
 def test_the_pulse_never_goes_back(engine: None) -> None:
     for as_of in ("2026-11-20T10:00:00.000000Z", "2026-11-20T09:00:00.000000Z"):
-        leases.write_pulse(tables.TICKETS, as_of)
-    found = platform.get(PulseItem, tables.TICKETS.name, keys.PULSE)
+        leases.write_pulse(TICKETS, as_of)
+    found = platform.get(PulseItem, TICKETS.name, keys.PULSE)
     assert found is not None
     assert found.as_of == "2026-11-20T10:00:00.000000Z"

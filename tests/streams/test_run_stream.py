@@ -19,7 +19,6 @@ from django.test import override_settings
 from portal.dynamo import client, provisioning
 from portal.engines.processes import free_port
 from portal.engines.server import Engine, start_engine
-from portal.schema import tables
 from portal.streams import leases, shards, watermark
 from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller
@@ -27,6 +26,7 @@ from tests.support import commands
 from tests.support.commands import Ended, finish
 from tests.support.folding import numbers
 from tests.support.world import World
+from tickets.ticket.tables import TICKETS
 
 LEASE = 2  # seconds
 Start = Callable[..., subprocess.Popen[str]]
@@ -66,7 +66,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def lease() -> LeaseItem | None:
-    found = leases.stored(shards.arn(tables.TICKETS))
+    found = leases.stored(shards.arn(TICKETS))
     return found[0] if found else None
 
 

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from portal.schema import keys
 from tests.support.commands import Ended, everything, run
 from tests.support.world import World
-from tickets.ticket.items import ActivityItem, DetailItem, ImportItem, SummaryItem
+from tickets.importing import keys as import_keys
+from tickets.importing.items import ImportItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.items import ActivityItem, DetailItem, SummaryItem
 
 
 def comment(position: int, **values: Any) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def sound(world: World, source: str = "example/project") -> dict[str, tuple[int,
     tickets: dict[int, dict[str, dict[str, Any]]] = {}
     markers = []
     for raw in everything():
-        number = keys.ticket_number(tenant_id, raw["pk"]["S"])
+        number = ticket_keys.ticket_number(tenant_id, raw["pk"]["S"])
         if number is not None:
             tickets.setdefault(number, {})[raw["sk"]["S"]] = raw
         elif "digest" in raw:
@@ -70,18 +72,18 @@ def sound(world: World, source: str = "example/project") -> dict[str, tuple[int,
     done = {int(m.number): m for m in markers if m.done}
     assert len(claimed) + len(done) == len(markers)
     visible = set()
-    for number, items in tickets.ticket.items():
-        if keys.SUMMARY not in items:
+    for number, items in tickets.items():
+        if ticket_keys.SUMMARY not in items:
             assert number in claimed or all("expires_at" in item for item in items.values())
             continue
         visible.add(number)
-        summary = SummaryItem.from_raw_data(items.pop(keys.SUMMARY))
-        DetailItem.from_raw_data(items.pop(keys.DETAIL))
+        summary = SummaryItem.from_raw_data(items.pop(ticket_keys.SUMMARY))
+        DetailItem.from_raw_data(items.pop(ticket_keys.DETAIL))
         entries = [ActivityItem.from_raw_data(item) for item in items.values()]
         assert sum(e.kind != "event" for e in entries) == summary.comment_count
         assert sum(bool(e.changes) for e in entries) + 1 == summary.version
         assert max(e.at for e in entries) <= summary.updated_at
         assert number not in done or done[number].comments == summary.comment_count
     assert set(done) <= visible
-    pk = keys.import_source(tenant_id, source)
+    pk = import_keys.import_source(tenant_id, source)
     return {m.sk: (number, int(m.comments)) for number, m in done.items() if m.pk == pk}

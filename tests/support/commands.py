@@ -17,6 +17,7 @@ from django.core.management.base import CommandError
 
 from portal.dynamo import client
 from portal.schema import tables
+from tickets.ticket.tables import TICKETS
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def broken_at(call: int, moment: str, error: BaseException) -> Iterator[list[str
         events.unregister("after-call.dynamodb", after)
 
 
-def everything(table: tables.Table = tables.TICKETS) -> list[dict[str, Any]]:
+def everything(table: tables.Table = TICKETS) -> list[dict[str, Any]]:
     """All items of a table as they are stored, in key order: what no code of the portal can ask for."""
     found: list[dict[str, Any]] = []
     request: dict[str, Any] = {"TableName": table.full_name}

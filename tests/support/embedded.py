@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.schema import tables
+from portal.schema import registry
 from tests.support.world import World
 
 # The engine takes account and region from the signature, which it does not check.
@@ -52,7 +52,7 @@ def make_empty() -> None:
     """Forget everything and make the tables, as `schema.create_all` does but for what takes a look first."""
     wire = Wire()
     wire.post("/_ministack/reset")
-    for table in tables.ALL:
+    for table in registry.tables():
         wire.call("CreateTable", **table.definition())
         if table.ttl:
             expiry = {"Enabled": True, "AttributeName": table.ttl}
@@ -78,6 +78,6 @@ def _made(shards: int) -> tuple[World, Items]:
     wire = Wire()
     return made, {
         table.full_name: found
-        for table in tables.ALL
+        for table in registry.tables()
         if (found := wire.call("Scan", TableName=table.full_name)["Items"])
     }

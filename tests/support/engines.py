@@ -19,13 +19,14 @@ from django.test import override_settings
 
 from portal.dynamo import client, provisioning
 from portal.engines.server import dynamodb_local_available, start_engine
-from portal.schema import tables
+from portal.schema import registry, tables
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
 from tests.support.world import World
+from tickets.ticket.tables import TICKETS
 
 KINDS = ("ministack", "moto", "dynamodb-local")
 
@@ -43,7 +44,7 @@ class AnyEngine:
             request = urllib.request.Request(self.endpoint_url + resets[self.kind], method="POST")
             urllib.request.urlopen(request, timeout=30).close()
             return
-        for table in tables.ALL:
+        for table in registry.tables():
             self.drop(table)
 
     def drop(self, table: tables.Table) -> None:
@@ -113,8 +114,8 @@ def people(chosen: AnyEngine) -> dict[str, User]:
 def any_world(chosen: AnyEngine, people: dict[str, User]) -> World:
     """The usual people on each engine in turn, in tenants of the test's own."""
     if chosen.kind == "moto":  # each of its queries reads the whole table
-        chosen.drop(tables.TICKETS)
-        client.connection("platform").call("CreateTable", **tables.TICKETS.definition())
+        chosen.drop(TICKETS)
+        client.connection("platform").call("CreateTable", **TICKETS.definition())
     world = World(users=people)
     for name, owner in (("acme", "alice"), ("globex", "charlie")):
         world.tenants[name] = new_tenant(world, name.capitalize(), owner)

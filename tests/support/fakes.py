@@ -10,9 +10,10 @@ from typing import Any
 
 from portal.dynamo import client
 from portal.dynamo.repository import Page
-from portal.schema import keys, tables
+from portal.schema import tables
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 Answer = tuple[int, dict[str, Any]]  # HTTP status and parsed body

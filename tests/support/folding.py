@@ -8,20 +8,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from portal.schema import keys, tables
 from portal.streams import shards
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates, fold, verify, worker_connection
+from tickets.counting import aggregate_store, aggregates, fold, verify
+from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import Contribution
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import TICKETS
 
 
 class Follower:
     """Reads the stream from its beginning. `all` are the records that it has read so far."""
 
     def __init__(self) -> None:
-        self.arn = shards.arn(tables.TICKETS)
+        self.arn = shards.arn(TICKETS)
         (shard,) = shards.shards(self.arn)
         self.shard = shards.name_of(self.arn, shard.id)
         self._iterator = shards.iterator(self.arn, shard.id)
@@ -89,8 +91,10 @@ def in_background(work: Callable[[int], object]) -> Iterator[None]:
 def stored(tenant: TenantContext | str) -> Contribution:
     """The counts of every aggregate item that has some, by sort key."""
     tenant_id = tenant if isinstance(tenant, str) else tenant.tenant_id
-    found = {raw["sk"]["S"]: aggregates.counts_of(raw) for raw in worker_connection.aggregates(tenant_id)}
-    return {sort_key: counts for sort_key, counts in found.items() if counts and keys.aggregate_parts(sort_key)}
+    found = {raw["sk"]["S"]: aggregates.counts_of(raw) for raw in aggregate_store.aggregates(tenant_id)}
+    return {
+        sort_key: counts for sort_key, counts in found.items() if counts and aggregate_keys.aggregate_parts(sort_key)
+    }
 
 
 def recounted(tenant: TenantContext) -> Contribution:
@@ -100,7 +104,7 @@ def recounted(tenant: TenantContext) -> Contribution:
 def numbers(tenant: TenantContext) -> dict[str, int]:
     """Totals, tags and days as a reader sees them, epochs added up: "open.normal", "open.vpn", "2026-11-20 created"."""
     found: dict[str, int] = {}
-    for kind, day, counts in aggregates.merged(worker_connection.aggregates(tenant.tenant_id)):
+    for kind, day, counts in aggregates.merged(aggregate_store.aggregates(tenant.tenant_id)):
         prefix = {"TOTALS": "", "TAGS": "tag ", "DAY": f"{day} "}[kind]
         found |= {prefix + name: n for name, n in counts.items() if n}
     return found
@@ -109,7 +113,7 @@ def numbers(tenant: TenantContext) -> dict[str, int]:
 def plant(tenant: TenantContext, sort_key: str, **counts: int) -> None:
     """Make an aggregate wrong, as an error of ours would: `plant(acme, keys.totals(0), open_normal=3)`."""
     adding = fold.additions(aggregates.Counter({name.replace("_", "."): n for name, n in counts.items()}))
-    worker_connection.update(
+    aggregate_store.update(
         tenant.tenant_id,
         sort_key,
         UpdateExpression=adding["expression"].strip(),
@@ -128,7 +132,7 @@ def image(tenant_id: str, number: int, **changed: Any) -> dict[str, Any]:
         "requester_name": "Alice", "created_at": "2026-11-18T10:00:00.000000Z",
         "updated_at": "2026-11-18T10:00:00.000000Z", "tenant_status": "", "resolver_updated": "",
     } | changed  # fmt: skip
-    return SummaryItem(keys.ticket(tenant_id, number), keys.SUMMARY, **values).serialize()
+    return SummaryItem(ticket_keys.ticket(tenant_id, number), ticket_keys.SUMMARY, **values).serialize()
 
 
 def record(sequence: int, old: dict[str, Any] | None, new: dict[str, Any] | None, **more: Any) -> dict[str, Any]:

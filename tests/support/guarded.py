@@ -8,10 +8,12 @@ from typing import Any
 
 from portal.dynamo import client
 from portal.isolation.guard import acting_for
-from portal.schema import keys, tables
+from tenants.membership.tables import MEMBERS
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
 
 A, B = "a" * 32, "b" * 32
-TICKETS, MEMBERS = tables.TICKETS.full_name, tables.MEMBERS.full_name
+TICKETS, MEMBERS = TICKETS.full_name, MEMBERS.full_name
 OWN, FOREIGN = keys.ticket(A, 7), keys.ticket(B, 7)
 OWN_STATUS, FOREIGN_STATUS = keys.tenant_status(A, "OPEN", 0), keys.tenant_status(B, "OPEN", 0)
 SENT = SimpleNamespace(status_code=200, headers={}, content=b"{}", raw=None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from portal.dynamo import meter
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 from tests.desk.test_cost import _watching
 from tests.support.world import PASSWORD, Browser, World
 

@@ -12,7 +12,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.dynamo import client
-from portal.schema import tables
+from portal.schema import registry
 from proofs.isolation import data_attack, mutants, targets
 from proofs.isolation.schedule import Plan
 from proofs.isolation.visits import attack, tricks
@@ -74,7 +74,7 @@ def plan(three: World) -> Plan:
 
 def stored() -> dict[str, list[dict[str, Any]]]:
     """Every item of every table."""
-    return {table.name: commands.everything(table) for table in tables.ALL}
+    return {table.name: commands.everything(table) for table in registry.tables()}
 
 
 def prove(*arguments: object, requests: int = 250, seed: int = 1) -> Ended:

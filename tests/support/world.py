@@ -10,8 +10,8 @@ from django.test import Client
 
 from proofs.isolation.visits import visitors
 from tenants.identity import accounts
+from tenants.identity.models import User
 from tenants.membership import members
-from tenants.models import User
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext

@@ -9,12 +9,14 @@ from django.db import models
 from portal import clock
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Listed, Listing, Query
-from portal.schema import keys, tables
-from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from portal.schema import keys
+from tenants.tenancy import context, tenant_directory
+from tickets.counting.items import DeadLetterItem
 from tickets.desk import queries
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status, status
-from tickets.ticket.items import DeadLetterItem, SummaryItem
+from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import TICKETS
 
 _STATUSES: Final = [(s.value, s.label) for s in Status]
 _PRIORITIES: Final = [(p.value, p.label) for p in Priority]
@@ -22,7 +24,7 @@ _PRIORITIES: Final = [(p.value, p.label) for p in Priority]
 
 def _of_tenant(values: dict[str, Any], *, after: str | None, size: int) -> Listed:
     """Tickets of one status, by the tenant's own list: a GetItem for its shards, then one Query for each of them."""
-    tenant = context.for_system(tenant_lifecycle.get(values["tenant_id"]))
+    tenant = context.for_system(tenant_directory.get(values["tenant_id"]))
     page = queries.page(tenant, status=status(values["status"]), after=after, size=size)
     return Listed([Ticket.from_item(row) for row in page.rows], page.looked_at, page.next, page.previous)
 
@@ -44,7 +46,13 @@ class Ticket(Facade):
     version = models.PositiveIntegerField()
 
     patterns = (
-        Get(SummaryItem, ("tenant_id", "number"), keys.ticket, sort=keys.SUMMARY, name="by tenant and number"),
+        Get(
+            SummaryItem,
+            ("tenant_id", "number"),
+            ticket_keys.ticket,
+            sort=ticket_keys.SUMMARY,
+            name="by tenant and number",
+        ),
         Listing("by tenant and status", ("tenant_id", "status"), "updated_at", _of_tenant, newest_first=True),
     )
 
@@ -54,7 +62,7 @@ class Ticket(Facade):
     @classmethod
     def from_item(cls, item: Any) -> Any:
         made = super().from_item(item)
-        made.tenant_id, _ = keys.owner_of(item.pk) or ("", 0)
+        made.tenant_id, _ = ticket_keys.owner_of(item.pk) or ("", 0)
         made.pk = f"{made.tenant_id}/{made.number}"
         return made
 
@@ -73,8 +81,8 @@ class DeadLetter(Facade):
     at = models.DateTimeField("put aside")
 
     patterns = (
-        Get(DeadLetterItem, ("sequence",), lambda: tables.TICKETS.name),
-        Query("in the order of the stream", DeadLetterItem, (), lambda: tables.TICKETS.name, order="sequence"),
+        Get(DeadLetterItem, ("sequence",), lambda: TICKETS.name),
+        Query("in the order of the stream", DeadLetterItem, (), lambda: TICKETS.name, order="sequence"),
     )
     filters = ("tenant_id",)
 

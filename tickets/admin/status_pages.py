@@ -12,11 +12,12 @@ from django.urls import reverse
 from portal.dynamo import provisioning
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
-from portal.schema import tables
+from portal.schema import registry
 from portal.schema.tables import Table
 from portal.streams import watermark
 from tenants.operators.operator_site import OperatorSite
 from tickets.dashboards.freshness import Freshness
+from tickets.ticket.tables import TICKETS
 
 _SAYS = {
     "current": "The stream worker keeps up.",
@@ -28,14 +29,20 @@ _SAYS = {
 
 def described() -> list[tuple[Table, dict[str, Any] | None]]:
     """Every declared table with the engine's description, None where it is missing: asked for at the same time."""
-    return list(zip(tables.ALL, fan_out([partial(provisioning.describe, table) for table in tables.ALL]), strict=True))
+    return list(
+        zip(
+            registry.tables(),
+            fan_out([partial(provisioning.describe, table) for table in registry.tables()]),
+            strict=True,
+        )
+    )
 
 
 @OperatorSite.page("status/", name="status", title="Tables and streams")
 def status(request: HttpRequest) -> HttpResponse:
     """Item counts and sizes are DynamoDB's own estimates, up to six hours old; nothing is read to make them."""
     found = described()
-    stream = next((d or {} for table, d in found if table == tables.TICKETS), {}).get("LatestStreamArn", "")
+    stream = next((d or {} for table, d in found if table == TICKETS), {}).get("LatestStreamArn", "")
     beat = watermark.read()
     freshness = Freshness.of(beat, [])
     context = {

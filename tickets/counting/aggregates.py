@@ -28,7 +28,8 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from portal import clock
-from portal.schema import keys
+from tickets.counting import keys as aggregate_keys
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status
 
 UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
@@ -67,16 +68,16 @@ def contribution(image: Image) -> Contribution:
     epoch = int(image["epoch"]["N"]) if "epoch" in image else 0
     created_at = clock.parse(image["created_at"]["S"])
     found: dict[str, Counts] = defaultdict(Counter)
-    totals = found[keys.totals(epoch)]
+    totals = found[aggregate_keys.totals(epoch)]
     totals[f"{status}.{priority}"] += 1
-    totals[f"r.{image['resolver']['S'] or keys.UNASSIGNED}.{status}"] += 1
+    totals[f"r.{image['resolver']['S'] or ticket_keys.UNASSIGNED}.{status}"] += 1
     if is_unresolved(status):
         totals[f"w.{monday(created_at.date())}"] += 1
     for tag in image["tags"]["L"] if "tags" in image else ():
-        found[keys.tags(epoch)][f"{status}.{tag['S']}"] += 1
-    found[keys.day(created_at.date().isoformat(), epoch)]["created"] += 1
+        found[aggregate_keys.tags(epoch)][f"{status}.{tag['S']}"] += 1
+    found[aggregate_keys.day(created_at.date().isoformat(), epoch)]["created"] += 1
     for name, count in (image["days"]["M"] if "days" in image else {}).items():
-        found[keys.day(name[:-1], epoch)][_EVENTS[name[-1]]] += int(count["N"])
+        found[aggregate_keys.day(name[:-1], epoch)][_EVENTS[name[-1]]] += int(count["N"])
     for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
         if attribute in image:
             _add_duration(found, what, created_at, clock.parse(image[attribute]["S"]), epoch)
@@ -86,7 +87,7 @@ def contribution(image: Image) -> Contribution:
 def _add_duration(found: dict[str, Counts], what: str, start: datetime, end: datetime, epoch: int) -> None:
     seconds = max(0, round((end - start).total_seconds()))  # clocks of two machines may differ
     bucket = next((str(bound) for bound in BUCKETS if seconds <= bound), OVER)
-    counts = found[keys.day(end.date().isoformat(), epoch)]
+    counts = found[aggregate_keys.day(end.date().isoformat(), epoch)]
     counts.update({f"{what}.n": 1, f"{what}.sum": seconds, f"{what}.{bucket}": 1})
 
 
@@ -155,11 +156,11 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Fold:
     found = Fold(defaultdict(list), [], 0)
     for record in records:
         data = record["dynamodb"]
-        if data["Keys"].get("sk", {}).get("S") != keys.SUMMARY:
+        if data["Keys"].get("sk", {}).get("S") != ticket_keys.SUMMARY:
             continue
         found.events += 1
         sequence = pad(data["SequenceNumber"])
-        owner = keys.owner_of(data["Keys"]["pk"].get("S", ""))
+        owner = ticket_keys.owner_of(data["Keys"]["pk"].get("S", ""))
         if owner is None:
             found.poison.append(Poison(sequence, "", "the partition key is no ticket's", record))
             continue
@@ -211,7 +212,7 @@ def merged(items: Iterable[Image]) -> Iterator[tuple[str, str, Counts]]:
     """Kind, date and counts of stored aggregate items, epochs added up, in the order in which they came."""
     found: dict[tuple[str, str], Counts] = defaultdict(Counter)
     for raw in items:
-        if parts := keys.aggregate_parts(raw["sk"]["S"]):
+        if parts := aggregate_keys.aggregate_parts(raw["sk"]["S"]):
             found[parts[0], parts[1]].update(counts_of(raw))
     for (kind, day), counts in found.items():
         yield kind, day, counts

@@ -20,13 +20,18 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
-from portal.schema import keys, tables
+from portal.schema import keys
+from portal.streams import worker
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Action, Actor, Entry
-from tickets.counting import aggregates, worker_connection
+from tickets.counting import aggregates
 from tickets.counting import fold as stream
+from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import Contribution, Counts
-from tickets.ticket.items import CounterItem, DeadLetterItem
+from tickets.counting.items import DeadLetterItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.items import CounterItem
+from tickets.ticket.tables import TICKETS
 
 SETTLED_SECONDS: Final = 3 * 86400  # a stream delivers its records for one day
 REBUILT: Final = "The aggregates were rebuilt since; drop it."
@@ -34,7 +39,7 @@ REBUILT: Final = "The aggregates were rebuilt since; drop it."
 
 def letters(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
     """All letters, in the order of the stream, or those of one tenant."""
-    for letter in worker_connection.items(DeadLetterItem, tables.TICKETS.name, consistent=True):
+    for letter in worker.items(DeadLetterItem, TICKETS.name, consistent=True):
         if not tenant_id or letter.tenant_id == tenant_id:
             yield letter
 
@@ -83,7 +88,7 @@ def _entry(letter: DeadLetterItem, action: Action, by: Actor, **after: str) -> E
 
 def _settling(letter: DeadLetterItem) -> Transaction:
     """The removal of a letter, and for as long as the stream may deliver its record again a note that it is settled."""
-    note = DeadLetterItem(keys.settled_letters(letter.stream), letter.sequence)
+    note = DeadLetterItem(aggregate_keys.settled_letters(letter.stream), letter.sequence)
     expires_at = int(time.time()) + SETTLED_SECONDS
     writing = Transaction()
     writing.delete(letter, condition=DeadLetterItem.sequence.exists())
@@ -123,12 +128,12 @@ def _counts(letter: DeadLetterItem) -> Contribution:
 def _epoch(tenant_id: str) -> int:
     """In which the tenant's new tickets are counted."""
     repository = TenantRepository(tenant_id)
-    counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.epoch or 0) if counter else 0
 
 
 def _epoch_of(sort_key: str) -> int:
-    parts = keys.aggregate_parts(sort_key)
+    parts = aggregate_keys.aggregate_parts(sort_key)
     return parts[2] if parts else 0
 
 
@@ -136,11 +141,11 @@ def _update(tenant_id: str, sort_key: str, counts: Counts) -> dict[str, Any]:
     adding = stream.additions(counts)
     return {
         "Update": {
-            "TableName": tables.TICKETS.full_name,
-            "Key": {"pk": {"S": keys.aggregate(tenant_id)}, "sk": {"S": sort_key}},
+            "TableName": TICKETS.full_name,
+            "Key": {"pk": {"S": aggregate_keys.aggregate(tenant_id)}, "sk": {"S": sort_key}},
             # An item that a rebuild has left to TTL is needed after all; see rebuild.py.
             "UpdateExpression": "SET #at = :now REMOVE #ttl" + adding["expression"],
-            "ExpressionAttributeNames": {**adding["names"], "#at": "applied_at", "#ttl": tables.TICKETS.ttl},
+            "ExpressionAttributeNames": {**adding["names"], "#at": "applied_at", "#ttl": TICKETS.ttl},
             "ExpressionAttributeValues": {**adding["values"], ":now": {"S": clock.stamp()}},
         }
     }

@@ -30,10 +30,11 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, Invalid, Rejected, Throttled, TransactionRefused
-from portal.schema import keys, tables
-from tickets.counting import aggregates, worker_connection
+from portal.streams import worker
+from tickets.counting import aggregate_store, aggregates, keys
 from tickets.counting.aggregates import Change, Counts
-from tickets.ticket.items import DeadLetterItem
+from tickets.counting.items import DeadLetterItem
+from tickets.ticket.tables import TICKETS
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -107,7 +108,7 @@ def _apply(
     while left:
         outcome.updates += 1
         try:
-            stored, units = worker_connection.update(tenant_id, sort_key, **_addition(mark, left))
+            stored, units = aggregate_store.update(tenant_id, sort_key, **_addition(mark, left))
         except ConditionFailed as failed:
             last = _sequence((failed.item or {})[mark]["S"])
             left = [(sequence, counts) for sequence, counts in left if sequence > last]
@@ -131,9 +132,7 @@ def _put_aside(
         if change.sequence in concerned:
             _bury(change.sequence, tenant_id, reason, change.record, sort_key)
     with suppress(ConditionFailed, Rejected):
-        worker_connection.update(
-            tenant_id, sort_key, **_addition(mark, [(sequence, Counter()) for sequence, _ in group])
-        )
+        aggregate_store.update(tenant_id, sort_key, **_addition(mark, [(sequence, Counter()) for sequence, _ in group]))
 
 
 def _groups(counted: Sequence[tuple[str, Counts]]) -> list[list[tuple[str, Counts]]]:
@@ -159,7 +158,7 @@ def _addition(mark: str, counted: Sequence[tuple[str, Counts]]) -> dict[str, Any
         # An item that a rebuild has left to TTL is needed after all; see rebuild.py.
         "UpdateExpression": "SET #mark = :last, #at = :now REMOVE #ttl" + adding.pop("expression"),
         "ConditionExpression": "attribute_not_exists(#mark) OR #mark < :first",
-        "ExpressionAttributeNames": adding["names"] | {"#mark": mark, "#at": "applied_at", "#ttl": tables.TICKETS.ttl},
+        "ExpressionAttributeNames": adding["names"] | {"#mark": mark, "#at": "applied_at", "#ttl": TICKETS.ttl},
         "ExpressionAttributeValues": adding["values"]
         # With the date behind it, a mark is still above every sequence before it and below every one after it.
         | {":first": {"S": first}, ":last": {"S": f"{last}@{today}"}, ":now": {"S": clock.stamp()}},
@@ -202,7 +201,7 @@ def _tidy(tenant_id: str, sort_key: str, stored: Mapping[str, Any]) -> float:
         return 0.0
     names = list(gone)[:_ATTRIBUTES]
     try:
-        _, units = worker_connection.update(
+        _, units = aggregate_store.update(
             tenant_id,
             sort_key,
             UpdateExpression="REMOVE " + ", ".join(f"#g{i}" for i in range(len(names))),
@@ -221,7 +220,7 @@ def _tidy(tenant_id: str, sort_key: str, stored: Mapping[str, Any]) -> float:
 def _bury(sequence: str, tenant_id: str, reason: str, record: Mapping[str, Any], sort_key: str = "") -> None:
     """Keep a record that cannot be counted. The same one again replaces itself, unless it is settled by now."""
     letter = DeadLetterItem(
-        tables.TICKETS.name,
+        TICKETS.name,
         keys.letter(sequence, sort_key),
         tenant_id=tenant_id,
         aggregate=sort_key,
@@ -235,7 +234,7 @@ def _bury(sequence: str, tenant_id: str, reason: str, record: Mapping[str, Any],
     writing.check(settled, DeadLetterItem.sequence.does_not_exist())
     writing.put(letter)
     try:
-        worker_connection.commit(writing)
+        worker.commit(writing)
     except TransactionRefused as refused:
         if refused.reasons and refused.reasons[0] and refused.reasons[0].code == "ConditionalCheckFailed":
             return  # replayed or dropped: a redelivery must not bring it back, to be counted a second time

@@ -26,12 +26,16 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Condition, TenantRepository
 from portal.errors import ConditionFailed, PortalError, Throttled
-from portal.schema import keys, tables
 from portal.streams import watermark
-from tickets.counting import aggregates, verify, worker_connection
+from portal.streams import worker as stream_worker
+from tickets.counting import aggregate_store, aggregates, verify
+from tickets.counting import keys as aggregate_keys
+from tickets.counting.items import DeadLetterItem
 from tickets.counting.verify import Advance, Difference
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority
-from tickets.ticket.items import CounterItem, DeadLetterItem, SummaryItem
+from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket.tables import TICKETS
 
 TIMEOUT: Final = 120.0  # seconds that the worker may make no progress at all
 KEPT_SECONDS: Final = 2 * 86400  # that an emptied item is kept; a stream keeps its records for one day
@@ -79,7 +83,7 @@ def rebuild(
     """Rebuild this tenant's aggregates. Raises WorkerAway where the stream worker makes no progress for `timeout`
     seconds; run again, it begins a new epoch, which does no harm."""
     raised = repository.update(
-        CounterItem(repository.key(keys.counter), keys.COUNTER_TICKET),
+        CounterItem(repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET),
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],
     )
     epoch = int(raised["epoch"]["N"])
@@ -104,7 +108,7 @@ def rebuild(
 
 
 def _epoch(raw: dict[str, Any]) -> int:
-    parts = keys.aggregate_parts(raw["sk"]["S"])
+    parts = aggregate_keys.aggregate_parts(raw["sk"]["S"])
     return parts[2] if parts else -1
 
 
@@ -124,7 +128,7 @@ def _look(repository: TenantRepository, epoch: int, advance: Advance) -> _Look:
 def _move(repository: TenantRepository, epoch: int, numbers: range) -> tuple[int, int]:
     """How many of these tickets were in an older epoch, and how many there are that can be counted."""
     moved = counted = 0
-    for image in repository.get_raw(tables.TICKETS, keys.ticket, numbers, sort=keys.SUMMARY):
+    for image in repository.get_raw(TICKETS, ticket_keys.ticket, numbers, sort=ticket_keys.SUMMARY):
         with suppress(*aggregates.UNCOUNTABLE):
             aggregates.contribution(image)
             counted += 1
@@ -139,7 +143,7 @@ def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
     for attempt in range(_TRIES):
         try:
-            repository.update(SummaryItem(pk, keys.SUMMARY), [SummaryItem.epoch.set(epoch)], condition=condition)
+            repository.update(SummaryItem(pk, ticket_keys.SUMMARY), [SummaryItem.epoch.set(epoch)], condition=condition)
         except ConditionFailed:
             return  # deleted meanwhile, or moved by a request whose answer was lost
         except Throttled:
@@ -203,7 +207,7 @@ def _retire(tenant_id: str, raw: dict[str, Any], removed: list[Difference]) -> b
     if not counts and "expires_at" in raw:
         return True
     marks = {name: v for name, v in raw.items() if name.startswith(aggregates.MARK_PREFIX) or name == "applied_at"}
-    names = {f"#m{i}": name for i, name in enumerate(marks)} | {"#ttl": str(tables.TICKETS.ttl)}
+    names = {f"#m{i}": name for i, name in enumerate(marks)} | {"#ttl": str(TICKETS.ttl)}
     values: dict[str, Any] = {f":m{i}": value for i, value in enumerate(marks.values())}
     values[":ttl"] = {"N": str(int(time.time()) + KEPT_SECONDS)}
     unchanged = " AND ".join(f"#m{i} = :m{i}" for i in range(len(marks))) or "attribute_not_exists(applied_at)"
@@ -211,7 +215,7 @@ def _retire(tenant_id: str, raw: dict[str, Any], removed: list[Difference]) -> b
         some = counts[start : start + _REMOVED_AT_ONCE]
         gone = {f"#c{i}": name for i, name in enumerate(some)}
         try:
-            worker_connection.update(
+            aggregate_store.update(
                 tenant_id,
                 raw["sk"]["S"],
                 UpdateExpression="SET #ttl = :ttl" + (" REMOVE " + ", ".join(gone) if gone else ""),
@@ -226,7 +230,7 @@ def _retire(tenant_id: str, raw: dict[str, Any], removed: list[Difference]) -> b
 
 
 def _counts(raw: dict[str, Any], names: list[str]) -> Iterator[Difference]:
-    kind, day, _ = keys.aggregate_parts(raw["sk"]["S"]) or ("", "", 0)
+    kind, day, _ = aggregate_keys.aggregate_parts(raw["sk"]["S"]) or ("", "", 0)
     counts = aggregates.counts_of(raw)
     yield from (Difference(verify.label((kind, day)), name, counts[name], 0) for name in names)
 
@@ -242,16 +246,16 @@ def _summed(removed: list[Difference]) -> list[Difference]:
 def _drop_letters(tenant_id: str, epoch: int, *, before: str) -> int:
     """Remove the tenant's dead letters that are about old epochs only: what they hold is counted anew, or in no sum."""
     dropped = 0
-    for letter in worker_connection.items(DeadLetterItem, tables.TICKETS.name):
+    for letter in stream_worker.items(DeadLetterItem, TICKETS.name):
         if letter.tenant_id == tenant_id and letter.at < before and max(_epochs_of(letter), default=0) < epoch:
-            worker_connection.remove(letter)
+            stream_worker.remove(letter)
             dropped += 1
     return dropped
 
 
 def _epochs_of(letter: DeadLetterItem) -> Iterator[int]:
     if letter.aggregate:
-        yield (keys.aggregate_parts(letter.aggregate) or ("", "", 0))[2]
+        yield (aggregate_keys.aggregate_parts(letter.aggregate) or ("", "", 0))[2]
         return
     data = json.loads(letter.record).get("dynamodb", {})
     for image in (data.get("OldImage", {}), data.get("NewImage", {})):

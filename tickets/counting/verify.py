@@ -21,11 +21,13 @@ from typing import Any, Final, Literal
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import BATCH_GET_LIMIT, TenantRepository
-from portal.schema import keys, tables
 from portal.streams import watermark
 from tickets.counting import aggregates
+from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import Contribution, Counts
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
+from tickets.ticket.tables import TICKETS
 
 ROUNDS: Final = 5
 PAUSE: Final = 1.0  # seconds before the second round, doubled each time
@@ -76,7 +78,7 @@ class Recount:
         try:
             found = aggregates.contribution(image)
         except aggregates.UNCOUNTABLE:
-            self.uncountable.append((keys.owner_of(image["pk"]["S"]) or ("", 0))[1])
+            self.uncountable.append((ticket_keys.owner_of(image["pk"]["S"]) or ("", 0))[1])
             return
         for sort_key, counts in found.items():
             self.counts[sort_key].update(counts)
@@ -84,7 +86,7 @@ class Recount:
 
 def last_number(repository: TenantRepository) -> int:
     """The highest ticket number that was given out, 0 before the first."""
-    counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.last) if counter else 0
 
 
@@ -100,7 +102,9 @@ def recount(repository: TenantRepository, *, advance: Advance = lambda numbers: 
     """Add up all tickets: a consistent read for every 100 numbers. Memory depends on days and tags, not on tickets."""
     found = Recount()
     for lanes in groups(last_number(repository)):
-        read = [partial(repository.get_raw, tables.TICKETS, keys.ticket, lane, sort=keys.SUMMARY) for lane in lanes]
+        read = [
+            partial(repository.get_raw, TICKETS, ticket_keys.ticket, lane, sort=ticket_keys.SUMMARY) for lane in lanes
+        ]
         for images in fan_out(read):
             for image in images:
                 found.add(image)
@@ -113,8 +117,8 @@ def stored(repository: TenantRepository) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     start = None
     while True:
-        page = repository.query(tables.TICKETS, keys.aggregate, start=start, consistent=True)
-        found += [raw for raw in page.items if keys.aggregate_parts(raw["sk"]["S"])]
+        page = repository.query(TICKETS, aggregate_keys.aggregate, start=start, consistent=True)
+        found += [raw for raw in page.items if aggregate_keys.aggregate_parts(raw["sk"]["S"])]
         start = page.last_key
         if start is None:
             return found
@@ -187,7 +191,7 @@ def label(part: Part) -> str:
 def _by_part(counts: Contribution) -> dict[Part, Counts]:
     found: dict[Part, Counts] = defaultdict(Counter)
     for sort_key, one in counts.items():
-        if parts := keys.aggregate_parts(sort_key):
+        if parts := aggregate_keys.aggregate_parts(sort_key):
             found[parts[:2]].update(one)
     return dict(found)
 
@@ -203,7 +207,7 @@ def _same(have: dict[Part, Counts], wanted: dict[Part, Counts], part: Part) -> b
 
 def _items(items: Iterable[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
     """The stored items of one part with their marks, so that any update of them is a difference."""
-    return [raw for raw in items if (keys.aggregate_parts(raw["sk"]["S"]) or ("", ""))[:2] == part]
+    return [raw for raw in items if (aggregate_keys.aggregate_parts(raw["sk"]["S"]) or ("", ""))[:2] == part]
 
 
 def _differences(parts: Iterable[Part], have: dict[Part, Counts], wanted: dict[Part, Counts]) -> list[Difference]:

@@ -20,15 +20,17 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.schema import keys, tables
 from portal.streams import watermark
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
+from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import UNRESOLVED, Counts
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.freshness import Freshness
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status
+from tickets.ticket.tables import TICKETS
 
 PERIODS: Final = (30, 90)  # days, today among them
 UNASSIGNED: Final = "Unassigned"
@@ -152,7 +154,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     """All numbers of the last `days` days. Raises Throttled, Unavailable."""
     shown = period(days)
     reads: list[Callable[[], Any]] = [
-        lambda: _stored(tenant, keys.first_day(shown.first.isoformat())),
+        lambda: _stored(tenant, aggregate_keys.first_day(shown.first.isoformat())),
         watermark.read,
         lambda: members.members_of(tenant.repository),
     ]
@@ -171,13 +173,13 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
         first=Durations.total(first for first, _ in durations.values()),
         done=Durations.total(done for _, done in durations.values()),
         weeks=_weeks(shown, durations),
-        verified=next((raw for raw in stored if raw["sk"]["S"] == keys.VERIFIED), None),
+        verified=next((raw for raw in stored if raw["sk"]["S"] == aggregate_keys.VERIFIED), None),
     )
 
 
 def share(tenant: TenantContext) -> Share:
     """An agent's own numbers, from the totals alone: two reads sent together. Raises Throttled, Unavailable."""
-    reads: list[Callable[[], Any]] = [lambda: _stored(tenant, keys.totals(0)), watermark.read]
+    reads: list[Callable[[], Any]] = [lambda: _stored(tenant, aggregate_keys.totals(0)), watermark.read]
     stored, beat = fan_out(reads)
     totals, _, _ = _sorted_out(stored)
     loads = _loads(totals, {tenant.user_id: tenant.user_name})
@@ -196,7 +198,9 @@ def _stored(tenant: TenantContext, lowest: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     start = None
     while True:
-        page = tenant.repository.query(tables.TICKETS, keys.aggregate, between=(lowest, keys.VERIFIED), start=start)
+        page = tenant.repository.query(
+            TICKETS, aggregate_keys.aggregate, between=(lowest, aggregate_keys.VERIFIED), start=start
+        )
         found += page.items
         start = page.last_key
         if start is None:
@@ -247,7 +251,7 @@ def _loads(totals: Counts, names: Mapping[str, str]) -> list[Load]:
     for name, n in totals.items():
         if name.startswith("r."):
             who, _, status = name[2:].rpartition(".")
-            found.setdefault("" if who == keys.UNASSIGNED else who, {})[Status(status)] = n
+            found.setdefault("" if who == ticket_keys.UNASSIGNED else who, {})[Status(status)] = n
     names = {"": UNASSIGNED, **names}
     return _ranked(found, {who: names.get(who, FORMER_MEMBER) for who in found})
 

@@ -18,11 +18,10 @@ from typing import Any, Final, Literal
 
 from portal import clock
 from portal.errors import ConditionFailed, PortalError
-from portal.schema import keys
 from tenants.tenancy.context import TenantContext
-from tickets.counting import verify
+from tickets.counting import keys, verify
+from tickets.counting.items import VerifiedItem
 from tickets.counting.verify import Difference, Verdict
-from tickets.ticket.items import VerifiedItem
 
 log = logging.getLogger("pooldesk.verify")
 

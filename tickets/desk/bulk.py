@@ -17,10 +17,10 @@ from typing import Final
 from portal import clock
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
-from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.desk import lifecycle
-from tickets.desk.lists import Listed
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.items import SummaryItem
 
@@ -40,7 +40,7 @@ class Seen:
     resolver: str
 
     @classmethod
-    def of(cls, summary: SummaryItem | Listed) -> Seen:
+    def of(cls, summary: SummaryItem | TicketRow) -> Seen:
         return cls(int(summary.number), int(summary.version), Status(summary.status), summary.resolver)
 
     @classmethod

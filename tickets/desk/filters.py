@@ -17,7 +17,7 @@ from tickets.ticket import fields
 from tickets.ticket.fields import Priority, Status
 
 if TYPE_CHECKING:
-    from tickets.desk.lists import Listed
+    from tickets.desk.rows import TicketRow
 
 # What `status` can say beside one status.
 GROUPS: Final[dict[str, tuple[Status, ...]]] = {"unresolved": UNRESOLVED, "any": tuple(Status)}
@@ -111,7 +111,7 @@ class Filter:
         """The statuses that can match at all: what is open or pending has lost the day on which it was resolved."""
         return tuple(s for s in among if s not in UNRESOLVED) if self.resolved else among
 
-    def matches(self, row: Listed) -> bool:
+    def matches(self, row: TicketRow) -> bool:
         return (
             (self.priority is None or row.priority == self.priority)
             and (not self.tag or self.tag in row.tags)

@@ -15,7 +15,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
 from portal.errors import Invalid, NotFound, TransactionRefused
-from portal.schema import keys, tables
+from portal.schema import keys
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Action, Actor, Entry
 from tenants.membership import members
@@ -23,10 +23,13 @@ from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.counting import aggregates
+from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import bulk, lifecycle, lists
-from tickets.desk.lists import Listed
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import TICKETS
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
 LIMIT: Final = 500
@@ -64,11 +67,15 @@ def former(tenant: TenantContext) -> list[Load]:
     Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
     """
     calls: list[Callable[[], Any]] = [
-        lambda: tenant.repository.query(tables.TICKETS, keys.aggregate, between=(keys.totals(0), keys.VERIFIED)).items,
+        lambda: (
+            tenant.repository.query(
+                TICKETS, aggregate_keys.aggregate, between=(aggregate_keys.totals(0), aggregate_keys.VERIFIED)
+            ).items
+        ),
         lambda: members.members_of(tenant.repository),
     ]
     stored, inside = fan_out(calls)
-    known = {m.id for m in inside} | {keys.UNASSIGNED}
+    known = {m.id for m in inside} | {ticket_keys.UNASSIGNED}
     counts: dict[str, int] = {}
     for kind, _, found in aggregates.merged(stored):
         for name, count in found.items() if kind == "TOTALS" else ():
@@ -106,8 +113,8 @@ def look(tenant: TenantContext, user_id: str) -> Handover:
     return Handover(user_id, name, len(rows), more, person is not None, able)
 
 
-def _read(tenant: TenantContext, user_id: str) -> tuple[list[Listed], bool]:
-    rows: list[Listed] = []
+def _read(tenant: TenantContext, user_id: str) -> tuple[list[TicketRow], bool]:
+    rows: list[TicketRow] = []
     after: str | None = None
     while True:
         page = lists.page(tenant, status=UNRESOLVED, resolver=user_id, after=after)
@@ -142,7 +149,7 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
     return moved
 
 
-def _move(tenant: TenantContext, rows: list[Listed], to: str, name: str) -> int:
+def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> int:
     """All of these that are as they were read; those that are not are left out, and the others sent again."""
     while rows:
         transaction = Transaction()
@@ -160,14 +167,14 @@ def _move(tenant: TenantContext, rows: list[Listed], to: str, name: str) -> int:
     return 0
 
 
-def _add(tenant: TenantContext, transaction: Transaction, row: Listed, to: str, name: str, at: str) -> None:
-    pk = tenant.repository.key(keys.ticket, row.number)
+def _add(tenant: TenantContext, transaction: Transaction, row: TicketRow, to: str, name: str, at: str) -> None:
+    pk = tenant.repository.key(ticket_keys.ticket, row.number)
     at = max(at, row.updated_at)
     values = lifecycle.derived(tenant, row.number, status=row.status, resolver=to, updated_at=at)
     actions = [getattr(SummaryItem, field).set(value) for field, value in values.items()]
     actions += [SummaryItem.resolver_name.set(name), SummaryItem.version.set(row.version + 1)]
     unchanged = (SummaryItem.version == row.version) & (SummaryItem.status == row.status)
     unchanged &= SummaryItem.resolver == row.resolver
-    transaction.update(SummaryItem(pk, keys.SUMMARY), actions, condition=unchanged)
+    transaction.update(SummaryItem(pk, ticket_keys.SUMMARY), actions, condition=unchanged)
     changes = [("resolver", row.resolver_name, name)]
     transaction.put(lifecycle.event(tenant, pk, at, verb="changed", changes=changes))

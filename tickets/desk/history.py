@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from portal import clock
-from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
 from tickets.desk.lifecycle import derived
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 

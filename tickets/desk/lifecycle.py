@@ -14,13 +14,13 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.repository import Action, Condition, Transaction
 from portal.errors import Conflict, Invalid, NotFound, Throttled, TransactionRefused
-from portal.schema import keys
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.counting import aggregates
+from tickets.ticket import keys
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, MOVES, TITLE_LIMIT, Priority, Status
-from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
+from tickets.ticket.items import ActivityItem, ChangeMap, CounterItem, DetailItem, RequestItem, SummaryItem
 
 LABELS: Final = {
     "title": "Title",
@@ -69,7 +69,8 @@ def create(
         raise Invalid(f"A description has at most {DESCRIPTION_LIMIT:,} characters.", field="description")
     repository = tenant.repository
     request_id = request_id or new_request_id()
-    number, epoch = repository.increment(keys.counter, sort=keys.COUNTER_TICKET)
+    counter = repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    number, epoch = int(counter.last), int(counter.epoch)
     at = clock.stamp()
     pk = repository.key(keys.ticket, number)
     summary = SummaryItem(

@@ -27,11 +27,14 @@ from typing import Any, Final
 from portal.dynamo import cursor
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
-from portal.schema import keys, tables
+from portal.schema import keys
 from portal.schema.tables import Index
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, Filter
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
+from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 
 log = logging.getLogger("pooldesk.isolation")
 
@@ -44,55 +47,6 @@ _ROUNDS: Final = (150, READ_LIMIT)
 _BEFORE_ALL, _BEHIND_ALL = " ", "~"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A ticket as an index shows it: what is projected there, under the names that the summary has.
-
-    Read from the raw row, without PynamoDB's deserialisation, which is most of a list page's time in Python. The
-    moments of what never happened are "".
-    """
-
-    pk: str
-    tenant_status: str
-    number: int
-    title: str
-    status: str
-    priority: str
-    tags: list[str]
-    resolver: str
-    resolver_name: str
-    requester_name: str
-    created_at: str
-    updated_at: str
-    comment_count: int
-    version: int
-    resolved_at: str
-    reopened_at: str
-    commented_at: str
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> Listed:
-        return cls(
-            pk=raw["pk"]["S"],
-            tenant_status=raw["tenant_status"]["S"],
-            number=int(raw["number"]["N"]),
-            title=raw["title"]["S"],
-            status=raw["status"]["S"],
-            priority=raw["priority"]["S"],
-            tags=[tag["S"] for tag in raw["tags"]["L"]],
-            resolver=raw["resolver"]["S"],
-            resolver_name=raw["resolver_name"]["S"],
-            requester_name=raw["requester_name"]["S"],
-            created_at=raw["created_at"]["S"],
-            updated_at=raw["updated_at"]["S"],
-            comment_count=int(raw["comment_count"]["N"]),
-            version=int(raw["version"]["N"]),
-            resolved_at=raw["resolved_at"]["S"] if "resolved_at" in raw else "",
-            reopened_at=raw["reopened_at"]["S"] if "reopened_at" in raw else "",
-            commented_at=raw["commented_at"]["S"] if "commented_at" in raw else "",
-        )
-
-
 @dataclass(frozen=True)
 class TicketPage:
     """A page of a list, newest change first. The cursors are None at the ends.
@@ -101,7 +55,7 @@ class TicketPage:
     that the page would be longer, had it been allowed to read on.
     """
 
-    rows: list[Listed]
+    rows: list[TicketRow]
     next: str | None
     previous: str | None
     looked_at: int
@@ -150,7 +104,7 @@ def binding(
 
 
 def _index(resolver: str | None) -> Index:
-    return tables.STATUS_UPDATED if resolver is None else tables.STATUS_RESOLVER
+    return STATUS_UPDATED if resolver is None else STATUS_RESOLVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +129,7 @@ class _Stretch:
     """A piece of the list without gaps, in reading order: its rows, those that match, whether no match follows."""
 
     rows: list[_Row] = field(default_factory=list)
-    matches: list[Listed] = field(default_factory=list)
+    matches: list[TicketRow] = field(default_factory=list)
     complete: bool = False
 
 
@@ -207,7 +161,7 @@ class _Listing:
         self.tenant, self.only = tenant, only
         self.statuses = only.possible(tuple(statuses))
         self.index = _index(resolver)
-        self.prefix = "" if resolver is None else keys.resolver_prefix(resolver)
+        self.prefix = "" if resolver is None else ticket_keys.resolver_prefix(resolver)
         self.bound = binding(tenant, statuses=statuses, resolver=resolver, only=only)
 
     def dump(self, row: _Row, *, backwards: bool) -> str:
@@ -238,11 +192,11 @@ class _Listing:
                 continue
             row = first.rows.popleft()
             found.rows.append(row)
-            item = Listed.of(row.raw)
+            item = TicketRow.from_raw(row.raw)
             if self.only.matches(item):
                 found.matches.append(item)
         found.complete = not any(p.more for p in partitions) and not any(
-            self.only.matches(Listed.of(row.raw)) for p in partitions for row in p.rows
+            self.only.matches(TicketRow.from_raw(row.raw)) for p in partitions for row in p.rows
         )
         return found
 
@@ -273,8 +227,8 @@ class _Listing:
     def _query(self, partition: _Partition, limit: int, descending: bool) -> None:
         while True:
             found = self.tenant.repository.query(
-                tables.TICKETS,
-                keys.tenant_status,
+                TICKETS,
+                ticket_keys.tenant_status,
                 partition.status.value.upper(),
                 partition.shard,
                 index=self.index,
@@ -292,15 +246,15 @@ class _Listing:
     def _start_key(self, position: _Position, status: Status, shard: int) -> dict[str, Any]:
         repository = self.tenant.repository
         return {
-            "tenant_status": {"S": repository.key(keys.tenant_status, status.value.upper(), shard)},
+            "tenant_status": {"S": repository.key(ticket_keys.tenant_status, status.value.upper(), shard)},
             self.index.range: {"S": position.sort},
-            "pk": {"S": repository.key(keys.ticket, position.number)},
-            "sk": {"S": keys.SUMMARY},
+            "pk": {"S": repository.key(ticket_keys.ticket, position.number)},
+            "sk": {"S": ticket_keys.SUMMARY},
         }
 
     def _is_ours(self, raw: dict[str, Any]) -> bool:
         """Whether the row's base key is this tenant's: a row that another tenant planted in the index is dropped."""
-        if keys.ticket_number(self.tenant.tenant_id, raw["pk"]["S"]) is not None:
+        if ticket_keys.ticket_number(self.tenant.tenant_id, raw["pk"]["S"]) is not None:
             return True
         log.error("An index row of tenant %s belongs to another tenant; it was dropped.", self.tenant.tenant_id)
         return False

@@ -12,12 +12,14 @@ from portal.dynamo import cursor
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Page
 from portal.errors import NotFound
-from portal.schema import keys, tables
 from tenants.tenancy.context import TenantContext
-from tickets.desk.lists import PAGE_SIZE, READ_LIMIT, Listed, TicketPage, page
+from tickets.desk.lists import PAGE_SIZE, READ_LIMIT, TicketPage, page
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys
 from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import TICKETS
 
-__all__ = ["PAGE_SIZE", "READ_LIMIT", "Listed", "Ticket", "TicketPage", "last_change", "page", "ticket"]
+__all__ = ["PAGE_SIZE", "READ_LIMIT", "Ticket", "TicketPage", "TicketRow", "last_change", "page", "ticket"]
 
 ACTIVITY_PAGE = 50
 
@@ -124,7 +126,7 @@ def _collection(tenant: TenantContext, number: int, limit: int, *, before: str |
     """A ticket's item collection, newest first. Consistent reading would double the price for what nobody misses."""
     pk = tenant.repository.key(keys.ticket, number)
     start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
-    return tenant.repository.query(tables.TICKETS, keys.ticket, number, descending=True, limit=limit, start=start)
+    return tenant.repository.query(TICKETS, keys.ticket, number, descending=True, limit=limit, start=start)
 
 
 def _is_activity(raw: dict[str, Any]) -> bool:

@@ -10,11 +10,12 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from portal import clock
-from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.desk import lifecycle
 from tickets.desk.bulk import Seen
-from tickets.desk.queries import Activity, Listed
+from tickets.desk.queries import Activity
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys
 from tickets.ticket.fields import MOVES, Priority, Status
 from tickets.ticket.items import SummaryItem
 
@@ -43,7 +44,7 @@ class Row:
     description: str = ""
 
 
-def row(tenant: TenantContext, item: SummaryItem | Listed, *, description: str = "") -> Row:
+def row(tenant: TenantContext, item: SummaryItem | TicketRow, *, description: str = "") -> Row:
     status, priority = Status(item.status), Priority(item.priority)
     return Row(
         number=int(item.number),

@@ -9,9 +9,12 @@ from typing import Final, Self
 
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
-from portal.schema import keys, tables
+from tickets.importing import keys as import_keys
+from tickets.importing.items import ImportItem
 from tickets.importing.rows import Row
-from tickets.ticket.items import CounterItem, ImportItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.items import CounterItem
+from tickets.ticket.tables import TICKETS
 
 BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
 WINDOW: Final = 500  # markers read by one Query, some 80 KB
@@ -37,8 +40,8 @@ class Markers:
 
     def _load(self, row_id: str, *, downwards: bool) -> None:
         page = self._repository.query(
-            tables.TICKETS,
-            keys.import_source,
+            TICKETS,
+            import_keys.import_source,
             self._source,
             between=("!", row_id) if downwards else (row_id, _END),
             descending=downwards,
@@ -89,7 +92,10 @@ class Numbers:
     def next(self) -> int:
         last, end = self._block
         if last == end:
-            end, self.epoch = self._repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=BLOCK)
+            counter = self._repository.increment(
+                CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=BLOCK
+            )
+            end, self.epoch = int(counter.last), int(counter.epoch)
             last = end - BLOCK
         self._block = (last + 1, end)
         return last + 1
@@ -98,7 +104,7 @@ class Numbers:
         last, end = self._block
         if last == end:
             return
-        counter = CounterItem(self._repository.key(keys.counter), keys.COUNTER_TICKET)
+        counter = CounterItem(self._repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET)
         transaction = Transaction()
         transaction.update(counter, [CounterItem.last.set(last)], condition=CounterItem.last == end)
         try:

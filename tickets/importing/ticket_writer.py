@@ -15,16 +15,19 @@ from typing import Final
 
 from portal.dynamo.repository import TRANSACTION_LIMIT, Condition, Transaction
 from portal.errors import TransactionRefused
-from portal.schema import keys, tables
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk.history import Collection, Entry, History, changed, collection, opened
+from tickets.importing import keys as import_keys
 from tickets.importing.cleaning import tag_list
+from tickets.importing.items import ImportItem
 from tickets.importing.ledger import Numbers
 from tickets.importing.rows import Refused, Row
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import ActivityItem, ImportItem, RequestItem, SummaryItem
+from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
+from tickets.ticket.tables import TICKETS
 
 TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags
@@ -116,7 +119,7 @@ def write(
 
 def _marker(tenant: TenantContext, source: str, row: Row, number: int) -> ImportItem:
     return ImportItem(
-        tenant.repository.key(keys.import_source, source),
+        tenant.repository.key(import_keys.import_source, source),
         row.id,
         number=number,
         digest=row.digest,
@@ -158,7 +161,7 @@ def _expire(tenant: TenantContext, number: int) -> None:
     """
     start = None
     while True:
-        page = tenant.repository.query(tables.TICKETS, keys.ticket, number, limit=TRANSACTION_LIMIT, start=start)
+        page = tenant.repository.query(TICKETS, ticket_keys.ticket, number, limit=TRANSACTION_LIMIT, start=start)
         transaction = Transaction()
         for raw in page.items:
             item = RequestItem(raw["pk"]["S"], raw["sk"]["S"])

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.dynamo.repository import TenantRepository
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def add_arguments(parser: CommandParser) -> None:
 def chosen(options: dict[str, Any]) -> Iterator[Chosen]:
     """The tenants that the options name. Raises NotFound for a slug that nobody has, before the first is used."""
     if options["slugs"]:
-        found = [tenant_lifecycle.find(slug) for slug in dict.fromkeys(options["slugs"])]
+        found = [tenant_directory.find(slug) for slug in dict.fromkeys(options["slugs"])]
         yield from (Chosen(tenant.slug, tenant.tenant_id) for tenant in found)
     else:
-        yield from (Chosen(item.name, item.tenant_id) for item in tenant_lifecycle.directory())
+        yield from (Chosen(item.name, item.tenant_id) for item in tenant_directory.all_tenants())

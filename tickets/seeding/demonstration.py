@@ -19,15 +19,17 @@ from django.conf import settings
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
-from portal.schema import keys
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tickets.desk.history import Collection, collection
+from tickets.importing import keys as import_keys
 from tickets.seeding import cast
 from tickets.seeding.cast import Desk
 from tickets.seeding.content import invent
+from tickets.seeding.items import SeedItem
 from tickets.seeding.people import Accounts, ensure_tenant
-from tickets.ticket.items import CounterItem, SeedItem, SummaryItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.items import CounterItem, SummaryItem
 
 BLOCK: Final = 50  # tickets, some 500 items
 LANES: Final = 4  # batches on their way at the same time
@@ -92,7 +94,7 @@ def run(
 
 
 def _read(repository: TenantRepository) -> SeedItem | None:
-    return repository.get(SeedItem, keys.import_source, SOURCE, sort=SOURCE, consistent=True)
+    return repository.get(SeedItem, import_keys.import_source, SOURCE, sort=SOURCE, consistent=True)
 
 
 def _write_tickets(
@@ -111,12 +113,13 @@ def _write_tickets(
 def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:
     """Raise the counter to the last number, never lower it, and note what is planned."""
     if record is None:
-        pk = repository.key(keys.import_source, SOURCE)
+        pk = repository.key(import_keys.import_source, SOURCE)
         record = SeedItem(pk, SOURCE, day=day.isoformat(), users=users, planned=0)
-    counter = repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     missing = tickets - (int(counter.last) if counter else 0)
     if missing > 0:
-        record.taken = repository.increment(keys.counter, sort=keys.COUNTER_TICKET, by=missing).last - missing
+        given = repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=missing)
+        record.taken = int(given.last) - missing
     elif tickets > record.planned:
         # Somebody has used these numbers, or reserved them here and was killed before noting it.
         record.taken = tickets
@@ -127,7 +130,7 @@ def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: 
 
 def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, resumed: bool = False) -> Iterator[int]:
     planned, day = int(record.planned), date.fromisoformat(record.day)
-    counter = tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    counter = tenant.repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     epoch = int(counter.epoch) if counter else 0
     for start in range(int(record.written) + 1, planned + 1, BLOCK):
         numbers = list(range(start, min(start + BLOCK, planned + 1)))
@@ -145,7 +148,10 @@ def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, res
 
 
 def _exists(tenant: TenantContext, number: int) -> bool:
-    return tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY, consistent=True) is not None
+    return (
+        tenant.repository.get(SummaryItem, ticket_keys.ticket, number, sort=ticket_keys.SUMMARY, consistent=True)
+        is not None
+    )
 
 
 def _write(repository: TenantRepository, tickets: Sequence[Collection]) -> None:

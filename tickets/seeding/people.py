@@ -11,9 +11,10 @@ from django.contrib.auth.hashers import make_password
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, NotFound
 from tenants.identity import accounts
+from tenants.identity.models import User
 from tenants.membership import members
-from tenants.models import User
 from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tickets.seeding.cast import Desk, Person
 
@@ -55,7 +56,7 @@ class Accounts:
 def ensure_tenant(desk: Desk) -> TenantItem:
     """The desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
     try:
-        tenant = tenant_lifecycle.find(desk.slug)
+        tenant = tenant_directory.find(desk.slug)
     except NotFound:
         tenant = tenant_lifecycle.create(
             name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id

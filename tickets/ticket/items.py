@@ -11,7 +11,7 @@ from typing import Any
 from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
-from portal.schema import tables
+from tickets.ticket.tables import TICKETS
 
 
 class SummaryItem(Item):
@@ -25,7 +25,7 @@ class SummaryItem(Item):
     (`aggregates.day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
     """
 
-    table = tables.TICKETS
+    table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -56,7 +56,7 @@ class SummaryItem(Item):
 class DetailItem(Item):
     """The long part of a ticket, which no list reads."""
 
-    table = tables.TICKETS
+    table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -74,7 +74,7 @@ class ChangeMap(MapAttribute[str, str]):
 class ActivityItem(Item):
     """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields)."""
 
-    table = tables.TICKETS
+    table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -90,7 +90,7 @@ class ActivityItem(Item):
 class CounterItem(Item):
     """The last ticket number that was given out in a tenant, and the epoch in which new tickets are counted."""
 
-    table = tables.TICKETS
+    table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -101,81 +101,9 @@ class CounterItem(Item):
 class RequestItem(Item):
     """An idempotency record: this request id has created that ticket. Removed by TTL after a day."""
 
-    table = tables.TICKETS
+    table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
     number = NumberAttribute()
     expires_at = NumberAttribute()
-
-
-class ImportItem(Item):
-    """A row of an archive that has become a ticket, or is becoming one while `done` is 0."""
-
-    table = tables.TICKETS
-
-    pk = UnicodeAttribute(hash_key=True)
-    sk = UnicodeAttribute(range_key=True)
-    number = NumberAttribute()
-    digest = UnicodeAttribute()
-    comments = NumberAttribute(default=0)
-    done = NumberAttribute(default=0)
-
-
-class SeedItem(Item):
-    """How far the demonstration of a tenant is: the first `written` of `planned` tickets, with times relative to `day`.
-
-    Numbers up to `taken` may belong to tickets that people opened before. `complete` is 1 in the first tenant when
-    the whole demonstration was finished once.
-    """
-
-    table = tables.TICKETS
-
-    pk = UnicodeAttribute(hash_key=True)
-    sk = UnicodeAttribute(range_key=True)
-    day = UnicodeAttribute()
-    users = NumberAttribute()
-    planned = NumberAttribute()
-    written = NumberAttribute(default=0)
-    taken = NumberAttribute(default=0)
-    complete = NumberAttribute(default=0)
-
-
-class DeadLetterItem(Item):
-    """A stream record that could not be counted: `record` is its JSON, `aggregate` the only item that did not take
-    it, "" for all of them. `sequence` begins with the padded sequence number. Removed by TTL after 30 days.
-
-    In a partition of its own (`keys.settled_letters`), with `at` and `expires_at` alone: one that was settled."""
-
-    table = tables.DEAD_LETTERS
-
-    stream = UnicodeAttribute(hash_key=True)
-    sequence = UnicodeAttribute(range_key=True)
-    tenant_id = UnicodeAttribute(default="")
-    aggregate = UnicodeAttribute(default="")
-    reason = UnicodeAttribute()
-    record = UnicodeAttribute()
-    at = UnicodeAttribute()
-    expires_at = NumberAttribute()
-
-
-class VerifiedItem(Item):
-    """The last verification of a tenant's aggregates that a person asked for, beside the aggregates themselves.
-
-    `state` is running, ok, drift or unknown. `run` tells a verification from one that took its place. `found` is the
-    JSON of the first differences, each [item, count, stored, recounted], and `more` says how many there were beyond.
-    """
-
-    table = tables.TICKETS
-
-    pk = UnicodeAttribute(hash_key=True)
-    sk = UnicodeAttribute(range_key=True)
-    run = UnicodeAttribute(default="")
-    state = UnicodeAttribute()
-    started_at = UnicodeAttribute()
-    finished_at = UnicodeAttribute(default="")
-    by_name = UnicodeAttribute(default="")
-    tickets = NumberAttribute(default=0)
-    why = UnicodeAttribute(default="")
-    found = UnicodeAttribute(default="[]")
-    more = NumberAttribute(default=0)

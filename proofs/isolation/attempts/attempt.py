@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from portal.schema import keys, tables
+from portal.schema import registry
 from portal.schema.tables import Index, Table
+from proofs.isolation import keys
 from proofs.isolation.attempts.fuzzers import Draw
+from tickets.ticket.tables import TICKETS
 
 # No item is there and not there: a write that carries this changes nothing, whomever it reaches.
 IMPOSSIBLE: Final = "attribute_not_exists(#k) AND attribute_exists(#k)"
@@ -84,12 +86,12 @@ def _is_harmless(operation: str, params: dict[str, Any]) -> bool:
 
 def _is_idle(body: dict[str, Any]) -> bool:
     names = body.get("ExpressionAttributeNames") or {}
-    table = next(t for t in tables.ALL if t.full_name == body["TableName"])
+    table = next(t for t in registry.tables() if t.full_name == body["TableName"])
     return (body.get("ConditionExpression") == IMPOSSIBLE and names.get("#k") == table.hash) or _is_scratch(body)
 
 
 def _is_scratch(body: dict[str, Any]) -> bool:
-    pk = (body.get("Item") or body.get("Key") or {}).get(tables.TICKETS.hash) or {}
+    pk = (body.get("Item") or body.get("Key") or {}).get(TICKETS.hash) or {}
     return str(pk.get("S", "")).endswith(_SCRATCH_ENDING)
 
 

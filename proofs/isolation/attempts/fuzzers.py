@@ -12,9 +12,17 @@ from typing import Any, Final
 
 from portal.isolation import policies
 from portal.isolation.iam import TAG
-from portal.schema import keys, tables
+from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation.targets import Target
+from tenants.audit_trail.tables import AUDIT
+from tenants.identity import keys as identity_keys
+from tenants.identity.tables import USERS
+from tenants.membership.tables import MEMBERS
+from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy.tables import MEMBERSHIPS
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 
 ZERO_WIDTH: Final = "\u200b"
 # Characters that look like the ones in an id, or that a careless comparison folds into them.
@@ -38,33 +46,35 @@ class Draw:
         return _key_of(self, self.other, table, index)
 
     def table(self) -> Table:
-        return self.rng.choice(tables.ALL)
+        return self.rng.choice(registry.tables())
 
     def place(self) -> tuple[Table, Index | None]:
         """Any table or any index, each as often as the others, and more often those that hold the tenant's things."""
-        places = [(t, i) for t in tables.ALL for i in (None, *t.indexes)]
-        own = [p for p in places if p[0] in (tables.TICKETS, tables.MEMBERS, tables.AUDIT)]
+        places = [(t, i) for t in registry.tables() for i in (None, *t.indexes)]
+        own = [p for p in places if p[0] in (TICKETS, MEMBERS, AUDIT)]
         return self.rng.choice(places if self.rng.random() < 0.4 else own)
 
     def sort(self, table: Table) -> str:
         """A sort key that the other tenant really has, so that a hole would show something."""
-        if table == tables.MEMBERS:
+        if table == MEMBERS:
             return self.rng.choice(self.other.members).id if self.other.members else "x"
-        if table == tables.MEMBERSHIPS:
+        if table == MEMBERSHIPS:
             return self.other.id
-        return self.rng.choice(self.other.items)["sk"] if self.other.items else keys.SUMMARY
+        return self.rng.choice(self.other.items)["sk"] if self.other.items else ticket_keys.SUMMARY
 
 
 def _key_of(draw: Draw, target: Target, table: Table, index: Index | None) -> str:
     rng = draw.rng
     if index is not None:
-        return rng.choice(target.partitions if table == tables.TICKETS else target.trails(index))
-    if table == tables.TICKETS:
-        return rng.choice(target.items)["pk"] if target.items else keys.ticket(target.id, 1)
+        return rng.choice(target.partitions if table == TICKETS else target.trails(index))
+    if table == TICKETS:
+        return rng.choice(target.items)["pk"] if target.items else ticket_keys.ticket(target.id, 1)
     person = rng.choice(target.members) if target.members else None
-    if table == tables.USERS and person:
-        return rng.choice([keys.user(person.id), keys.email(person.email), keys.slug(target.tenant.slug)])
-    if table == tables.MEMBERSHIPS and person:
+    if table == USERS and person:
+        return rng.choice(
+            [identity_keys.user(person.id), identity_keys.email(person.email), tenancy_keys.slug(target.tenant.slug)]
+        )
+    if table == MEMBERSHIPS and person:
         return person.id
     return target.id
 
@@ -84,13 +94,13 @@ def _own_id(change: Callable[[Draw, str], str]) -> Forge:
 
 def _delimiters(foreign: str, other: str) -> tuple[str, str]:
     """The characters around the id of a composite key; a plain one has none, and gets those of another."""
-    before, _, after = (foreign if other in foreign[1:] else keys.counter(other)).partition(other)
+    before, _, after = (foreign if other in foreign[1:] else ticket_keys.counter(other)).partition(other)
     return before[-1:], after[:1]
 
 
 def _moved(draw: Draw, foreign: str) -> str:
     first, second = _delimiters(foreign, draw.other.id)
-    own = keys.counter(draw.me.id)
+    own = ticket_keys.counter(draw.me.id)
     section, tail = own.partition(draw.me.id)[0][:-1], own.partition(draw.me.id)[2][1:]
     mine, theirs = draw.me.id, draw.other.id
     return draw.rng.choice(
@@ -113,7 +123,7 @@ def _moved(draw: Draw, foreign: str) -> str:
 
 def _shown_as(draw: Draw, foreign: str) -> str:
     first, second = _delimiters(foreign, draw.other.id)
-    own, mine = keys.counter(draw.me.id), draw.me.id
+    own, mine = ticket_keys.counter(draw.me.id), draw.me.id
     middle = draw.rng.randrange(1, len(mine))
     return draw.rng.choice(
         [
@@ -152,7 +162,7 @@ KEYS: Final[dict[str, Forge]] = {
     "NUL and blanks": lambda d, f: d.rng.choice(["\0" + f, f + "\0", d.me.id + "\0" + f, " " + f, f + "\n", "\t"]),
     "empty key": lambda draw, foreign: "",
     "oversized key": lambda draw, foreign: foreign + "x" * _LIMIT,
-    "other form": lambda d, f: d.rng.choice([d.other.id, keys.counter(d.other.id), d.other.tenant.slug]),
+    "other form": lambda d, f: d.rng.choice([d.other.id, ticket_keys.counter(d.other.id), d.other.tenant.slug]),
 }
 
 # What stands in a request where a typed text should.
@@ -181,12 +191,12 @@ def no_table(draw: Draw, table: Table) -> Any:
     name = table.full_name
     return draw.rng.choice(
         [policies.table_arn(name), name + "x", name.lower(), name[:-1], name.replace(".", ".Dev.", 1), "*", "", None,
-         [name], {"S": name}, name + "\0", f"{name}/index/{tables.STATUS_UPDATED.name}", " " + name]
+         [name], {"S": name}, name + "\0", f"{name}/index/{STATUS_UPDATED.name}", " " + name]
     )  # fmt: skip
 
 
 def no_index(draw: Draw, table: Table) -> Any:
-    real = tables.STATUS_UPDATED.name
+    real = STATUS_UPDATED.name
     return draw.rng.choice(
         [real + "x", real.upper(), "*", "", policies.table_arn(table.full_name, real), [real], 0, real + "\0", "gsi"]
     )

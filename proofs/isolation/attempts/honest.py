@@ -9,14 +9,19 @@ from portal.dynamo.client import Item
 from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, TransactionRefused
 from portal.schema import keys, tables
+from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts import key_conditions, many_items, single_items
 from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, Attempt, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
+from tenants.audit_trail.tables import AUDIT
 from tenants.membership import members
-from tenants.tenancy.items import MemberItem
+from tenants.membership.items import MemberItem
+from tenants.membership.tables import MEMBERS
 from tickets.desk import queries
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
+from tickets.ticket.tables import TICKETS
 
 _OPERATIONS: Final = (
     "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "BatchWriteItem",
@@ -30,12 +35,12 @@ def attempt(draw: Draw) -> Attempt:
         return _call(draw)
     operation = draw.rng.choice(_OPERATIONS)
     reads = operation in ("GetItem", "Query", "TransactGetItems")
-    table = draw.rng.choice([tables.TICKETS, tables.TICKETS, tables.MEMBERS]) if reads else tables.TICKETS
+    table = draw.rng.choice([TICKETS, TICKETS, MEMBERS]) if reads else TICKETS
     if operation == "Query":
-        return _query(draw, draw.rng.choice([table, table, tables.AUDIT]))
+        return _query(draw, draw.rng.choice([table, table, AUDIT]))
     if operation == "BatchGetItem":
-        wanted = [_own_key(draw, tables.TICKETS), *(_key_of(_scratch(draw, n)) for n in range(draw.rng.randrange(3)))]
-        return _made(draw, operation, tables.TICKETS, many_items.request(operation, tables.TICKETS, wanted))
+        wanted = [_own_key(draw, TICKETS), *(_key_of(_scratch(draw, n)) for n in range(draw.rng.randrange(3)))]
+        return _made(draw, operation, TICKETS, many_items.request(operation, TICKETS, wanted))
     if operation == "BatchWriteItem":
         numbers = draw.rng.sample(range(SCRATCH_ITEMS), draw.rng.choice([1, 2, 5, 25]))
         written = [{"PutRequest": {"Item": _scratch(draw, number)}} for number in numbers]
@@ -52,10 +57,10 @@ def _made(draw: Draw, operation: str, table: tables.Table, params: dict[str, Any
 
 def _own_key(draw: Draw, table: tables.Table) -> dict[str, Any]:
     """A real item of the acting tenant."""
-    if table == tables.MEMBERS:
+    if table == MEMBERS:
         sort = draw.rng.choice(draw.me.members).id if draw.me.members else SCRATCH_SORT
         return typed_key(table, {"S": draw.me.id}, sort)
-    real = draw.rng.choice(draw.me.items) if draw.me.items else {"pk": keys.proof(draw.me.id), "sk": SCRATCH_SORT}
+    real = draw.rng.choice(draw.me.items) if draw.me.items else {"pk": proof_keys.proof(draw.me.id), "sk": SCRATCH_SORT}
     return {name: {"S": text} for name, text in real.items()}
 
 
@@ -65,8 +70,8 @@ def _key_of(item: dict[str, Any]) -> dict[str, Any]:
 
 def _scratch(draw: Draw, number: int) -> dict[str, Any]:
     """An item that no list shows. Its text may well look like somebody else's key."""
-    key = typed_key(tables.TICKETS, {"S": keys.proof(draw.me.id)}, f"{SCRATCH_SORT}{number}")
-    return key | {"title": {"S": draw.rng.choice(["proof", keys.ticket(draw.other.id, 1)])}}
+    key = typed_key(TICKETS, {"S": proof_keys.proof(draw.me.id)}, f"{SCRATCH_SORT}{number}")
+    return key | {"title": {"S": draw.rng.choice(["proof", ticket_keys.ticket(draw.other.id, 1)])}}
 
 
 def _query(draw: Draw, table: tables.Table) -> Attempt:
@@ -114,12 +119,12 @@ def _number(draw: Draw) -> int:
 
 
 def _get(draw: Draw) -> object:
-    model, sort = draw.rng.choice([(SummaryItem, keys.SUMMARY), (DetailItem, keys.DETAIL)])
-    return draw.me.tenant.repository.get(model, keys.ticket, _number(draw), sort=sort)
+    model, sort = draw.rng.choice([(SummaryItem, ticket_keys.SUMMARY), (DetailItem, ticket_keys.DETAIL)])
+    return draw.me.tenant.repository.get(model, ticket_keys.ticket, _number(draw), sort=sort)
 
 
 def _put_all(draw: Draw) -> object:
-    pk = draw.me.tenant.repository.key(keys.proof)
+    pk = draw.me.tenant.repository.key(proof_keys.proof)
     items: list[Item] = [DetailItem(pk, f"{SCRATCH_SORT}{draw.rng.randrange(SCRATCH_ITEMS)}", description="proof")]
     draw.me.tenant.repository.put_all(items)
     return None
@@ -128,7 +133,7 @@ def _put_all(draw: Draw) -> object:
 def _transact(draw: Draw) -> object:
     """A transaction of own members that cannot take place: refused by its condition, not by a wall."""
     transaction = Transaction()
-    pk = draw.me.tenant.repository.key(keys.proof)
+    pk = draw.me.tenant.repository.key(proof_keys.proof)
     transaction.put(DetailItem(pk, SCRATCH_SORT), condition=DetailItem.pk.exists() & DetailItem.pk.does_not_exist())
     try:
         draw.me.tenant.repository.transact(transaction)
@@ -154,12 +159,16 @@ def _ticket(draw: Draw) -> object:
 CALLS: Final[dict[str, Callable[[Draw], object]]] = {
     "get": _get,
     "get member": lambda d: d.me.tenant.repository.get(MemberItem, keys.tenant, sort=SCRATCH_SORT),
-    "get counter": lambda d: d.me.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET),
-    "query": lambda d: d.me.tenant.repository.query(tables.TICKETS, keys.ticket, _number(d), limit=5),
+    "get counter": lambda d: d.me.tenant.repository.get(
+        CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET
+    ),
+    "query": lambda d: d.me.tenant.repository.query(TICKETS, ticket_keys.ticket, _number(d), limit=5),
     "query members": lambda d: members.members_of(d.me.tenant.repository),
-    "get_many": lambda d: d.me.tenant.repository.get_many(SummaryItem, [(keys.ticket, (1,), keys.SUMMARY)]),
-    "get_raw": lambda d: d.me.tenant.repository.get_raw(tables.TICKETS, keys.ticket, [1, 2], sort=keys.SUMMARY),
-    "increment": lambda d: d.me.tenant.repository.increment(keys.proof, sort="counter"),
+    "get_many": lambda d: d.me.tenant.repository.get_many(
+        SummaryItem, [(ticket_keys.ticket, (1,), ticket_keys.SUMMARY)]
+    ),
+    "get_raw": lambda d: d.me.tenant.repository.get_raw(TICKETS, ticket_keys.ticket, [1, 2], sort=ticket_keys.SUMMARY),
+    "increment": lambda d: d.me.tenant.repository.increment(CounterItem, proof_keys.proof, sort="counter"),
     "transact": _transact,
     "put_all": _put_all,
     "list": _list,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.schema import tables
 from portal.schema.tables import Index, Table
 from proofs.isolation.attempts.attempt import Attempt, place_of, typed_key, used
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_index, no_table
+from tickets.ticket.tables import TICKETS
 
 # `#h` and `#g` are the partition key, `#r` is the sort key; `:o` is the own key, `:f` the foreign one, `:x` neither.
 # HASH is the partition key by its own name.
@@ -210,15 +210,15 @@ def _start(draw: Draw, table: Table, index: Index | None, foreign: str) -> dict[
 def _other_index(draw: Draw, params: dict[str, Any]) -> None:
     """An index that is none; the table's key asked of an index, and an index's of the table."""
     rng = draw.rng
-    index = rng.choice(tables.TICKETS.indexes)
-    params["TableName"] = tables.TICKETS.full_name
+    index = rng.choice(TICKETS.indexes)
+    params["TableName"] = TICKETS.full_name
     match rng.randrange(3):
         case 0:
-            params["IndexName"] = no_index(draw, tables.TICKETS)
+            params["IndexName"] = no_index(draw, TICKETS)
         case 1:
-            params |= {"IndexName": index.name, "ExpressionAttributeNames": {"#h": tables.TICKETS.hash}}
-            params["ExpressionAttributeValues"] = {":h": {"S": draw.own(tables.TICKETS)}}
+            params |= {"IndexName": index.name, "ExpressionAttributeNames": {"#h": TICKETS.hash}}
+            params["ExpressionAttributeValues"] = {":h": {"S": draw.own(TICKETS)}}
         case _:
             params.pop("IndexName", None)
             params |= {"ExpressionAttributeNames": {"#h": index.hash}}
-            params["ExpressionAttributeValues"] = {":h": {"S": draw.own(tables.TICKETS, index)}}
+            params["ExpressionAttributeValues"] = {":h": {"S": draw.own(TICKETS, index)}}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.schema import keys, tables
 from portal.schema.tables import Table
+from proofs.isolation import keys
 from proofs.isolation.attempts.attempt import Attempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
+from tenants.membership.tables import MEMBERS
+from tickets.ticket.tables import TICKETS
 
 OPERATIONS: Final = ("BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactGetItems")
 _WRITING: Final = "TransactWriteItems"
@@ -36,8 +38,8 @@ def attempt(draw: Draw) -> Attempt:
 
 def _not_granted(draw: Draw, operation: str) -> Attempt:
     """All members are the tenant's own; what it asks for is none of its business."""
-    table = draw.rng.choice([tables.TICKETS, tables.MEMBERS])
-    operation = draw.rng.choice(["BatchGetItem", "TransactWriteItems"]) if table == tables.MEMBERS else _WRITING
+    table = draw.rng.choice([TICKETS, MEMBERS])
+    operation = draw.rng.choice(["BatchGetItem", "TransactWriteItems"]) if table == MEMBERS else _WRITING
     own = {"S": draw.own(table)}
     members = [_member(draw, operation, table, own, draw.rng.choice(_KINDS[2:])) for _ in range(draw.rng.randint(1, 3))]
     return Attempt("own, not granted", operation, place_of(table), draw, request(operation, table, members))
@@ -53,12 +55,12 @@ def request(operation: str, table: Table, members: list[Any]) -> dict[str, Any]:
 
 def _own(draw: Draw, operation: str, table: Table) -> dict[str, str]:
     """A batch has no conditions, so its keys are scratch even where they are honest."""
-    scratch = operation == "BatchWriteItem" and table == tables.TICKETS
+    scratch = operation == "BatchWriteItem" and table == TICKETS
     return {"S": keys.proof(draw.me.id) if scratch else draw.own(table)}
 
 
 def _foreign(draw: Draw, operation: str, table: Table) -> str:
-    scratch = operation == "BatchWriteItem" and table == tables.TICKETS
+    scratch = operation == "BatchWriteItem" and table == TICKETS
     return keys.proof(draw.other.id) if scratch else draw.foreign(table)
 
 
@@ -128,7 +130,7 @@ def _renamed(draw: Draw, operation: str, table: Table, members: list[Any]) -> di
 
 def _planted(draw: Draw, operation: str) -> Attempt:
     """All keys are own; among the members, one item carries another tenant's key of an index."""
-    table = tables.TICKETS
+    table = TICKETS
     index = draw.rng.choice(table.indexes)
     value = {"S": draw.foreign(table, index)}
     scratch = {"S": keys.proof(draw.me.id)}

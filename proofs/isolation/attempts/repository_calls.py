@@ -11,14 +11,21 @@ from django.core import signing
 from portal.dynamo import cursor
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.nosql.items import SessionItem
-from portal.schema import keys, tables
+from portal.schema import keys, registry
+from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts.attempt import SCRATCH_SORT, Attempt, shown
 from proofs.isolation.attempts.fuzzers import KEYS, Draw
 from proofs.isolation.targets import Cursor
-from tenants.tenancy.items import AccountItem, MemberItem, TenantItem
+from tenants.identity.items import AccountItem
+from tenants.identity.tables import USERS
+from tenants.membership.items import MemberItem
+from tenants.membership.tables import MEMBERS
+from tenants.tenancy.items import TenantItem
 from tickets.desk import lists, queries
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.items import DetailItem, SummaryItem
+from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
+from tickets.ticket.tables import TICKETS
 
 
 class Forged(AssertionError):
@@ -47,7 +54,7 @@ def _attempt(draw: Draw, kind: str, name: str, place: str, call: Callable[[], ob
 
 def _hostile(draw: Draw) -> Any:
     """An argument that would end one part of a key and begin another."""
-    return draw.rng.choice([*_ODD_ARGUMENTS, draw.foreign(tables.TICKETS), draw.other.id, keys.counter(draw.other.id)])
+    return draw.rng.choice([*_ODD_ARGUMENTS, draw.foreign(TICKETS), draw.other.id, ticket_keys.counter(draw.other.id)])
 
 
 def _builder(draw: Draw) -> Attempt:
@@ -74,7 +81,7 @@ def _builder(draw: Draw) -> Attempt:
 def _almost(draw: Draw, kind: str) -> str:
     """A tenant id that is none; the other tenant's real one would only be its owner's business."""
     forged = KEYS[kind](draw, draw.other.id)
-    return forged if forged != draw.other.id else keys.counter(draw.other.id)
+    return forged if forged != draw.other.id else ticket_keys.counter(draw.other.id)
 
 
 # --- the repository ---
@@ -84,7 +91,7 @@ def _repository(draw: Draw) -> Attempt:
     method = draw.rng.choice([*METHODS])
     foreign = draw.rng.random() < 0.7
     forge = KEYS["foreign key" if foreign else draw.rng.choice([*KEYS])]
-    key = forge(draw, draw.foreign(tables.TICKETS))
+    key = forge(draw, draw.foreign(TICKETS))
     call = METHODS[method](draw, draw.me.tenant.repository, key)
     return _attempt(draw, "foreign key handed over", f"repository.{method}", "repository", call, key=key)
 
@@ -93,12 +100,12 @@ def _get(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], obj
     """A builder that forgets the tenant; models of tables that no tenant may read."""
     model, theirs, sort = draw.rng.choice(
         [
-            (SummaryItem, key, keys.SUMMARY),
-            (DetailItem, key, keys.DETAIL),
-            (MemberItem, draw.other.id, draw.sort(tables.MEMBERS)),
+            (SummaryItem, key, ticket_keys.SUMMARY),
+            (DetailItem, key, ticket_keys.DETAIL),
+            (MemberItem, draw.other.id, draw.sort(MEMBERS)),
             (TenantItem, draw.other.id, None),
             (TenantItem, draw.me.id, None),
-            (AccountItem, draw.foreign(tables.USERS), None),
+            (AccountItem, draw.foreign(USERS), None),
             (SessionItem, "x", None),
         ]
     )
@@ -107,20 +114,20 @@ def _get(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], obj
 
 def _query(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
     rng = draw.rng
-    index = rng.choice([None, *tables.TICKETS.indexes])
+    index = rng.choice([None, *TICKETS.indexes])
     theirs = rng.choice(draw.other.partitions) if index else key
-    start = {"pk": {"S": key}, "sk": {"S": keys.SUMMARY}}
+    start = {"pk": {"S": key}, "sk": {"S": ticket_keys.SUMMARY}}
     if index:
         start |= {index.hash: {"S": theirs}, index.range: {"S": "2"}}
-    table = rng.choice([tables.TICKETS, *tables.ALL])
+    table = rng.choice([TICKETS, *registry.tables()])
     return rng.choice(
         [
-            lambda: repository.query(tables.TICKETS, lambda tenant_id: theirs, index=index, limit=5),
-            lambda: repository.query(tables.TICKETS, keys.ticket, 1, limit=5, start=start),
-            lambda: repository.query(tables.TICKETS, keys.counter, limit=5, between=(key, key)),
-            lambda: repository.query(tables.TICKETS, keys.counter, limit=5, begins_with=key),
-            lambda: repository.query(table, keys.tenant if table.range else keys.counter, limit=5),
-            lambda: repository.query(tables.MEMBERS, lambda tenant_id: draw.other.id),
+            lambda: repository.query(TICKETS, lambda tenant_id: theirs, index=index, limit=5),
+            lambda: repository.query(TICKETS, ticket_keys.ticket, 1, limit=5, start=start),
+            lambda: repository.query(TICKETS, ticket_keys.counter, limit=5, between=(key, key)),
+            lambda: repository.query(TICKETS, ticket_keys.counter, limit=5, begins_with=key),
+            lambda: repository.query(table, keys.tenant if table.range else ticket_keys.counter, limit=5),
+            lambda: repository.query(MEMBERS, lambda tenant_id: draw.other.id),
         ]
     )
 
@@ -128,7 +135,7 @@ def _query(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], o
 def _transact(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
     transaction = Transaction()
     never = DetailItem.pk.exists() & DetailItem.pk.does_not_exist()
-    transaction.put(DetailItem(keys.proof(draw.me.id), SCRATCH_SORT), condition=never)
+    transaction.put(DetailItem(proof_keys.proof(draw.me.id), SCRATCH_SORT), condition=never)
     if draw.rng.random() < 0.5:
         transaction.put(DetailItem(key, SCRATCH_SORT), condition=never)
     else:
@@ -145,13 +152,17 @@ def _update(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], 
 METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], object]]]] = {
     "get": _get,
     "query": _query,
-    "increment": lambda d, r, key: lambda: r.increment(lambda tenant_id: keys.proof(d.other.id), sort="counter"),
+    "increment": lambda d, r, key: (
+        lambda: r.increment(CounterItem, lambda tenant_id: proof_keys.proof(d.other.id), sort="counter")
+    ),
     "transact": _transact,
-    "get_many": lambda d, r, key: lambda: r.get_many(SummaryItem, [(lambda tenant_id: key, (), keys.SUMMARY)]),
-    "get_raw": lambda d, r, key: lambda: r.get_raw(tables.TICKETS, lambda tenant_id, k: k, [key], sort=keys.SUMMARY),
+    "get_many": lambda d, r, key: lambda: r.get_many(SummaryItem, [(lambda tenant_id: key, (), ticket_keys.SUMMARY)]),
+    "get_raw": lambda d, r, key: lambda: r.get_raw(TICKETS, lambda tenant_id, k: k, [key], sort=ticket_keys.SUMMARY),
     "update": _update,
-    "put_all": lambda d, r, key: lambda: r.put_all([DetailItem(keys.proof(d.other.id), SCRATCH_SORT, description="x")]),
-    "key": lambda d, r, key: lambda: r.key(keys.ticket, key),
+    "put_all": lambda d, r, key: (
+        lambda: r.put_all([DetailItem(proof_keys.proof(d.other.id), SCRATCH_SORT, description="x")])
+    ),
+    "key": lambda d, r, key: lambda: r.key(ticket_keys.ticket, key),
 }
 
 
@@ -181,7 +192,7 @@ def _cursor(draw: Draw) -> Attempt:
 
 def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
     rng, text = draw.rng, theirs.text
-    foreign = draw.foreign(tables.TICKETS)
+    foreign = draw.foreign(TICKETS)
     positions: list[list[Any]] = [
         [0, "2026", 0, 1],
         [1, foreign, 0, 1],

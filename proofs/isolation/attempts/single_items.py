@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.schema import keys, tables
 from portal.schema.tables import Table
+from proofs.isolation import keys
 from proofs.isolation.attempts.attempt import Attempt, impossible, place_of, typed_key, used
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
+from tenants.membership.tables import MEMBERS
+from tickets.ticket.tables import TICKETS
 
 OPERATIONS: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
 _RETURNS: Final = ("NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")
@@ -45,7 +47,7 @@ def attempt(draw: Draw) -> Attempt:
     if roll < 0.6:
         return _by_key(draw)
     if roll < 0.64:
-        table = draw.rng.choice([tables.TICKETS, tables.MEMBERS])
+        table = draw.rng.choice([TICKETS, MEMBERS])
         params = request(draw, "DeleteItem", table, typed_key(table, {"S": draw.own(table)}, draw.sort(table)))
         return Attempt("own, not granted", "DeleteItem", place_of(table), draw, params)
     return (_planted if roll < 0.82 else _shaped)(draw)
@@ -120,7 +122,7 @@ def _legacy(table: Table, foreign: str) -> list[dict[str, Any]]:
 
 def _planted(draw: Draw) -> Attempt:
     """The item is the tenant's own, its key in an index is not."""
-    rng, table = draw.rng, tables.TICKETS
+    rng, table = draw.rng, TICKETS
     index = rng.choice(table.indexes)
     foreign, own = draw.foreign(table, index), draw.own(table, index)
     kind = rng.choice(["planted index key", "planted index key", "forged index key", "index key is no text"])

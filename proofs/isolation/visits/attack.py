@@ -26,7 +26,7 @@ from proofs.isolation.visits.routes import routes
 from proofs.isolation.visits.visit import Visit, plain
 from proofs.isolation.visits.visitors import Visitor, Visitors
 from proofs.isolation.visits.watch import Watch
-from tenants.membership import letters
+from tenants.membership import mails
 
 HOST: Final = "testserver"
 _HTTP: Final = "http-"  # before the number of a visit
@@ -84,7 +84,7 @@ class Attack:
                         visits.tricks.setdefault(trick, Counter())[status] += 1
                     advance(1)
             finally:
-                letters.wait_until_sent()
+                mails.wait_until_sent()
                 visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.asked
 
     def visit(self, number: int) -> Visit:

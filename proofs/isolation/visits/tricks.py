@@ -10,12 +10,12 @@ from typing import Final
 from django.core import signing
 from django.urls import reverse
 
-from portal.schema import keys
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
 from tenants.tenancy import context
+from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 # Names under which somebody might have let a request say its tenant, by what they would hold.

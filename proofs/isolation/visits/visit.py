@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
-from portal.schema import keys
+from portal.nosql import keys
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visitors import Visitor, Visitors

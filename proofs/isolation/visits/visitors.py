@@ -17,14 +17,16 @@ from portal.dynamo import client
 from portal.errors import Conflict
 from portal.isolation import guard
 from portal.nosql.session_store import SessionStore
-from portal.schema import keys, tables
+from proofs.isolation import keys as proof_keys
 from proofs.isolation.targets import SCRATCH_ADDRESS, Target, person_of
 from tenants.identity import accounts
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import AccountItem
+from tenants.identity.models import User
 from tenants.membership import members
-from tenants.models import User
 from tenants.tenancy import context
-from tenants.tenancy.items import AccountItem
 from tenants.tenancy.roles import Role
+from tickets.ticket.tables import TICKETS
 
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself
 _BATCH = 25
@@ -108,16 +110,16 @@ def remove_scratch(targets: Sequence[Target]) -> None:
                 members.remove(user_id=user.id, tenant_id=membership.tenant_id)
         # By a batch, because the platform's policy has no other way to delete from this table.
         with AccountItem.batch_write() as batch:
-            batch.delete(AccountItem(keys.user(user.id)))
-            batch.delete(AccountItem(keys.email(SCRATCH_ADDRESS)))
+            batch.delete(AccountItem(identity_keys.user(user.id)))
+            batch.delete(AccountItem(identity_keys.email(SCRATCH_ADDRESS)))
     for target in targets:
-        while left := target.tenant.repository.query(tables.TICKETS, keys.proof, limit=_BATCH, consistent=True).items:
+        while left := target.tenant.repository.query(TICKETS, proof_keys.proof, limit=_BATCH, consistent=True).items:
             dropped = [{"DeleteRequest": {"Key": {name: item[name] for name in ("pk", "sk")}}} for item in left]
             with guard.acting_for(target.id):
-                request = {"RequestItems": {tables.TICKETS.full_name: dropped}}
+                request = {"RequestItems": {TICKETS.full_name: dropped}}
                 client.connection("tenant").dispatch("BatchWriteItem", request)
 
 
 def scratch_left(targets: Sequence[Target]) -> int:
     """How many scratch items there are: 0 after a run."""
-    return sum(len(t.tenant.repository.query(tables.TICKETS, keys.proof, consistent=True).items) for t in targets)
+    return sum(len(t.tenant.repository.query(TICKETS, proof_keys.proof, consistent=True).items) for t in targets)

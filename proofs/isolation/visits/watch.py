@@ -17,9 +17,11 @@ from typing import Any, Final
 from portal.dynamo import client
 from portal.dynamo.repository import TRANSACTION_LIMIT
 from portal.isolation import guard
-from portal.schema import tables
+from portal.nosql.tables import SESSIONS
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.transport import Crossed, listening
+from tenants.audit_trail.tables import AUDIT
+from tenants.identity.tables import THROTTLES
 
 _WRITES: Final = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
 Answer = tuple[Any, dict[str, Any]]
@@ -86,10 +88,10 @@ class Watch:
             return None
         self.withheld += 1
         body = bytes(params.get("body") or b"").decode()
-        if tables.SESSIONS.full_name in body or tables.THROTTLES.full_name in body:
+        if SESSIONS.full_name in body or THROTTLES.full_name in body:
             # A visit that ends its session, or counts an attempt to sign in, goes on as if it were done.
             return SimpleNamespace(status_code=200), {"Attributes": {"attempts": {"N": "1"}}}
-        if tables.AUDIT.full_name in body:
+        if AUDIT.full_name in body:
             # So does one whose change is audited: refused for ever, it would try again and again.
             return SimpleNamespace(status_code=200), {}
         many = model.name == "TransactWriteItems"

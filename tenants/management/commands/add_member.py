@@ -10,7 +10,7 @@ from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.management.commands.create_tenant import account
 from tenants.membership import members
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 
 
@@ -32,7 +32,7 @@ class Command(PortalCommand):
         )
 
     def work(self, options: dict[str, Any]) -> None:
-        user, tenant, role = account(options["email"]), tenant_lifecycle.find(options["tenant"]), Role(options["role"])
+        user, tenant, role = account(options["email"]), tenant_directory.find(options["tenant"]), Role(options["role"])
         members.add(
             user=user,
             tenant_id=tenant.tenant_id,

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
 
 

@@ -16,7 +16,7 @@ from portal.errors import Conflict, Invalid
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 
 ATTEMPTS: Final = 3
 NAME_LIMIT: Final = 100  # characters

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 
 
 class Command(PortalCommand):
@@ -21,9 +22,9 @@ class Command(PortalCommand):
         parser.add_argument("slug", help="which tenant")
 
     def work(self, options: dict[str, Any]) -> None:
-        tenant = tenant_lifecycle.find(options["slug"])
-        if tenant.status == tenant_lifecycle.SUSPENDED:
+        tenant = tenant_directory.find(options["slug"])
+        if tenant.status == tenant_directory.SUSPENDED:
             self.stdout.write(f"{tenant.name} is {tenant.status} already.")
             return
-        tenant_lifecycle.set_status(tenant.tenant_id, tenant_lifecycle.SUSPENDED, by=Actor(origin="suspend_tenant"))
+        tenant_lifecycle.set_status(tenant.tenant_id, tenant_directory.SUSPENDED, by=Actor(origin="suspend_tenant"))
         self.stdout.write(f"{tenant.name} is suspended now.")

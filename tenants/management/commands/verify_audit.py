@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import chain, recording
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 
 
 class Command(PortalCommand):
@@ -40,9 +40,9 @@ class Command(PortalCommand):
 
     def _trails(self, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if options["tenant"]:
-            tenant = tenant_lifecycle.find(options["tenant"])
+            tenant = tenant_directory.find(options["tenant"])
             yield tenant.slug, tenant.tenant_id
             return
         yield "the platform", recording.PLATFORM
-        for entry in tenant_lifecycle.directory():
+        for entry in tenant_directory.all_tenants():
             yield entry.name, entry.tenant_id

@@ -10,9 +10,9 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Conflict, NotFound
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
 from tickets.counting import dead_letters
-from tickets.ticket.items import DeadLetterItem
+from tickets.counting.items import DeadLetterItem
 
 WRONG_USAGE = 2
 BY = Actor(origin="dead_letters")
@@ -35,13 +35,13 @@ class Command(PortalCommand):
         parser.add_argument("--json", action="store_true", help="list: print whole letters, for machines")
 
     def work(self, options: dict[str, Any]) -> None:
-        tenant_id = tenant_lifecycle.find(options["tenant"]).tenant_id if options["tenant"] else ""
+        tenant_id = tenant_directory.find(options["tenant"]).tenant_id if options["tenant"] else ""
         if options["action"] != "list" and not (options["ids"] or options["all"]):
             raise CommandError("Say which: --id ID or --all.", returncode=WRONG_USAGE)
         found = list(dead_letters.letters(tenant_id=tenant_id))
         if options["ids"]:
             found = _named(found, options["ids"])
-        slugs = {item.tenant_id: item.name for item in tenant_lifecycle.directory()} if found else {}
+        slugs = {item.tenant_id: item.name for item in tenant_directory.all_tenants()} if found else {}
         if options["action"] == "list":
             self._list(found, slugs, options["json"])
         else:

@@ -10,8 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
-from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from tenants.tenancy import context, tenant_directory
 from tickets.importing.archive import Archive
 from tickets.importing.importer import Import, Outcome
 
@@ -41,7 +40,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         size = Archive(options["file"]).size
-        tenant = context.for_system(tenant_lifecycle.find(options["tenant"]))
+        tenant = context.for_system(tenant_directory.find(options["tenant"]))
         run = Import(tenant, options["file"], source=options["source"], dry_run=options["dry_run"])
         started = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""The part of the template that runs the stream worker as a Lambda function, for those who want no pollers.
+"""Declare the part of the template that runs the stream worker as a Lambda function, for those who want no pollers.
 
 Sources: AWS, "Lambda parameters for Amazon DynamoDB event source mappings", "Using event filtering with a DynamoDB
 event source", "Retain discarded records for a DynamoDB event source in Lambda".
@@ -7,9 +7,13 @@ event source", "Retain discarded records for a DynamoDB event source in Lambda".
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
-from portal.schema import keys
+from portal.deployment.parts import StackPart, declare
+from portal.schema.tables import Table
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
 
 Json = dict[str, Any]
 
@@ -20,11 +24,11 @@ _NO_BUCKET: Final = "none"  # "" could be no bucket's name, which the linter not
 _TIMEOUT: Final = 120  # seconds; a batch of a thousand records of a thousand tenants takes some 20
 
 
-def condition() -> Json:
+def _condition() -> Json:
     return {"Fn::Equals": [{"Ref": "WorkerService"}, _LAMBDA]}
 
 
-def parameters() -> Json:
+def _parameters() -> Json:
     return {
         "WorkerService": {
             "Type": "String",
@@ -45,20 +49,21 @@ def parameters() -> Json:
     }
 
 
-def rules() -> Json:
+def _rules() -> Json:
     """What is refused before anything is made."""
     given = {"Fn::Not": [{"Fn::Equals": [{"Ref": "WorkerCodeBucket"}, _NO_BUCKET]}]}
     said = "WorkerService=lambda.amazonaws.com needs WorkerCodeBucket, and the zip in it"
     return {
         "FunctionHasCode": {
-            "RuleCondition": condition(),
+            "RuleCondition": _condition(),
             "Assertions": [{"Assert": given, "AssertDescription": said}],
         }
     }
 
 
-def resources(table: str, role: str) -> Json:
-    """Function, mapping, queue and log for the stream of this table; logical ids of the stack. All conditional."""
+def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
+    """Function, mapping, queue and log for the stream of the tickets. All conditional."""
+    table, role = logical_id(TICKETS), roles["worker"]
     return {
         QUEUE: _resource(
             "AWS::SQS::Queue",
@@ -75,7 +80,7 @@ def resources(table: str, role: str) -> Json:
     }
 
 
-def outputs() -> Json:
+def _outputs() -> Json:
     """Where Lambda says what it has given up."""
     return {f"{QUEUE}Url": {"Condition": ON_LAMBDA, "Value": {"Ref": QUEUE}}}
 
@@ -154,3 +159,15 @@ def _mapping(table: str) -> Json:
 
 def _arn(resource: str) -> Json:
     return {"Fn::GetAtt": [resource, "Arn"]}
+
+
+declare(
+    StackPart(
+        "stream worker",
+        resources=_resources,
+        parameters=_parameters(),
+        rules=_rules(),
+        conditions={ON_LAMBDA: _condition()},
+        outputs=_outputs(),
+    )
+)

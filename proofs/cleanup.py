@@ -13,8 +13,15 @@ from django.conf import settings
 
 from portal.dynamo import client
 from portal.errors import Forbidden
-from portal.schema import keys, tables
+from portal.schema import keys
 from portal.schema.tables import Table
+from tenants.audit_trail.tables import AUDIT, CHAINS
+from tenants.identity.tables import USERS
+from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy.tables import DIRECTORY, TENANTS
+from tickets.counting import keys as aggregate_keys
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import TICKETS
 
 _made: list[client.SharedConnection] = []
 
@@ -36,24 +43,24 @@ def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
 
 def delete_summary(tenant_id: str, number: int) -> None:
     """What a deleted ticket is to the stream: its summary has gone."""
-    key = {"pk": {"S": keys.ticket(tenant_id, number)}, "sk": {"S": keys.SUMMARY}}
-    _dispatch("DeleteItem", {"TableName": tables.TICKETS.full_name, "Key": key})
+    key = {"pk": {"S": ticket_keys.ticket(tenant_id, number)}, "sk": {"S": ticket_keys.SUMMARY}}
+    _dispatch("DeleteItem", {"TableName": TICKETS.full_name, "Key": key})
 
 
 def delete_tickets(tenant_id: str, numbers: Iterable[int]) -> int:
     """Delete everything of these tickets; how many items that were."""
-    return sum(_delete_partition(tables.TICKETS, keys.ticket(tenant_id, number)) for number in numbers)
+    return sum(_delete_partition(TICKETS, ticket_keys.ticket(tenant_id, number)) for number in numbers)
 
 
 def delete_tenant(tenant_id: str, slug: str) -> None:
     """Delete what is left of a tenant without tickets: aggregates, counter, audit, configuration, directory, slug."""
-    _delete_partition(tables.TICKETS, keys.aggregate(tenant_id))
-    _delete_partition(tables.TICKETS, keys.counter(tenant_id))
-    for table in (tables.AUDIT, tables.CHAINS):
+    _delete_partition(TICKETS, aggregate_keys.aggregate(tenant_id))
+    _delete_partition(TICKETS, ticket_keys.counter(tenant_id))
+    for table in (AUDIT, CHAINS):
         _delete_partition(table, keys.tenant(tenant_id))
-    _delete(tables.TENANTS, [{"tenant_id": {"S": keys.tenant(tenant_id)}}])
-    _delete(tables.DIRECTORY, [{"kind": {"S": "TENANT"}, "name": {"S": slug}}])
-    _delete(tables.USERS, [{"pk": {"S": keys.slug(slug)}}])
+    _delete(TENANTS, [{"tenant_id": {"S": keys.tenant(tenant_id)}}])
+    _delete(DIRECTORY, [{"kind": {"S": "TENANT"}, "name": {"S": slug}}])
+    _delete(USERS, [{"pk": {"S": tenancy_keys.slug(slug)}}])
 
 
 def _delete_partition(table: Table, partition: str) -> int:

@@ -9,7 +9,7 @@ from django.contrib.auth.hashers import make_password
 from django.http import HttpRequest
 
 from tenants.identity import accounts
-from tenants.models import User
+from tenants.identity.models import User
 
 
 class EmailBackend(BaseBackend):

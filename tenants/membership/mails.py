@@ -14,9 +14,9 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from tenants.identity import accounts
+from tenants.identity.models import User
 from tenants.membership import invites
-from tenants.models import User
-from tenants.tenancy.items import InviteItem
+from tenants.membership.items import InviteItem
 from tenants.tenancy.roles import Role
 
 log = logging.getLogger("pooldesk.mail")

@@ -1,0 +1,65 @@
+"""Collect what the rooms declare: their tables, and what each role may do with them.
+
+A room declares in its own `tables.py`, which is imported when its app starts: see `portal/apps.py`. So a new room is
+one folder, and deleting the folder deletes its tables, its rights and its part of the CloudFormation template.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final, Literal
+
+from portal.schema.tables import Index, Table
+
+Role = Literal["tenant", "platform", "worker"]
+ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker")
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The right of a role to send these operations to a table, or to one of its indexes or its stream.
+
+    `leading_keys` bounds the partition keys of a role other than the tenant's; the tenant role is bound to the
+    pattern that its table declares. Members of a transaction are authorised as the single operations that they are.
+    """
+
+    role: Role
+    table: Table
+    actions: tuple[str, ...]
+    sid: str = ""  # of the policy's statement, where the table's name does not say enough
+    index: Index | None = None
+    leading_keys: str = ""
+    stream: bool = False
+
+
+_tables: dict[str, Table] = {}
+_grants: dict[Grant, None] = {}
+
+
+def declare(*tables: Table, grants: tuple[Grant, ...] = ()) -> None:
+    """Add a room's tables and grants. Raises ValueError for a name that another declaration has taken."""
+    for table in tables:
+        if _tables.setdefault(table.name, table) != table:
+            raise ValueError(f"{table.name} is declared twice")
+    _grants.update(dict.fromkeys(grants))
+
+
+def tables() -> tuple[Table, ...]:
+    """All declared tables by name."""
+    return tuple(_tables[name] for name in sorted(_tables))
+
+
+def grants(role: Role) -> tuple[Grant, ...]:
+    """What a role may do, by table."""
+    return tuple(sorted((g for g in _grants if g.role == role), key=lambda g: (g.table.name, g.sid)))
+
+
+def discover(app: str) -> None:
+    """Import the declarations of every room of an app, `<app>.<room>.tables` and `<app>.<room>.deployment`."""
+    for room in iter_modules(import_module(app).__path__, f"{app}."):
+        if room.ispkg:
+            for module in iter_modules(import_module(room.name).__path__):
+                if module.name in ("tables", "deployment"):
+                    import_module(f"{room.name}.{module.name}")

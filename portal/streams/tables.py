@@ -1,0 +1,16 @@
+"""Declare what the followers of a stream store, and what they may do with it."""
+
+from __future__ import annotations
+
+from portal.schema.registry import Grant, declare
+from portal.schema.tables import Table
+
+LEASES = Table("Streams.Leases", "worker", "stream", "shard", ttl="expires_at")
+
+declare(
+    LEASES,
+    grants=(
+        Grant("worker", LEASES, ("Query", "UpdateItem"), "HoldLeases"),
+        Grant("platform", LEASES, ("GetItem", "Query")),
+    ),
+)

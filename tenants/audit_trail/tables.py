@@ -1,0 +1,36 @@
+"""Declare the tables of the audit trail."""
+
+from __future__ import annotations
+
+from portal.schema import keys
+from portal.schema.registry import Grant, declare
+from portal.schema.tables import Index, Table
+
+# What a row of the audit trail says. The chain that holds the rows together is read from the table alone.
+_AUDIT_ROW = (
+    "action",
+    "actor_id",
+    "actor_email",
+    "origin",
+    "entity_type",
+    "entity_id",
+    "entity_name",
+    "before",
+    "after",
+)
+AUDIT_ACTOR = Index("gsi-actor", "tenant_actor", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
+AUDIT_ENTITY = Index("gsi-entity", "tenant_entity", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
+AUDIT = Table("Audit.AdminActions", "tenant", "tenant_id", "timestamp_event_id", indexes=(AUDIT_ACTOR, AUDIT_ENTITY))
+# Where each partition of a tenant's audit chain ends.
+CHAINS = Table("Audit.Chains", "platform", "tenant_id", "lane")
+
+declare(
+    AUDIT,
+    CHAINS,
+    grants=(
+        Grant("tenant", AUDIT, ("GetItem", "Query")),
+        # Rows are added; nobody has the right to update or delete one.
+        Grant("platform", AUDIT, ("PutItem",)),
+        Grant("platform", CHAINS, ("BatchGetItem", "PutItem", "Query")),
+    ),
+)

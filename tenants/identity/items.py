@@ -1,0 +1,43 @@
+"""Store accounts, the uniqueness of addresses and slugs, and sign-in counters: PynamoDB models and nothing else."""
+
+from __future__ import annotations
+
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.client import Item
+from tenants.identity.tables import THROTTLES, USERS
+
+
+class AccountItem(Item):
+    """A person who can sign in. `session_epoch` grows to sign the person out everywhere."""
+
+    table = USERS
+
+    pk = UnicodeAttribute(hash_key=True)
+    user_id = UnicodeAttribute()
+    email = UnicodeAttribute()
+    name = UnicodeAttribute()
+    password = UnicodeAttribute()
+    is_active = BooleanAttribute(default=True)
+    is_operator = BooleanAttribute(default=False)
+    session_epoch = NumberAttribute(default=0)
+    created_at = UnicodeAttribute()
+
+
+class UniqueItem(Item):
+    """Makes an e-mail address or a slug unique: its key is the value, `owner` the account's or tenant's id."""
+
+    table = USERS
+
+    pk = UnicodeAttribute(hash_key=True)
+    owner = UnicodeAttribute()
+
+
+class ThrottleItem(Item):
+    """Sign-in attempts of one account or address in one time window."""
+
+    table = THROTTLES
+
+    bucket = UnicodeAttribute(hash_key=True)
+    attempts = NumberAttribute(default=0)
+    expires_at = NumberAttribute()

@@ -1,0 +1,33 @@
+"""Form the keys of accounts and of the counters that slow down guessing."""
+
+from __future__ import annotations
+
+from portal.schema import keys
+
+
+def user(user_id: str) -> str:
+    """Partition key of an account in Platform.Users."""
+    if not isinstance(user_id, str) or not keys.USER_ID.match(user_id):
+        raise ValueError("a user id is 32 lower-case hex digits")
+    return keys.labelled("USER", user_id)
+
+
+def folded(address: str) -> str:
+    """An e-mail address as it is compared: without surrounding space, in lower case. Raises ValueError for none."""
+    text = address.strip().casefold()
+    if not text or len(text.encode()) > 320 or any(ord(c) < 32 for c in text):
+        raise ValueError("not an e-mail address")
+    return text
+
+
+def email(address: str) -> str:
+    """Partition key of the item that makes an address unique. The address is folded to lower case."""
+    return keys.labelled("EMAIL", folded(address))
+
+
+def throttle(kind: str, subject: str, window: int) -> str:
+    """Partition key of a sign-in counter: `kind` is "account" or "address", `window` a number of a time slot.
+
+    The subject is hashed: the table then holds no addresses, and any length and character is safe.
+    """
+    return keys.joined(kind, keys.anonymous(subject), keys.whole_number(window, "a window"))

@@ -1,0 +1,38 @@
+"""Declare the tables of tenants and of who belongs where."""
+
+from __future__ import annotations
+
+from portal.schema.registry import Grant, declare
+from portal.schema.tables import Table
+
+MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
+# One partition per kind of object, so that commands and operators find all tenants by a Query.
+DIRECTORY = Table("Platform.Directory", "platform", "kind", "name")
+TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
+
+declare(
+    MEMBERSHIPS,
+    DIRECTORY,
+    TENANTS,
+    grants=(
+        Grant("platform", DIRECTORY, ("DeleteItem", "PutItem", "Query", "UpdateItem")),
+        Grant(
+            "platform",
+            MEMBERSHIPS,
+            (
+                "BatchGetItem",
+                "BatchWriteItem",
+                "ConditionCheckItem",
+                "DeleteItem",
+                "PutItem",
+                "Query",
+                "UpdateItem",
+            ),
+        ),
+        Grant(
+            "platform",
+            TENANTS,
+            ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"),
+        ),
+    ),
+)

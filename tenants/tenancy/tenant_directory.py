@@ -1,0 +1,57 @@
+"""Find tenants: by slug, by id, or all of them in the order of their slugs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from portal.dynamo import platform
+from portal.errors import NotFound
+from portal.schema import keys
+from tenants.identity.items import UniqueItem
+from tenants.tenancy import keys as tenancy_keys
+from tenants.tenancy.items import DirectoryItem, TenantItem
+
+ACTIVE = "active"
+SUSPENDED = "suspended"
+TENANTS = "TENANT"  # the directory's partition that lists them
+SUSPENDED_TENANTS = "SUSPENDED"  # the partition of those that are suspended
+
+
+def find(slug: str) -> TenantItem:
+    """The tenant with this slug, for commands: two GetItems. Raises NotFound."""
+    tenant_id = id_of(slug)
+    if tenant_id is None:
+        raise NotFound(f"There is no tenant with the slug {slug!r}.")
+    return get(tenant_id)
+
+
+def id_of(slug: str) -> str | None:
+    """The id of the tenant that has this slug: one read."""
+    try:
+        (named,) = platform.get_all([(UniqueItem, tenancy_keys.slug(slug), None)], consistent=True)
+    except ValueError:
+        return None
+    return named.owner if named else None
+
+
+def all_tenants() -> Iterator[DirectoryItem]:
+    """All tenants by slug, a Query for every megabyte of them; for commands that go through all."""
+    yield from DirectoryItem.query(TENANTS)
+
+
+def get(tenant_id: str) -> TenantItem:
+    """The tenant as stored now: one consistent read. Raises NotFound."""
+    try:
+        (tenant,) = platform.get_all([(TenantItem, keys.tenant(tenant_id), None)], consistent=True)
+    except ValueError:
+        tenant = None
+    if tenant is None:
+        raise NotFound("There is no such tenant.")
+    stored: TenantItem = tenant
+    return stored
+
+
+def suspended_tenants(limit: int) -> list[DirectoryItem]:
+    """Up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
+    page = platform.query(DirectoryItem.table, SUSPENDED_TENANTS, limit=limit)
+    return [DirectoryItem.from_raw_data(raw) for raw in page.items]

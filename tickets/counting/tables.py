@@ -1,0 +1,34 @@
+"""Declare the table of dead letters, and what the worker may do with the aggregates among the tickets."""
+
+from __future__ import annotations
+
+from portal.schema.registry import Grant, declare
+from portal.schema.tables import Table
+from tickets.counting.keys import ALL_AGGREGATES
+from tickets.ticket.tables import TICKETS
+
+DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "stream", "sequence", ttl="expires_at")
+
+declare(
+    DEAD_LETTERS,
+    grants=(
+        Grant(
+            "worker",
+            TICKETS,
+            ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"),
+            "ReadStream",
+            stream=True,
+        ),
+        Grant(
+            "worker",
+            TICKETS,
+            ("DeleteItem", "Query", "UpdateItem"),
+            "MaintainAggregates",
+            leading_keys=ALL_AGGREGATES,
+        ),
+        Grant("worker", DEAD_LETTERS, ("ConditionCheckItem", "DeleteItem", "PutItem", "Query"), "KeepDeadLetters"),
+        Grant("platform", DEAD_LETTERS, ("BatchGetItem", "DeleteItem", "Query", "UpdateItem")),
+        # An operator who replays a dead letter counts it: in aggregates, and in no ticket.
+        Grant("platform", TICKETS, ("UpdateItem",), "ReplayDeadLetters", leading_keys=ALL_AGGREGATES),
+    ),
+)

@@ -1,0 +1,48 @@
+"""Declare the table of tickets and its indexes."""
+
+from __future__ import annotations
+
+from portal.schema import keys
+from portal.schema.registry import Grant, declare
+from portal.schema.tables import Index, Table
+
+# What a list row shows, and nothing else: each projected attribute is written to both indexes on every change.
+# An index always carries the base table's keys and its own; the other index's key is listed because a row's
+# select box states its resolver.
+_LIST_ROW = (
+    "number",
+    "title",
+    "status",
+    "priority",
+    "tags",
+    "resolver",
+    "resolver_name",
+    "requester_name",
+    "created_at",
+    "comment_count",
+    "version",
+    # Where there is one: when it was last resolved, reopened, commented on. The dashboard's numbers lead to lists.
+    "resolved_at",
+    "reopened_at",
+    "commented_at",
+)
+
+STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", _LIST_ROW)
+STATUS_RESOLVER = Index("gsi-status-resolver", "tenant_status", "resolver_updated", (*_LIST_ROW, "updated_at"))
+
+TICKETS = Table(
+    "Support.Tickets",
+    "tenant",
+    "pk",
+    "sk",
+    indexes=(STATUS_UPDATED, STATUS_RESOLVER),
+    ttl="expires_at",
+    stream=True,
+    leading_keys=keys.OWN_COLLECTIONS,
+)
+
+
+declare(
+    TICKETS,
+    grants=(Grant("tenant", TICKETS, ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem")),),
+)
