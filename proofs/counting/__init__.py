@@ -1,0 +1,4 @@
+"""Kill, repeat and reorder what maintains the aggregates, then recount.
+
+Begin with `experiment.py`.
+"""

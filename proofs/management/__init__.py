@@ -1,0 +1,1 @@
+"""Run the proofs from the command line."""

@@ -1,0 +1,1 @@
+"""Give the platform's operators their admin site, and the models through which it shows tenants and people."""

@@ -1,0 +1,4 @@
+"""Maintain the aggregates from the stream, exactly once: contribution, fold, rebuild, verify, dead letters.
+
+May import `ticket` and the kernel. Begin with `aggregates.py` (what one ticket adds), then `fold.py`.
+"""

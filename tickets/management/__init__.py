@@ -1,0 +1,1 @@
+"""Run tickets from the command line."""

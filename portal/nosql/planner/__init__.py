@@ -1,0 +1,4 @@
+"""Plan what Django asks of a model into the access patterns that the model declares, or refuse it.
+
+`patterns.py` declares, `planning.py` chooses, `execution.py` reads, `query_set.py` is the face that Django sees.
+"""

@@ -1,0 +1,1 @@
+"""Visit every address of the portal with what belongs to somebody else."""
