@@ -3,9 +3,28 @@
 
 import os
 import sys
+from pathlib import Path
 
-if __name__ == "__main__":
+from portal.engines import discovery
+from portal.engines.server import EngineError
+
+
+def main() -> None:
+    """Run the command on the engine of `make run`, where that runs and no other endpoint is given."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    try:
+        discovery.prepare(sys.argv, Path(__file__).resolve().parent, environ=os.environ, say=_tell)
+    except EngineError as error:
+        sys.exit(str(error))
+
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    main()

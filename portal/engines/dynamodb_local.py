@@ -16,6 +16,7 @@ from pathlib import Path
 VERSION = "3.1.0"
 DIRECTORY = Path(__file__).resolve().parents[2] / "var" / "dynamodb-local"
 OLDEST_JAVA = 17
+REMEDY = "apt-get install -y default-jdk-headless maven"
 FETCH_SECONDS = 900
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
@@ -61,15 +62,21 @@ class InstallError(RuntimeError):
 
 
 def dynamodb_local_available() -> str | None:
-    """None if DynamoDB Local can run on this machine, else the reason with the command that mends it."""
-    remedy = "apt-get install -y default-jdk-headless maven"
+    """Return None if DynamoDB Local can be fetched and run on this machine, else the reason and the remedy."""
     if missing := [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]:
-        return f"DynamoDB Local needs {' and '.join(missing)}: {remedy}"
+        return f"DynamoDB Local needs {' and '.join(missing)}: {REMEDY}"
+    return java_obstacle()
+
+
+def java_obstacle() -> str | None:
+    """Return why an engine that was fetched cannot run here (no Java, too old a Java), or None if it can."""
+    if shutil.which("java") is None:
+        return f"DynamoDB Local needs java: {REMEDY}"
     banner = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', banner)
     if version is None or int(version[1]) < OLDEST_JAVA:
-        found = f"Java {version[1]}" if version else "no working Java"
-        return f"DynamoDB Local needs Java {OLDEST_JAVA} or newer, this is {found}: {remedy}"
+        present = f"Java {version[1]}" if version else "no working Java"
+        return f"DynamoDB Local needs Java {OLDEST_JAVA} or newer, this is {present}: {REMEDY}"
     return None
 
 
@@ -81,6 +88,8 @@ def install(report: Callable[[str], object] = print) -> Path:
     """
     home = DIRECTORY / VERSION
     if home.is_dir():
+        if reason := java_obstacle():
+            raise InstallError(reason)
         return home
     if reason := dynamodb_local_available():
         raise InstallError(reason)

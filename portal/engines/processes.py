@@ -145,13 +145,19 @@ def release_lock(lock: IO[str]) -> None:
 
 
 def lock_note(path: Path) -> str | None:
-    """What the holder of the lock wrote into it, or None if nobody holds it."""
+    """Return what the holder of the lock wrote into it, or None if nobody holds it."""
+    note, held = inspect_lock(path)
+    return note if held else None
+
+
+def inspect_lock(path: Path) -> tuple[str, bool]:
+    """Return the note in a lock file and whether anybody holds it; a note that nobody holds is a dead process's."""
     try:
         with path.open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return lock.read()
+                return lock.read(), True
+            return lock.read(), False
     except FileNotFoundError:
-        pass
-    return None
+        return "", False

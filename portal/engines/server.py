@@ -147,7 +147,7 @@ class Engine:
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not _answers(self.port):
+        while not answers(self.port):
             if (status := self.poll()) is not None:
                 raise EngineError(f"{self.kind} ended at once with exit status {status}.\n{self._tail()}")
             if time.monotonic() > deadline:
@@ -219,6 +219,13 @@ class DynamoDBLocal(Engine):
 ENGINES: dict[str, type[Engine]] = {engine.kind: engine for engine in (Ministack, DynamoDBLocal)}
 
 
+def engine_class(kind: str) -> type[Engine]:
+    """Return the class of an engine by its name; raises EngineError with the choices."""
+    if kind not in ENGINES:
+        raise EngineError(f"There is no engine {kind!r}; choose one of {', '.join(ENGINES)} with ENGINE=<name>.")
+    return ENGINES[kind]
+
+
 def start_engine(
     kind: str = Ministack.kind,
     *,
@@ -228,9 +235,7 @@ def start_engine(
     report: Callable[[str], object] = print,
 ) -> Engine:
     """A running engine, which ends with the object. ``port`` None or 0 takes a free one. Raises EngineError."""
-    if kind not in ENGINES:
-        raise EngineError(f"There is no engine {kind!r}; choose one of {', '.join(ENGINES)}.")
-    return ENGINES[kind](port=port, state_dir=state_dir, log_path=log_path, report=report).start()
+    return engine_class(kind)(port=port, state_dir=state_dir, log_path=log_path, report=report).start()
 
 
 def running_engine(state_dir: Path) -> str | None:
@@ -252,7 +257,7 @@ def point_at(endpoint_url: str, environ: MutableMapping[str, str]) -> None:
     )
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     """Whether ListTables succeeds; the signature is not checked, but both engines want its shape."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
     scope = f"{ACCESS_KEY}/20260101/{REGION}/dynamodb/aws4_request"

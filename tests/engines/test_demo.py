@@ -212,12 +212,22 @@ def test_a_second_demo_in_the_same_tree_is_explained(demo: Demo) -> None:
     assert demo.page()["items"] == 1
 
 
+def test_an_unknown_engine_is_refused_with_the_choices(demo: Demo) -> None:
+    done = demo.call("--engine", "sqlite")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "CommandError: There is no engine 'sqlite'; choose one of ministack, dynamodb-local with ENGINE=<name>.\n"
+    )
+
+
 def test_an_engine_that_is_given_is_used_and_left_running(demo: Demo) -> None:
     demo.environ["DYNAMODB_ENDPOINT_URL"] = settings.DYNAMODB_ENDPOINT_URL
     banner = demo.start()
     assert f"Engine     {settings.DYNAMODB_ENDPOINT_URL}\n" in banner
+    assert demo.call("seed", "--key", "second").returncode == 0
+    assert demo.page()["items"] == 2
     assert demo.end()[0] == 0
-    assert not (demo.directory / "var").exists()
+    assert [path.name for path in (demo.directory / "var").iterdir()] == ["endpoint"]
 
 
 def test_the_stream_worker_is_stopped_while_the_engine_still_answers(demo: Demo) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import InstallError, dynamodb_local_available, install
+from portal.engines.server import EngineError, start_engine
 
 
 @pytest.fixture
@@ -24,6 +25,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setattr(dynamodb_local, "DIRECTORY", tmp_path / "dynamodb-local")
     monkeypatch.setattr(dynamodb_local, "dynamodb_local_available", lambda: None)
+    monkeypatch.setattr(dynamodb_local, "java_obstacle", lambda: None)
     monkeypatch.setattr(dynamodb_local, "_run", run)
     return names
 
@@ -81,3 +83,24 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     tool(tmp_path, "mvn", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "needs Java 17 or newer, this is Java 11" in (dynamodb_local_available() or "")
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        (None, "DynamoDB Local needs java: "),
+        ("""echo 'openjdk version "11.0.2" 2019-01-15' >&2""", "needs Java 17 or newer, this is Java 11: "),
+        ("exit 1", "needs Java 17 or newer, this is no working Java: "),
+    ],
+    ids=["none", "too old", "broken"],
+)
+def test_an_engine_that_was_fetched_says_which_java_it_misses(
+    script: str | None, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "engine" / dynamodb_local.VERSION).mkdir(parents=True)
+    monkeypatch.setattr(dynamodb_local, "DIRECTORY", tmp_path / "engine")
+    if script is not None:
+        tool(tmp_path, "java", script)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineError, match=sentence + ".*apt-get install"):
+        start_engine("dynamodb-local")

@@ -13,14 +13,23 @@ from argparse import REMAINDER
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.engines.processes import LOOPBACK, Child, port_obstacle
-from portal.engines.server import ENGINES, Engine, EngineError, point_at, running_engine, start_engine
+from portal.engines import discovery
+from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
+from portal.engines.server import (
+    ENGINES,
+    LOCK_NAME,
+    Engine,
+    EngineError,
+    engine_class,
+    point_at,
+    running_engine,
+    start_engine,
+)
 
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 60
@@ -57,7 +66,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="of the portal (8000)")
-        parser.add_argument("--engine", choices=[*ENGINES], default="ministack", help="ministack, if not given")
+        parser.add_argument("--engine", default="ministack", help=f"{' or '.join(ENGINES)}; ministack, if not given")
         parser.add_argument("--engine-port", type=int, default=0, help="of the engine (a free one)")
         parser.add_argument("--workers", type=int, default=2, help="gunicorn processes (2)")
         parser.add_argument("--threads", type=int, default=8, help="threads of each (8)")
@@ -65,6 +74,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         command = options["command"]
+        try:
+            engine_class(options["engine"])
+        except EngineError as error:
+            raise CommandError(str(error)) from None
         if not command and (obstacle := port_obstacle(options["port"])):
             raise CommandError(f"The portal's port {obstacle}; choose another with PORT=<number>.")
         self.environ = {"DEBUG": "1", **os.environ, "WEB_THREADS": str(options["threads"])}
@@ -92,10 +105,9 @@ class Command(BaseCommand):
         engine = None
         var = Path(settings.BASE_DIR) / "var"
         if given := settings.DYNAMODB_ENDPOINT_URL:
-            if urlsplit(given).hostname in {LOOPBACK, "localhost", "::1"}:
-                defaults: dict[str, str] = {}
-                point_at(given, defaults)
-                self.environ = defaults | self.environ
+            discovery.fill_in(given, self.environ)
+            if not join:
+                self._note_endpoint(stack, var / discovery.ENDPOINT, given)
         elif join and (running := running_engine(var / kind)):
             point_at(running, self.environ)
         else:
@@ -105,6 +117,14 @@ class Command(BaseCommand):
             point_at(engine.endpoint_url, self.environ)
         self._manage("create_tables", "--wait")
         return engine
+
+    def _note_endpoint(self, stack: contextlib.ExitStack, folder: Path, address: str) -> None:
+        """Write the engine file of an engine that is not ours, for the commands that are called meanwhile."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if lock := acquire_lock(folder / LOCK_NAME):
+            stack.callback(release_lock, lock)
+            lock.write(address)
+            lock.flush()
 
     def _serve(self, stack: contextlib.ExitStack, engine: Engine | None, options: dict[str, Any]) -> None:
         """Start all children, say where they are, and watch them; ends by StopAskedFor or CommandError."""
