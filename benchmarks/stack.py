@@ -27,7 +27,6 @@ WORKERS, THREADS = 2, 8
 START_SECONDS = 60
 STOP_SECONDS = 20
 # Longer than any pause between two bursts, so that no connection is closed while it waits for its turn.
-KEEP_ALIVE_SECONDS = 30
 
 
 class BenchmarkError(Exception):
@@ -102,9 +101,9 @@ class Server:
 def portal(log_path: Path, *, debug: bool = False, workers: int = WORKERS) -> Iterator[Server]:
     """The portal under gunicorn, as README.md says to run it. With DEBUG its answers say what they cost."""
     port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "portal.wsgi", "--chdir", str(ROOT), "--bind", f"{LOOPBACK}:{port}"]
-    command += ["--worker-class", "gthread", "--workers", str(workers), "--threads", str(THREADS)]
-    command += ["--keep-alive", str(KEEP_ALIVE_SECONDS), "--log-level", "warning", "--no-control-socket"]
+    command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
+    command += ["--chdir", str(ROOT), "--bind", f"{LOOPBACK}:{port}", "--workers", str(workers)]
+    command += ["--threads", str(THREADS), "--log-level", "warning", "--no-control-socket"]
     with log_path.open("wb") as log:
         child = Child("web server", command, env=os.environ | {"DEBUG": str(int(debug))}, output=log)
     try:

@@ -50,8 +50,8 @@ class Portal:
 def serve(log: Path, **environ: str) -> Iterator[Portal]:
     """A portal on the engine of the tests, or on the one that `environ` names."""
     port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "portal.wsgi", "--chdir", str(settings.BASE_DIR)]
-    command += ["--bind", f"{LOOPBACK}:{port}", "--worker-class", "gthread", "--threads", str(THREADS)]
+    command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
+    command += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{port}", "--workers", "1"]
     command += ["--log-level", "warning", "--no-control-socket"]
     mail = log.with_suffix(".mail")
     ours = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false", "WEB_THREADS": str(THREADS)}

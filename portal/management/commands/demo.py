@@ -128,8 +128,8 @@ class Command(BaseCommand):
 
     def _serve(self, stack: contextlib.ExitStack, engine: Engine | None, options: dict[str, Any]) -> None:
         """Start all children, say where they are, and watch them; ends by StopAskedFor or CommandError."""
-        gunicorn = [sys.executable, "-m", "gunicorn", "portal.wsgi", "--chdir", str(settings.BASE_DIR)]
-        gunicorn += ["--bind", f"{LOOPBACK}:{options['port']}", "--worker-class", "gthread"]
+        gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
+        gunicorn += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{options['port']}"]
         gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
         gunicorn += ["--log-level", "warning", "--no-control-socket"]
         # The last is the first to be stopped, so that workers still see what the last requests wrote.

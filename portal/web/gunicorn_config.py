@@ -1,0 +1,17 @@
+"""gunicorn's configuration: `gunicorn --config python:portal.web.gunicorn_config portal.wsgi`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import environ
+
+# As portal/settings.py does, since WEB_THREADS sizes the pool of connections there as well.
+environ.Env.read_env(Path(__file__).resolve().parents[2] / ".env")
+
+worker_class = "portal.web.gunicorn_worker.BufferingWorker"
+workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
+threads = int(os.environ.get("WEB_THREADS", "8"))
+# With the listening sockets and the pool of connections to DynamoDB below the usual limit of 1,024 open files.
+worker_connections = 800
