@@ -39,6 +39,7 @@ class BufferingWorker(Worker):
         """Serve until gunicorn sends SIGTERM, or has died; then answer what has arrived and end."""
         self._map: dict[int, wasyncore.dispatcher] = {}
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
+        self._seen = 0.0
         server = create_server(
             self.wsgi,
             map=self._map,
@@ -59,9 +60,12 @@ class BufferingWorker(Worker):
         server.task_dispatcher.shutdown()
 
     def _turn(self) -> None:
-        self.notify()
         wasyncore.loop(timeout=LOOP_SECONDS, count=1, map=self._map, use_poll=True)
-        self._close_overdue(time.monotonic())
+        now = time.monotonic()
+        if now - self._seen > LOOP_SECONDS:
+            self._seen = now
+            self.notify()
+            self._close_overdue(now)
 
     def _channels(self) -> Iterator[HTTPChannel]:
         return (entry for entry in list(self._map.values()) if isinstance(entry, HTTPChannel))
