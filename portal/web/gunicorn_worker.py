@@ -79,7 +79,7 @@ class BufferingWorker(Worker):
                 channel.will_close = True
 
     def _finish(self, deadline: float) -> None:
-        """Accept nothing more; let the answers to complete requests leave until ``deadline``, by the monotonic clock."""
+        """Accept nothing more; let the answers to complete requests leave until ``deadline`` (monotonic clock)."""
         for number, entry in list(self._map.items()):
             if isinstance(entry, BaseWSGIServer):
                 del self._map[number]
