@@ -26,7 +26,7 @@ HEAD_BYTES = 65_536
 BODY_BYTES = 4_000_000
 
 
-class BufferingWorker(Worker):
+class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without types
     """A worker process; `threads` and `worker_connections` of gunicorn's configuration hold."""
 
     @classmethod
