@@ -19,7 +19,7 @@ from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys, tables
 from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail.recording import Action
+from tenants.audit_trail.recording import AuditAction
 from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, AUDIT_ENTITY
 
 PAGE_SIZE: Final = 50
@@ -27,32 +27,37 @@ _EXPORT_PAGE: Final = 500  # rows read at once for an export
 _NAME_ROWS: Final = 5  # in which a name is looked for: rows of operators have none
 
 WORDS: Final[dict[str, str]] = {
-    Action.TENANT_CREATED: "created",
-    Action.TENANT_SUSPENDED: "suspended",
-    Action.TENANT_RESUMED: "resumed",
-    Action.TENANT_RENAMED: "changed name or short name of",
-    Action.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
-    Action.TENANT_LIMITS_CHANGED: "changed plan or limits of",
-    Action.MEMBER_ADDED: "added a member",
-    Action.MEMBER_INVITED: "invited",
-    Action.MEMBER_ROLE_CHANGED: "changed the role of",
-    Action.MEMBER_REMOVED: "removed",
-    Action.MEMBER_LEFT: "left the desk",
-    Action.INVITATION_RESENT: "sent the invitation again to",
-    Action.INVITATION_REVOKED: "revoked the invitation of",
-    Action.INVITATION_ACCEPTED: "accepted an invitation",
-    Action.TICKETS_HANDED_ON: "handed on the tickets of",
-    Action.SESSION_STARTED: "signed in to the desk",
-    Action.EXPORT_MADE: "exported the audit trail",
+    AuditAction.TENANT_CREATED: "created",
+    AuditAction.TENANT_SUSPENDED: "suspended",
+    AuditAction.TENANT_RESUMED: "resumed",
+    AuditAction.TENANT_RENAMED: "changed name or short name of",
+    AuditAction.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
+    AuditAction.TENANT_LIMITS_CHANGED: "changed plan or limits of",
+    AuditAction.MEMBER_ADDED: "added a member",
+    AuditAction.MEMBER_INVITED: "invited",
+    AuditAction.MEMBER_ROLE_CHANGED: "changed the role of",
+    AuditAction.MEMBER_REMOVED: "removed",
+    AuditAction.MEMBER_LEFT: "left the desk",
+    AuditAction.INVITATION_RESENT: "sent the invitation again to",
+    AuditAction.INVITATION_REVOKED: "revoked the invitation of",
+    AuditAction.INVITATION_ACCEPTED: "accepted an invitation",
+    AuditAction.TICKETS_HANDED_ON: "handed on the tickets of",
+    AuditAction.SESSION_STARTED: "signed in to the desk",
+    AuditAction.EXPORT_MADE: "exported the audit trail",
 }
 
 
 # What one does oneself, so that the sentence is whole without a name behind it.
-_ALONE: Final = (Action.MEMBER_LEFT, Action.SESSION_STARTED, Action.INVITATION_ACCEPTED, Action.EXPORT_MADE)
+_ALONE: Final = (
+    AuditAction.MEMBER_LEFT,
+    AuditAction.SESSION_STARTED,
+    AuditAction.INVITATION_ACCEPTED,
+    AuditAction.EXPORT_MADE,
+)
 
 
 @dataclass(frozen=True)
-class Filter:
+class TrailFilter:
     """Which rows. An actor or a thing, not both: an index serves one of them."""
 
     actor: str = ""
@@ -66,7 +71,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Row:
+class TrailRow:
     """An event in words."""
 
     at: datetime
@@ -97,12 +102,14 @@ class Row:
 class TrailPage:
     """Rows newest first; `next` and `previous` are cursors, None at the ends."""
 
-    rows: list[Row]
+    rows: list[TrailRow]
     next: str | None
     previous: str | None
 
 
-def page(repository: TenantRepository, *, only: Filter, after: str | None = None, size: int = PAGE_SIZE) -> TrailPage:
+def page(
+    repository: TenantRepository, *, only: TrailFilter, after: str | None = None, size: int = PAGE_SIZE
+) -> TrailPage:
     """A page of the trail: one Query. Raises Invalid for a cursor that is not of this list."""
     bound = _bound(only)
     backwards, start = False, None
@@ -127,7 +134,7 @@ def page(repository: TenantRepository, *, only: Filter, after: str | None = None
     )
 
 
-def everything(repository: TenantRepository, *, only: Filter) -> Iterator[Row]:
+def everything(repository: TenantRepository, *, only: TrailFilter) -> Iterator[TrailRow]:
     """All rows of a filter, newest first, read as they are wanted."""
     start = None
     while True:
@@ -142,17 +149,17 @@ def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str,
     """What the trail last called these people, members or not: one Query of a few rows for each, at the same time."""
 
     def name(user_id: str) -> str:
-        found = _query(repository, Filter(entity=("user", user_id)), _NAME_ROWS, None)
+        found = _query(repository, TrailFilter(entity=("user", user_id)), _NAME_ROWS, None)
         return next((row.entity for row in map(_row, found.items) if row.entity), "")
 
     names = fan_out([partial(name, user_id) for user_id in user_ids]) if user_ids else []
     return dict(zip(user_ids, names, strict=True))
 
 
-def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> Filter:
+def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> TrailFilter:
     """From the fields of a page's address; an entity is "user:<id>". Raises Invalid."""
     try:
-        found = Filter(actor=actor, first=_day(first), last=_day(last))
+        found = TrailFilter(actor=actor, first=_day(first), last=_day(last))
         if entity and not actor:
             kind, _, entity_id = entity.partition(":")
             found = replace(found, entity=(kind, entity_id))
@@ -168,7 +175,7 @@ def _day(text: str) -> date | None:
     return date.fromisoformat(text) if text else None
 
 
-def _partition(repository: TenantRepository, only: Filter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
+def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
     """Index, key builder and its arguments. Raises ValueError for what cannot stand in a key."""
     if only.actor:
         build, args, index = audit_keys.audit_actor, (only.actor,), AUDIT_ACTOR
@@ -181,7 +188,12 @@ def _partition(repository: TenantRepository, only: Filter) -> tuple[tables.Index
 
 
 def _query(
-    repository: TenantRepository, only: Filter, limit: int, start: dict[str, Any] | None, *, descending: bool = True
+    repository: TenantRepository,
+    only: TrailFilter,
+    limit: int,
+    start: dict[str, Any] | None,
+    *,
+    descending: bool = True,
 ) -> Page:
     index, build, args = _partition(repository, only)
     return repository.query(
@@ -189,20 +201,20 @@ def _query(
     )
 
 
-def _start(repository: TenantRepository, only: Filter, sort: str) -> dict[str, Any]:
+def _start(repository: TenantRepository, only: TrailFilter, sort: str) -> dict[str, Any]:
     index, build, args = _partition(repository, only)
     start = {AUDIT.hash: {"S": repository.tenant_id}, AUDIT.range or "": {"S": sort}}
     return start | ({index.hash: {"S": repository.key(build, *args)}} if index else {})
 
 
-def _bound(only: Filter) -> tuple[object, ...]:
+def _bound(only: TrailFilter) -> tuple[object, ...]:
     return ("audit", only.actor, only.entity, str(only.first), str(only.last))
 
 
-def _row(raw: dict[str, Any]) -> Row:
+def _row(raw: dict[str, Any]) -> TrailRow:
     text = {name: value["S"] for name, value in raw.items() if "S" in value}
     action = text["action"]
-    return Row(
+    return TrailRow(
         at=clock.parse(audit_keys.audited_at(text["timestamp_event_id"])),
         actor_id=text["actor_id"],
         actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),

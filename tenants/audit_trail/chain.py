@@ -1,8 +1,9 @@
-"""The chain that holds the rows of a tenant's audit trail together, and its verification.
+"""Chain the rows of a tenant's audit trail by their hashes, and verify the chain.
 
-A tenant has LANES chains. Each row carries its lane, its number in it, the hash of the row before and its own, over
-everything else that is stored of it. The end of each lane stands in a table of its own and moves in the transaction
-that adds the rows. Why lanes, and what a chain cannot tell: docs/adr/0010-audit-chain.md.
+The chain of a tenant has PARTITIONS partitions. A row stores the number of its chain partition, its own number in that
+partition, the hash of the row before it, and a hash of its own over everything else that is stored of it. The end of
+each partition is an item of its own in Audit.Chains; it moves in the transaction that adds the rows.
+docs/adr/0010-audit-chain.md says why there are several partitions, and what a chain cannot detect.
 """
 
 from __future__ import annotations
@@ -20,24 +21,30 @@ from portal.schema import keys
 from tenants.audit_trail.items import AuditItem, ChainItem
 from tenants.audit_trail.tables import AUDIT
 
-LANES: Final = 8
+PARTITIONS: Final = 8
 _HASH: Final = "hash"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong: "altered", "missing", "inserted" or "unknown end", and where."""
+    """One fault of the chain. `kind` is "altered", "missing", "inserted" or "unknown end".
+
+    `where` is the sort key of the row, "" where there is no row to point at.
+    """
 
     kind: str
-    lane: str
+    partition: str
     sequence: int
     where: str
 
 
 @dataclass(frozen=True)
 class Verified:
-    """`fingerprint` stands for all lanes up to their ends: written down elsewhere, it tells later that nothing of what
-    was there has changed."""
+    """The result of reading one trail.
+
+    `fingerprint` is a hash over the ends of all chain partitions. Note it down elsewhere: as long as it stays the same,
+    no row was added, changed or removed.
+    """
 
     rows: int
     fingerprint: str
@@ -45,24 +52,24 @@ class Verified:
 
 
 def end_of(tenant_id: str) -> ChainItem:
-    """The end of one of the tenant's lanes, drawn by lot; with an empty hash where the lane is empty.
+    """Return the end of one chain partition of the tenant, chosen at random, with an empty hash if it has no rows.
 
-    One consistent read. By lot, so that writers of one moment meet at different ends.
+    Costs one consistent read. The choice is random so that simultaneous writers rarely meet at the same end.
     """
-    lane = str(random.randrange(LANES))  # noqa: S311  # spreads writers
-    (end,) = platform.get_all([(ChainItem, keys.tenant(tenant_id), lane)], consistent=True)
-    return end or ChainItem(tenant_id, lane, sequence=0, hash="")
+    partition = str(random.randrange(PARTITIONS))  # noqa: S311  # spreads writers
+    (end,) = platform.get_all([(ChainItem, keys.tenant(tenant_id), partition)], consistent=True)
+    return end or ChainItem(tenant_id, partition, sequence=0, hash="")
 
 
 def hash_of(raw: dict[str, Any]) -> str:
-    """SHA-256 over all that is stored of a row, but its hash: names sorted, no blanks."""
+    """Return the SHA-256 of a stored row without its own hash, as JSON with sorted names and no blanks."""
     content = {name: value for name, value in raw.items() if name != _HASH}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class _Link(NamedTuple):
-    """A row as its chain sees it."""
+    """The part of a row that the chain is made of. `at` is the row's sort key."""
 
     sequence: int
     previous: str
@@ -71,64 +78,65 @@ class _Link(NamedTuple):
 
 
 def verify(tenant_id: str, *, progress: Callable[[int], None] = lambda rows: None) -> Verified:
-    """Read all rows and all ends and hold them against each other; may run while rows are being added.
+    """Read all rows and the ends of all chain partitions, and compare them. Rows may be added meanwhile.
 
-    `progress` is told how many rows each page had. Needs memory for number and hashes of each row.
+    `progress` is called with the number of rows of each page. Memory grows by some 300 bytes per row.
     """
     before = _ends(tenant_id)
-    lanes: dict[str, list[_Link]] = {lane: [] for lane in before}
+    partitions: dict[str, list[_Link]] = {partition: [] for partition in before}
     findings, rows = [], 0
     for raw in _rows(tenant_id, progress):
         rows += 1
         item = AuditItem.from_raw_data(raw)
         link = _Link(int(item.sequence), item.previous, item.hash, item.timestamp_event_id)
         if hash_of(raw) != item.hash:
-            findings.append(Finding("altered", item.lane, link.sequence, link.at))
-        lanes.setdefault(item.lane, []).append(link)
+            findings.append(Finding("altered", item.partition, link.sequence, link.at))
+        partitions.setdefault(item.partition, []).append(link)
     after = _ends(tenant_id)
-    for lane, links in sorted(lanes.items()):
-        findings += _check_lane(lane, links, before.get(lane, (0, "")), after.get(lane))
-    whole = json.dumps(sorted((lane, end) for lane, end in after.items()))
+    for partition, links in sorted(partitions.items()):
+        findings += _check_partition(partition, links, before.get(partition, (0, "")), after.get(partition))
+    whole = json.dumps(sorted((partition, end) for partition, end in after.items()))
     return Verified(rows, hashlib.sha256(whole.encode()).hexdigest()[:32], [*dict.fromkeys(findings)])
 
 
-def _check_lane(
-    lane: str, links: list[_Link], before: tuple[int, str], after: tuple[int, str] | None
+def _check_partition(
+    partition: str, links: list[_Link], before: tuple[int, str], after: tuple[int, str] | None
 ) -> Iterator[Finding]:
-    """From the end backwards: what an end or a later row names by its hash is what was written.
+    """Follow one chain partition from its end to its first row, and yield its faults.
 
-    Rows up to the end as it stood before the reading must be there; beyond the end of afterwards none may be.
+    The end, or the next row, names the true row by its hash. Rows up to the end as it was before the reading must be
+    there; beyond the end as it is afterwards there may be none.
     """
     if after is None:
         if links:
-            yield Finding("unknown end", lane, max(link.sequence for link in links), "")
+            yield Finding("unknown end", partition, max(link.sequence for link in links), "")
         return
     rows: dict[int, list[_Link]] = {}
     for link in links:
         rows.setdefault(link.sequence, []).append(link)
-    expected = ""  # by its hash, of the row that comes next; "" where nobody says
+    expected = ""  # the hash that the row of this sequence must have; "" if the row that would name it is missing
     for sequence in sorted({*rows, *range(1, after[0] + 1)}, reverse=True):
         found = rows.get(sequence, [])
         if not 1 <= sequence <= after[0]:
-            yield from (Finding("inserted", lane, sequence, link.at) for link in found)
+            yield from (Finding("inserted", partition, sequence, link.at) for link in found)
             continue
         if sequence in (before[0], after[0]):
             expected = after[1] if sequence == after[0] else before[1]
         true = next((link for link in found if link.hash == expected), None) or next(iter(found), None)
         if true is None:
             if sequence <= before[0]:
-                yield Finding("missing", lane, sequence, "")
+                yield Finding("missing", partition, sequence, "")
             expected = ""
             continue
-        yield from (Finding("inserted", lane, sequence, link.at) for link in found if link is not true)
+        yield from (Finding("inserted", partition, sequence, link.at) for link in found if link is not true)
         if (expected and true.hash != expected) or (sequence == 1 and true.previous):
-            yield Finding("altered", lane, sequence, true.at)
+            yield Finding("altered", partition, sequence, true.at)
         expected = true.previous
 
 
 def _ends(tenant_id: str) -> dict[str, tuple[int, str]]:
     found = ChainItem.query(keys.tenant(tenant_id), consistent_read=True)
-    return {end.lane: (int(end.sequence), end.hash) for end in found}
+    return {end.partition: (int(end.sequence), end.hash) for end in found}
 
 
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:

@@ -9,9 +9,9 @@ from tenants.audit_trail.tables import AUDIT, CHAINS
 
 
 class AuditItem(Item):
-    """One event of the audit trail. `before` and `after` are JSON objects of texts, "" where there is nothing.
+    """One row of the audit trail. `before` and `after` are JSON objects of strings, "" if there is nothing to say.
 
-    `lane`, `sequence`, `previous` and `hash` are its place in the chain; see tenants/audit_trail/chain.py.
+    `partition`, `sequence`, `previous` and `hash` are its place in the chain; see tenants/audit_trail/chain.py.
     """
 
     table = AUDIT
@@ -29,18 +29,18 @@ class AuditItem(Item):
     entity_name = UnicodeAttribute(default="")
     before = UnicodeAttribute(default="")
     after = UnicodeAttribute(default="")
-    lane = UnicodeAttribute()
+    partition = UnicodeAttribute()
     sequence = NumberAttribute()
     previous = UnicodeAttribute(default="")
     hash = UnicodeAttribute()
 
 
 class ChainItem(Item):
-    """The end of one lane of a tenant's audit chain: how many rows there are, and the hash of the last."""
+    """The end of one partition of a tenant's audit chain: the number of its rows, and the hash of the last one."""
 
     table = CHAINS
 
     tenant_id = UnicodeAttribute(hash_key=True)
-    lane = UnicodeAttribute(range_key=True)
+    partition = UnicodeAttribute(range_key=True)
     sequence = NumberAttribute()
     hash = UnicodeAttribute()

@@ -35,7 +35,7 @@ _SECRET: Final = ("password", "token", "secret", "hash", "cookie", "session_key"
 _CONFLICT: Final = "TransactionConflict"
 
 
-class Action(StrEnum):
+class AuditAction(StrEnum):
     """What can happen, as `subject.verb`."""
 
     TENANT_CREATED = "tenant.created"
@@ -54,7 +54,6 @@ class Action(StrEnum):
     INVITATION_ACCEPTED = "invitation.accepted"
     TICKETS_HANDED_ON = "tickets.handed_on"
     USER_CREATED = "user.created"
-    USER_RENAMED = "user.renamed"
     USER_PASSWORD_SET = "user.password_set"  # noqa: S105  # the name of an event
     USER_DISABLED = "user.disabled"
     USER_ENABLED = "user.enabled"
@@ -89,7 +88,7 @@ SYSTEM: Final = Actor()
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditEntry:
     """One event, before it is written. `tenant_id` is the tenant that it happened in, or PLATFORM.
 
     `entity_type` is "tenant", "user", "invitation" ..., `entity_name` what people call it. Raises ValueError where the
@@ -97,7 +96,7 @@ class Entry:
     """
 
     tenant_id: str
-    action: Action
+    action: AuditAction
     by: Actor
     entity_type: str
     entity_id: str
@@ -111,7 +110,7 @@ class Entry:
                 raise ValueError(f"{name} does not belong into the audit trail")
 
 
-def commit(transaction: Transaction, entries: Sequence[Entry]) -> None:
+def commit(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
     """The changes and their rows, all or none. The given transaction is not altered.
 
     Where only the chain has moved on in between, or another transaction was at the same items, it is sent again.
@@ -133,29 +132,29 @@ def commit(transaction: Transaction, entries: Sequence[Entry]) -> None:
     raise Throttled("Too much is being changed at the same time.")
 
 
-def record(*entries: Entry) -> None:
+def record(*entries: AuditEntry) -> None:
     """Events without a change of ours beside them."""
     commit(Transaction(), entries)
 
 
-def _add_rows(transaction: Transaction, entries: Sequence[Entry]) -> None:
-    """The rows of one tenant go into one lane, so that a transaction moves one end of a chain per tenant."""
+def _add_rows(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
+    """The rows of one tenant go into one chain partition, so that a transaction moves one end of a chain per tenant."""
     for tenant_id in dict.fromkeys(entry.tenant_id for entry in entries):
         end = chain.end_of(tenant_id)
         sequence, previous = (int(end.sequence), end.hash) if end.hash else (0, "")
         rows = [_row(entry) for entry in entries if entry.tenant_id == tenant_id]
         for row in rows:
             sequence += 1
-            row.lane, row.sequence, row.previous = end.lane, sequence, previous
+            row.partition, row.sequence, row.previous = end.partition, sequence, previous
             row.hash = previous = chain.hash_of(row.serialize(null_check=False))
             transaction.put(row, condition=AuditItem.timestamp_event_id.does_not_exist())
         unmoved = (ChainItem.sequence == end.sequence) & (ChainItem.hash == end.hash)
-        first = ChainItem.lane.does_not_exist()
-        moved = ChainItem(tenant_id, end.lane, sequence=sequence, hash=previous)
+        first = ChainItem.partition.does_not_exist()
+        moved = ChainItem(tenant_id, end.partition, sequence=sequence, hash=previous)
         transaction.put(moved, condition=unmoved if end.hash else first)
 
 
-def _row(entry: Entry) -> AuditItem:
+def _row(entry: AuditEntry) -> AuditItem:
     return AuditItem(
         keys.tenant(entry.tenant_id),
         audit_keys.audit_row(clock.stamp(), uuid.uuid4().hex),

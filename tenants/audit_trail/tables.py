@@ -22,7 +22,7 @@ AUDIT_ACTOR = Index("gsi-actor", "tenant_actor", "timestamp_event_id", _AUDIT_RO
 AUDIT_ENTITY = Index("gsi-entity", "tenant_entity", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
 AUDIT = Table("Audit.AdminActions", "tenant", "tenant_id", "timestamp_event_id", indexes=(AUDIT_ACTOR, AUDIT_ENTITY))
 # Where each partition of a tenant's audit chain ends.
-CHAINS = Table("Audit.Chains", "platform", "tenant_id", "lane")
+CHAINS = Table("Audit.Chains", "platform", "tenant_id", "partition")
 
 declare(
     AUDIT,

@@ -16,8 +16,8 @@ from portal import clock
 from portal.errors import Invalid
 from portal.web.access import member
 from tenants.audit_trail import browsing, recording
-from tenants.audit_trail.browsing import Filter, Row, TrailPage
-from tenants.audit_trail.recording import Action, Entry
+from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
+from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.identity.forms import AuditFilterForm
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -29,7 +29,7 @@ _COLUMNS = ("time (UTC)", "who", "from", "action", "what", "name", "before", "af
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
-    problem, only, found = "", Filter(), TrailPage([], None, None)
+    problem, only, found = "", TrailFilter(), TrailPage([], None, None)
     try:
         only = browsing.filter_of(**asked)
     except Invalid as error:
@@ -52,7 +52,7 @@ def audit_page(request: TenantRequest) -> HttpResponse:
     return render(request, "tenants/audit.html", page, status=400 if problem else 200)
 
 
-def _title(only: Filter, rows: list[Row]) -> str:
+def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
     """Whose or about what the list is, as its rows have it."""
     if only.actor:
         return f"by {rows[0].actor}" if rows else "by this person"
@@ -69,8 +69,8 @@ def export(request: TenantRequest) -> HttpResponseBase:
     asked = {name: request.POST.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
     only = browsing.filter_of(**asked)
     after = {name: value for name, value in asked.items() if value}
-    entry = Entry(
-        tenant.tenant_id, Action.EXPORT_MADE, actor_of(request), "export", "audit", "the audit trail", after=after
+    entry = AuditEntry(
+        tenant.tenant_id, AuditAction.EXPORT_MADE, actor_of(request), "export", "audit", "the audit trail", after=after
     )
     recording.record(entry)
     name = f"audit-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.csv"
@@ -86,7 +86,7 @@ class _Echo:
         return line
 
 
-def _lines(rows: Iterator[Row]) -> Iterator[str]:
+def _lines(rows: Iterator[TrailRow]) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow(_COLUMNS)
     for row in rows:

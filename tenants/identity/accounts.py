@@ -15,7 +15,7 @@ from portal.dynamo.repository import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.nosql import session_store
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import keys
 from tenants.identity.items import AccountItem, UniqueItem
 from tenants.identity.models import User
@@ -80,7 +80,7 @@ def create(
     add_to(transaction, unique, account)
     after = {"name": account.name, "operator": is_operator}
     try:
-        recording.commit(transaction, _entries(account, Action.USER_CREATED, by, after=after))
+        recording.commit(transaction, _entries(account, AuditAction.USER_CREATED, by, after=after))
     except TransactionRefused as error:
         raise Conflict(f"{account.email} has an account already.", field="email") from error
     return User.from_item(account)
@@ -123,14 +123,14 @@ def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -
 
 def set_password(user_id: str, password: str, *, by: Actor | None = None) -> User:
     """Store a new password. Every session of the account ends, because sessions carry a hash of the password."""
-    user = _update(user_id, [AccountItem.password.set(make_password(password))], Action.USER_PASSWORD_SET, by)
+    user = _update(user_id, [AccountItem.password.set(make_password(password))], AuditAction.USER_PASSWORD_SET, by)
     session_store.forget(user_id)
     return user
 
 
 def sign_out_everywhere(user_id: str, *, by: Actor | None = None) -> User:
     """End every session of the account with one write; afterwards their items are cleared away."""
-    user = _update(user_id, [AccountItem.session_epoch.add(1)], Action.USER_SIGNED_OUT_EVERYWHERE, by)
+    user = _update(user_id, [AccountItem.session_epoch.add(1)], AuditAction.USER_SIGNED_OUT_EVERYWHERE, by)
     session_store.forget(user_id)
     return user
 
@@ -142,7 +142,7 @@ def set_active(user_id: str, active: bool, *, by: Actor) -> User:
     """
     if user_id == by.id:
         raise Conflict("Nobody disables their own account.")
-    action = Action.USER_ENABLED if active else Action.USER_DISABLED
+    action = AuditAction.USER_ENABLED if active else AuditAction.USER_DISABLED
     user = _switch(user_id, AccountItem.is_active, active, action, by, "enabled" if active else "disabled")
     if not active:
         session_store.forget(user_id)
@@ -153,18 +153,18 @@ def set_operator(user_id: str, operator: bool, *, by: Actor) -> User:
     """Make somebody an operator, or end it. Raises NotFound, and Conflict as `set_active` does."""
     if user_id == by.id:
         raise Conflict("Nobody ends their own operatorship.")
-    action = Action.USER_MADE_OPERATOR if operator else Action.USER_OPERATOR_ENDED
+    action = AuditAction.USER_MADE_OPERATOR if operator else AuditAction.USER_OPERATOR_ENDED
     return _switch(user_id, AccountItem.is_operator, operator, action, by, "so" if operator else "no operator")
 
 
-def _switch(user_id: str, attribute: Any, to: bool, action: Action, by: Actor, state: str) -> User:
+def _switch(user_id: str, attribute: Any, to: bool, action: AuditAction, by: Actor, state: str) -> User:
     return _update(user_id, [attribute.set(to)], action, by, condition=attribute == (not to), already=state)
 
 
 def _update(
     user_id: str,
     actions: list[UpdateAction],
-    action: Action | None = None,
+    action: AuditAction | None = None,
     by: Actor | None = None,
     *,
     condition: Condition | None = None,
@@ -193,9 +193,9 @@ def _update(
 
 
 def _entries(
-    account: AccountItem, action: Action, by: Actor | None, *, after: Mapping[str, object] | None = None
-) -> list[Entry]:
+    account: AccountItem, action: AuditAction, by: Actor | None, *, after: Mapping[str, object] | None = None
+) -> list[AuditEntry]:
     """One entry in the platform's own trail: an account belongs to no tenant."""
     if by is None:
         return []
-    return [Entry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})]
+    return [AuditEntry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})]

@@ -13,7 +13,7 @@ from portal.errors import NotFound, TransactionRefused
 from portal.nosql.items import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 
 _GONE: Final = "This session has ended already."
@@ -24,14 +24,16 @@ _CALLED: Final = {"Edg": "Edge", "OPR": "Opera", "Mac OS": "macOS"}
 
 
 def started(tenant_id: str, *, by: Actor) -> None:
-    recording.record(Entry(tenant_id, Action.SESSION_STARTED, by, "user", by.id, by.email))
+    recording.record(AuditEntry(tenant_id, AuditAction.SESSION_STARTED, by, "user", by.id, by.email))
 
 
 def refused(address: str, *, origin: str) -> None:
     """A wrong password, or an address without an account: the row does not tell which."""
     address = accounts.normal_address(address)
     by = Actor("anonymous", "", origin)
-    recording.record(Entry(recording.PLATFORM, Action.SESSION_REFUSED, by, "address", keys.anonymous(address), address))
+    recording.record(
+        AuditEntry(recording.PLATFORM, AuditAction.SESSION_REFUSED, by, "address", keys.anonymous(address), address)
+    )
 
 
 def end(user_id: str, *, session_id: str, by: Actor) -> None:
@@ -49,7 +51,8 @@ def end(user_id: str, *, session_id: str, by: Actor) -> None:
     transaction.delete(SessionItem(session_id), condition=SessionItem.user_id == user_id)
     try:
         recording.commit(
-            transaction, [Entry(recording.PLATFORM, Action.SESSION_ENDED, by, "user", user_id, name, before=before)]
+            transaction,
+            [AuditEntry(recording.PLATFORM, AuditAction.SESSION_ENDED, by, "user", user_id, name, before=before)],
         )
     except TransactionRefused as error:
         raise NotFound(_GONE) from error

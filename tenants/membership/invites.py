@@ -22,7 +22,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import keys as membership_keys
@@ -137,7 +137,7 @@ def _invite(tenant: TenantContext, address: str, role: Role, by: Actor) -> Sent:
     transaction.put(invite, condition=InviteItem.tenant_id.does_not_exist())
     transaction.put(link, condition=InviteLinkItem.pk.does_not_exist())
     _if_still_in_role(transaction, tenant)
-    entries = [_entry(invite, Action.MEMBER_INVITED, by, after={"role": role.value})]
+    entries = [_entry(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value})]
     try:
         seats.commit(transaction, entries, tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
     except TransactionRefused as error:
@@ -162,7 +162,7 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor) -> Sent:
     transaction.put(link, condition=InviteLinkItem.pk.does_not_exist())
     transaction.put(invited)
     _if_still_in_role(transaction, tenant)
-    _commit(transaction, _entry(invite, Action.INVITATION_RESENT, by))
+    _commit(transaction, _entry(invite, AuditAction.INVITATION_RESENT, by))
     return Sent(invite, secret)
 
 
@@ -172,7 +172,7 @@ def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     transaction = Transaction()
     _take_away(transaction, invite)
     _if_still_in_role(transaction, tenant)
-    _commit(transaction, _entry(invite, Action.INVITATION_REVOKED, by, before={"role": invite.role}))
+    _commit(transaction, _entry(invite, AuditAction.INVITATION_REVOKED, by, before={"role": invite.role}))
     return invite
 
 
@@ -275,7 +275,8 @@ def accept(offer: Offer, *, user: User, by: Actor) -> None:
         _take_away(used, offer.invite)
         after = {"because": "a member already"}
         _commit(
-            used, _entry(offer.invite, Action.INVITATION_REVOKED, by, before={"role": offer.invite.role}, after=after)
+            used,
+            _entry(offer.invite, AuditAction.INVITATION_REVOKED, by, before={"role": offer.invite.role}, after=after),
         )
 
 
@@ -291,7 +292,9 @@ def accept_as_new(offer: Offer, *, name: str, password: str, origin: str) -> Use
     accounts.add_to(transaction, unique, account)
     entries = [
         _accepted(offer, user, by),
-        Entry(recording.PLATFORM, Action.USER_CREATED, by, "user", user.id, user.email, after={"name": user.name}),
+        AuditEntry(
+            recording.PLATFORM, AuditAction.USER_CREATED, by, "user", user.id, user.email, after={"name": user.name}
+        ),
     ]
     try:
         _seat(offer, user, transaction, entries)
@@ -320,7 +323,7 @@ def _acceptance(offer: Offer, user: User) -> Transaction:
     return transaction
 
 
-def _seat(offer: Offer, user: User, transaction: Transaction, entries: list[Entry]) -> None:
+def _seat(offer: Offer, user: User, transaction: Transaction, entries: list[AuditEntry]) -> None:
     seats.commit(
         transaction,
         entries,
@@ -331,18 +334,18 @@ def _seat(offer: Offer, user: User, transaction: Transaction, entries: list[Entr
     )
 
 
-def _accepted(offer: Offer, user: User, by: Actor) -> Entry:
+def _accepted(offer: Offer, user: User, by: Actor) -> AuditEntry:
     after = {"role": offer.invite.role, "invited_by": offer.invite.invited_by_name}
     tenant_id = offer.tenant.tenant_id
-    return Entry(tenant_id, Action.INVITATION_ACCEPTED, by, "user", user.id, offer.invite.email, after=after)
+    return AuditEntry(tenant_id, AuditAction.INVITATION_ACCEPTED, by, "user", user.id, offer.invite.email, after=after)
 
 
-def _commit(transaction: Transaction, entry: Entry) -> None:
+def _commit(transaction: Transaction, entry: AuditEntry) -> None:
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as error:
         raise Conflict(_GONE) from error
 
 
-def _entry(invite: InviteItem, action: Action, by: Actor, **values: Any) -> Entry:
-    return Entry(invite.tenant_id, action, by, "invitation", invite.invite_id, invite.email, **values)
+def _entry(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
+    return AuditEntry(invite.tenant_id, action, by, "invitation", invite.invite_id, invite.email, **values)

@@ -11,7 +11,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity.models import User
 from tenants.membership import seats
 from tenants.membership.items import MemberItem
@@ -100,7 +100,7 @@ def add(*, user: User, tenant_id: str, tenant_name: str, tenant_slug: str, role:
     transaction = Transaction()
     transaction.put(membership, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
-    entries = _entries(tenant_id, user.id, Action.MEMBER_ADDED, by, after={"role": role.value})
+    entries = _entries(tenant_id, user.id, AuditAction.MEMBER_ADDED, by, after={"role": role.value})
     try:
         if by is None:
             recording.commit(transaction, entries)
@@ -121,7 +121,7 @@ def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor)
     )
     transaction.update(MemberItem(tenant_id, user_id), [MemberItem.role.set(role.value)])
     before, after = {"role": seen.value}, {"role": role.value}
-    entries = _entries(tenant_id, user_id, Action.MEMBER_ROLE_CHANGED, by, before=before, after=after)
+    entries = _entries(tenant_id, user_id, AuditAction.MEMBER_ROLE_CHANGED, by, before=before, after=after)
     ends = seen is Role.OWNER and role is not Role.OWNER
     _write_existing(transaction, entries, tenant_id, user_id if ends else "")
 
@@ -135,7 +135,7 @@ def remove(*, user_id: str, tenant_id: str, by: Actor | None = None) -> None:
     transaction.delete(MembershipItem(user_id, tenant_id), condition=stands)
     transaction.delete(MemberItem(tenant_id, user_id))
     before = {"role": found.role.value} if found else {}
-    entries = _entries(tenant_id, user_id, Action.MEMBER_REMOVED, by, before=before)
+    entries = _entries(tenant_id, user_id, AuditAction.MEMBER_REMOVED, by, before=before)
     _write_existing(transaction, entries, tenant_id, user_id if found and found.role is Role.OWNER else "")
 
 
@@ -145,7 +145,7 @@ def owners_of(repository: TenantRepository, *, but: str = "") -> list[Member]:
 
 
 def commit_leaving_an_owner(
-    transaction: Transaction, entries: Sequence[Entry], *, repository: TenantRepository, but: str
+    transaction: Transaction, entries: Sequence[AuditEntry], *, repository: TenantRepository, but: str
 ) -> None:
     """`audit.commit` of what ends a person's ownership, on condition that somebody else is an owner.
 
@@ -169,7 +169,7 @@ def commit_leaving_an_owner(
     raise Conflict(_CHANGED)
 
 
-def _write_existing(transaction: Transaction, entries: list[Entry], tenant_id: str, owner: str) -> None:
+def _write_existing(transaction: Transaction, entries: list[AuditEntry], tenant_id: str, owner: str) -> None:
     """`owner` is the person whose ownership this ends, "" for nobody's."""
     try:
         if owner:
@@ -186,10 +186,10 @@ def _write_existing(transaction: Transaction, entries: list[Entry], tenant_id: s
 def _entries(
     tenant_id: str,
     user_id: str,
-    action: Action,
+    action: AuditAction,
     by: Actor | None,
     *,
     before: Mapping[str, object] | None = None,
     after: Mapping[str, object] | None = None,
-) -> list[Entry]:
-    return [Entry(tenant_id, action, by, "user", user_id, "", before or {}, after or {})] if by else []
+) -> list[AuditEntry]:
+    return [AuditEntry(tenant_id, action, by, "user", user_id, "", before or {}, after or {})] if by else []

@@ -15,7 +15,7 @@ from typing import Final
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
 from tenants.membership.items import MemberItem
 from tenants.membership.members import Member
@@ -36,9 +36,9 @@ def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> 
         raise Forbidden(f"Only somebody who is {_article(to)} can make somebody else {_article(to)}.")
     if person.role is to:
         raise Invalid(f"{person.name} is {_article(to)} already.")
-    entry = Entry(
+    entry = AuditEntry(
         tenant.tenant_id,
-        Action.MEMBER_ROLE_CHANGED,
+        AuditAction.MEMBER_ROLE_CHANGED,
         by,
         "user",
         person.id,
@@ -60,9 +60,9 @@ def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> 
 def remove(tenant: TenantContext, *, user_id: str, by: Actor) -> Member:
     """Take a member out; it counts at their next click. Leaving is this for oneself. Raises as `change_role` does."""
     person = target(tenant, user_id)
-    action = Action.MEMBER_LEFT if person.id == tenant.user_id else Action.MEMBER_REMOVED
+    action = AuditAction.MEMBER_LEFT if person.id == tenant.user_id else AuditAction.MEMBER_REMOVED
     before = {"role": person.role.value}
-    entry = Entry(tenant.tenant_id, action, by, "user", person.id, person.email, before=before)
+    entry = AuditEntry(tenant.tenant_id, action, by, "user", person.id, person.email, before=before)
     transaction = Transaction()
     transaction.delete(MembershipItem(person.id, tenant.tenant_id), condition=MembershipItem.role == person.role.value)
     transaction.delete(MemberItem(tenant.tenant_id, person.id))
@@ -85,7 +85,7 @@ def target(tenant: TenantContext, user_id: str) -> Member:
     return found
 
 
-def _send(tenant: TenantContext, transaction: Transaction, target: Member, entry: Entry) -> None:
+def _send(tenant: TenantContext, transaction: Transaction, target: Member, entry: AuditEntry) -> None:
     """The change, on condition that the actor still has the role, and that an owner is left."""
     if target.id != tenant.user_id:
         transaction.check(MembershipItem(tenant.user_id, tenant.tenant_id), MembershipItem.role == tenant.role.value)

@@ -26,7 +26,7 @@ from portal.errors import Conflict, NotFound, Throttled, TransactionRefused
 from portal.schema import keys
 from portal.schema.tables import Table
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Entry
+from tenants.audit_trail.recording import AuditEntry
 from tenants.membership.items import InviteItem, MemberItem
 from tenants.membership.tables import INVITES, MEMBERS
 from tenants.tenancy.items import TenantItem
@@ -61,7 +61,7 @@ def invite(invite_id: str) -> Seat:
 
 def commit(
     transaction: Transaction,
-    entries: Sequence[Entry],
+    entries: Sequence[AuditEntry],
     *,
     tenant_id: str,
     seat: Seat,

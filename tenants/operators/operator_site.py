@@ -14,9 +14,13 @@ from portal.errors import Conflict, TransactionRefused
 from portal.nosql.admin import Change, DynamoAdminSite
 from portal.web.access import operator
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 
-_VERBS = {"added": Action.RECORD_ADDED, "changed": Action.RECORD_CHANGED, "removed": Action.RECORD_REMOVED}
+_VERBS = {
+    "added": AuditAction.RECORD_ADDED,
+    "changed": AuditAction.RECORD_CHANGED,
+    "removed": AuditAction.RECORD_REMOVED,
+}
 
 
 class OperatorSite(DynamoAdminSite):
@@ -40,7 +44,7 @@ class OperatorSite(DynamoAdminSite):
     def commit(self, request: Any, transaction: Transaction, change: Change) -> None:
         tenant_id, kind, entity_id = entity_of(change.obj)
         action = _VERBS[change.verb]
-        entry = Entry(
+        entry = AuditEntry(
             tenant_id, action, actor(request), kind, entity_id, str(change.obj), dict(change.before), dict(change.after)
         )
         try:

@@ -14,7 +14,7 @@ from typing import Final
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
@@ -67,9 +67,9 @@ def change(tenant: TenantContext, *, values: Mapping[str, str], by: Actor) -> bo
     text = json.dumps({**now, **values}, sort_keys=True)
     transaction.update(stored, [TenantItem.defaults.set(text)], condition=seen & TenantItem.tenant_id.exists())
     transaction.check(MembershipItem(tenant.user_id, tenant.tenant_id), MembershipItem.role == tenant.role.value)
-    entry = Entry(
+    entry = AuditEntry(
         tenant.tenant_id,
-        Action.TENANT_DEFAULTS_CHANGED,
+        AuditAction.TENANT_DEFAULTS_CHANGED,
         by,
         "tenant",
         tenant.tenant_id,

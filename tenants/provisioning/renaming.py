@@ -16,7 +16,7 @@ from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity.items import UniqueItem
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
@@ -67,9 +67,9 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
     transaction.check(MembershipItem(tenant.user_id, tenant.tenant_id), MembershipItem.role == tenant.role.value)
     before, after = {"name": stored.name, "slug": stored.slug}, {"name": name, "slug": slug}
     changed = [field for field in after if after[field] != before[field]]
-    entry = Entry(
+    entry = AuditEntry(
         tenant.tenant_id,
-        Action.TENANT_RENAMED,
+        AuditAction.TENANT_RENAMED,
         by,
         "tenant",
         tenant.tenant_id,

@@ -14,7 +14,7 @@ from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.items import UniqueItem
 from tenants.identity.models import User
@@ -85,7 +85,7 @@ def create(
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
     after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
     try:
-        recording.commit(transaction, [_entry(tenant, Action.TENANT_CREATED, by, after=after)])
+        recording.commit(transaction, [_entry(tenant, AuditAction.TENANT_CREATED, by, after=after)])
     except TransactionRefused as error:
         raise Conflict(f"A tenant with the slug {slug} exists already.", field="slug") from error
     return tenant
@@ -117,7 +117,7 @@ def set_status(tenant_id: str, status: str, *, by: Actor = recording.SYSTEM) -> 
         transaction.put(apart)
     else:
         transaction.delete(apart)
-    action = Action.TENANT_SUSPENDED if status == tenant_directory.SUSPENDED else Action.TENANT_RESUMED
+    action = AuditAction.TENANT_SUSPENDED if status == tenant_directory.SUSPENDED else AuditAction.TENANT_RESUMED
     entry = _entry(tenant, action, by, before={"status": tenant.status}, after={"status": status})
     try:
         recording.commit(transaction, [entry])
@@ -171,7 +171,7 @@ def change(tenant_id: str, to: Limits, *, seen: Limits | None = None, by: Actor 
     different = [name for name in after if before[name] != after[name]]
     entry = _entry(
         tenant,
-        Action.TENANT_LIMITS_CHANGED,
+        AuditAction.TENANT_LIMITS_CHANGED,
         by,
         before={name: _said(before[name]) for name in different},
         after={name: _said(after[name]) for name in different},
@@ -220,10 +220,10 @@ def _limit(members: int | None) -> int | None:
 
 def _entry(
     tenant: TenantItem,
-    action: Action,
+    action: AuditAction,
     by: Actor,
     *,
     before: Mapping[str, object] | None = None,
     after: Mapping[str, object] | None = None,
-) -> Entry:
-    return Entry(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before or {}, after or {})
+) -> AuditEntry:
+    return AuditEntry(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before or {}, after or {})

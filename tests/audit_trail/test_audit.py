@@ -16,7 +16,7 @@ from portal.schema import keys
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.items import AuditItem
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, CHAINS
 from tenants.identity.items import UniqueItem
 from tenants.tenancy import keys as tenancy_keys
@@ -26,9 +26,9 @@ TENANT = "a" * 32
 ALICE = Actor("1" * 32, "alice@example.com", "192.0.2.7")
 
 
-def entry(number: int = 1, tenant_id: str = TENANT, **more: Any) -> Entry:
+def entry(number: int = 1, tenant_id: str = TENANT, **more: Any) -> AuditEntry:
     after = {"name": f"Name {number}"}
-    return Entry(tenant_id, Action.TENANT_RENAMED, ALICE, "tenant", tenant_id, after=after, **more)
+    return AuditEntry(tenant_id, AuditAction.TENANT_RENAMED, ALICE, "tenant", tenant_id, after=after, **more)
 
 
 def unique(value: str) -> Transaction:
@@ -43,9 +43,9 @@ def trail(tenant_id: str = TENANT) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def one_lane(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_partition(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows in one chain, so that a test knows who follows whom."""
-    monkeypatch.setattr(chain, "LANES", 1)
+    monkeypatch.setattr(chain, "PARTITIONS", 1)
 
 
 # --- written with the change ---
@@ -85,7 +85,7 @@ def test_forty_writers_at_once_lose_no_row_and_no_change(engine: None) -> None:
     assert (verified.rows, verified.findings) == (40, [])
 
 
-def test_of_two_writers_with_the_same_change_one_is_refused_with_its_own_reason(one_lane: None) -> None:
+def test_of_two_writers_with_the_same_change_one_is_refused_with_its_own_reason(one_partition: None) -> None:
     def attempt(number: int) -> str:
         try:
             recording.commit(unique("acme"), [entry(number)])
@@ -102,11 +102,13 @@ def test_of_two_writers_with_the_same_change_one_is_refused_with_its_own_reason(
 @pytest.mark.parametrize("name", ["password", "new_password1", "Token", "api_secret", "password_hash", "session_key"])
 def test_a_secret_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(ValueError, match="does not belong"):
-        Entry(TENANT, Action.USER_PASSWORD_SET, ALICE, "user", "1" * 32, after={name: "x"})
+        AuditEntry(TENANT, AuditAction.USER_PASSWORD_SET, ALICE, "user", "1" * 32, after={name: "x"})
 
 
 def test_a_long_value_is_cut(engine: None) -> None:
-    recording.record(Entry(TENANT, Action.TENANT_RENAMED, ALICE, "tenant", TENANT, after={"name": "x" * 5000}))
+    recording.record(
+        AuditEntry(TENANT, AuditAction.TENANT_RENAMED, ALICE, "tenant", TENANT, after={"name": "x" * 5000})
+    )
     assert len(trail()[0]["after"]["S"]) < 600
 
 
@@ -175,7 +177,7 @@ TAMPERINGS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], set[tuple[st
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)
-def test_what_was_done_to_the_trail_is_found_and_named(one_lane: None, name: str) -> None:
+def test_what_was_done_to_the_trail_is_found_and_named(one_partition: None, name: str) -> None:
     for number in range(6):
         recording.record(entry(number))
     tamper, expected = TAMPERINGS[name]
@@ -183,9 +185,9 @@ def test_what_was_done_to_the_trail_is_found_and_named(one_lane: None, name: str
     assert {(f.kind, f.sequence) for f in chain.verify(TENANT).findings} == expected
 
 
-def test_a_trail_whose_end_is_gone_is_found(one_lane: None) -> None:
+def test_a_trail_whose_end_is_gone_is_found(one_partition: None) -> None:
     recording.record(entry())
-    key = {"tenant_id": {"S": TENANT}, "lane": {"S": "0"}}
+    key = {"tenant_id": {"S": TENANT}, "partition": {"S": "0"}}
     client.connection("platform").dispatch("DeleteItem", {"TableName": CHAINS.full_name, "Key": key})
     assert [f.kind for f in chain.verify(TENANT).findings] == ["unknown end"]
 
@@ -231,7 +233,7 @@ def test_the_command_says_that_all_trails_are_whole(world: object) -> None:
 
 
 def test_the_command_names_what_it_finds_and_fails(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "LANES", 1)
+    monkeypatch.setattr(chain, "PARTITIONS", 1)
     tenant_id = world.tenants["globex"].tenant_id
     recording.record(entry(1, tenant_id), entry(2, tenant_id))
     _alter([{}, {}, sorted(trail(tenant_id), key=lambda row: int(row["sequence"]["N"]))[-1]])

@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from tenants.audit_trail import browsing, recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
 
@@ -26,7 +26,8 @@ def happen(
     """So many changes of somebody's role, numbered in order."""
     tenant_id = world.tenants[where].tenant_id
     entries = [
-        Entry(tenant_id, Action.MEMBER_ROLE_CHANGED, by, "user", about, f"number {n}", **more) for n in range(count)
+        AuditEntry(tenant_id, AuditAction.MEMBER_ROLE_CHANGED, by, "user", about, f"number {n}", **more)
+        for n in range(count)
     ]
     for begin in range(0, count, 40):
         recording.record(*entries[begin : begin + 40])
@@ -181,7 +182,9 @@ def test_that_a_file_was_made_is_a_row_itself(world: World) -> None:
 def test_no_cell_of_the_file_is_a_formula(world: World, name: str) -> None:
     tenant_id = world.tenants["acme"].tenant_id
     by = Actor("b" * 32, f"{name}@example.com", name)
-    recording.record(Entry(tenant_id, Action.TENANT_RENAMED, by, "tenant", tenant_id, name, after={"=name": name}))
+    recording.record(
+        AuditEntry(tenant_id, AuditAction.TENANT_RENAMED, by, "tenant", tenant_id, name, after={"=name": name})
+    )
     for row in export(world.browser("alice", "acme"), actor="b" * 32):
         assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n")]
 

@@ -23,8 +23,8 @@ SETTINGS = "/desk/settings/"
 DEFAULTS = "/desk/settings/defaults/"
 
 
-def rows(world: World, action: str) -> list[browsing.Row]:
-    found = browsing.page(world.context("alice", "acme").repository, only=browsing.Filter()).rows
+def rows(world: World, action: str) -> list[browsing.TrailRow]:
+    found = browsing.page(world.context("alice", "acme").repository, only=browsing.TrailFilter()).rows
     return [row for row in found if row.action == action]
 
 

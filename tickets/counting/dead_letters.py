@@ -23,7 +23,7 @@ from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
 from portal.schema import keys
 from portal.streams import worker
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tickets.counting import aggregates
 from tickets.counting import fold as stream
 from tickets.counting import keys as aggregate_keys
@@ -53,7 +53,7 @@ def drop(letter: DeadLetterItem, *, by: Actor) -> None:
     """Remove it, with its row in the audit trail; what it holds is not counted. Raises NotFound where it has just gone,
     Throttled and Unavailable."""
     try:
-        recording.commit(_settling(letter), [_entry(letter, Action.DEAD_LETTER_DROPPED, by)])
+        recording.commit(_settling(letter), [_entry(letter, AuditAction.DEAD_LETTER_DROPPED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
@@ -67,7 +67,7 @@ def replay(letter: DeadLetterItem, *, by: Actor) -> None:
     try:
         _count(letter, by)
     except (Conflict, NotFound) as error:
-        recording.record(_entry(letter, Action.DEAD_LETTER_REFUSED, by, because=error.message))
+        recording.record(_entry(letter, AuditAction.DEAD_LETTER_REFUSED, by, because=error.message))
         raise
 
 
@@ -75,15 +75,15 @@ def _count(letter: DeadLetterItem, by: Actor) -> None:
     writing, counts = _settling(letter), _counts(letter)
     writing.members += [_update(letter.tenant_id, sort_key, total) for sort_key, total in sorted(counts.items())]
     try:
-        recording.commit(writing, [_entry(letter, Action.DEAD_LETTER_REPLAYED, by)])
+        recording.commit(writing, [_entry(letter, AuditAction.DEAD_LETTER_REPLAYED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
 
-def _entry(letter: DeadLetterItem, action: Action, by: Actor, **after: str) -> Entry:
+def _entry(letter: DeadLetterItem, action: AuditAction, by: Actor, **after: str) -> AuditEntry:
     tenant_id, entity_id = letter.tenant_id or recording.PLATFORM, keys.anonymous(letter.sequence)
     before = {"reason": letter.reason}
-    return Entry(tenant_id, action, by, "dead_letter", entity_id, id_of(letter), before, after)
+    return AuditEntry(tenant_id, action, by, "dead_letter", entity_id, id_of(letter), before, after)
 
 
 def _settling(letter: DeadLetterItem) -> Transaction:

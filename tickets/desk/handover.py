@@ -17,7 +17,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Invalid, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
@@ -144,7 +144,9 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
     if moved:
         after = {"tickets": moved, "to": name or "nobody"}
         recording.record(
-            Entry(tenant.tenant_id, Action.TICKETS_HANDED_ON, by, "user", user_id, whose, {"of": whose}, after)
+            AuditEntry(
+                tenant.tenant_id, AuditAction.TICKETS_HANDED_ON, by, "user", user_id, whose, {"of": whose}, after
+            )
         )
     return moved
 

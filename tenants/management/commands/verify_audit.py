@@ -31,7 +31,9 @@ class Command(PortalCommand):
                 progress.label(f"Rows of {name}")
                 verified = chain.verify(tenant_id, progress=progress.advance)
                 for finding in verified.findings:
-                    progress.say(f"{name}: {finding.kind}: lane {finding.lane}, row {finding.sequence} {finding.where}")
+                    progress.say(
+                        f"{name}: {finding.kind}: partition {finding.partition}, row {finding.sequence} {finding.where}"
+                    )
                 found += len(verified.findings)
                 state = f"{len(verified.findings)} findings" if verified.findings else "whole"
                 self.stdout.write(f"{name}: {verified.rows:,} rows, {state}, fingerprint {verified.fingerprint}")
