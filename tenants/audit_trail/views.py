@@ -17,8 +17,8 @@ from portal.errors import Invalid
 from portal.web.access import member
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
+from tenants.audit_trail.forms import AuditFilterForm
 from tenants.audit_trail.recording import AuditAction, AuditEntry
-from tenants.identity.forms import AuditFilterForm
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 

@@ -16,9 +16,10 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web.access import member, public, signed_in
 from tenants.identity import accounts, sessions
-from tenants.identity.forms import InviteForm, NewAccountForm
+from tenants.identity.forms import NewAccountForm
 from tenants.identity.models import User
 from tenants.membership import invites, mails
+from tenants.membership.forms import InviteForm
 from tenants.membership.invites import Offer, Sent
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.request import TenantRequest, actor_of, client_address, start_session

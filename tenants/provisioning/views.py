@@ -15,9 +15,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web.access import member
-from tenants.identity.forms import DefaultsForm, DeskForm, RoleForm
 from tenants.membership import members, roster
+from tenants.membership.forms import RoleForm
 from tenants.provisioning import defaults, renaming
+from tenants.provisioning.forms import DefaultsForm, DeskForm
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TENANT_KEY, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
