@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import models
 
@@ -32,6 +32,10 @@ from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
 _ROLES: Final = [(role.value, role.label) for role in Role]
+if TYPE_CHECKING:  # only the stubs know what it is generic in
+    _EmailField = models.EmailField[str, str]
+else:
+    _EmailField = models.EmailField
 _STATUSES: Final = [(tenant_directory.ACTIVE, "active"), (tenant_directory.SUSPENDED, "suspended")]
 
 
@@ -40,6 +44,13 @@ def _id(value: str) -> str:
     if not keys.USER_ID.match(value):
         raise ValueError("an id is 32 lower-case hex digits")
     return value
+
+
+class AddressField(_EmailField):
+    """Hold a mail address in the one form in which addresses are stored and compared."""
+
+    def to_python(self, value: Any) -> Any:
+        return accounts.normal_address(value) if isinstance(value, str) else value
 
 
 class Tenant(Facade):
@@ -77,16 +88,17 @@ class Tenant(Facade):
         ),
     )
     filters = ("status",)
+    searched = ("name",)
 
     class Meta(Facade.Meta):
         app_label = "tenants"
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        made = super().from_item(item)
+        tenant = super().from_item(item)
         if isinstance(item, DirectoryItem):
-            made.slug, made.name = item.name, item.title
-        return made
+            tenant.slug, tenant.name = item.name, item.title
+        return tenant
 
     def __str__(self) -> str:
         return f"{self.name} ({self.slug})" if self.slug else self.name
@@ -99,7 +111,7 @@ class Account(Facade):
     """Somebody who can sign in."""
 
     user_id = models.CharField("id", primary_key=True, max_length=32)
-    email = models.EmailField("e-mail")
+    email = AddressField("e-mail")
     name = models.CharField(max_length=100)
     is_active = models.BooleanField("active", default=True)
     is_operator = models.BooleanField("operator", default=False)

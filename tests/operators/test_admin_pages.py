@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -301,3 +303,27 @@ def test_a_worker_that_has_stopped_stands_before_all_else_but_missing_tables(
     found: list[Any] = [says.find(text) for text in order]
     assert -1 not in found
     assert found == sorted(found)
+
+
+# --- narrowing a list step by step ---
+
+
+def test_a_tenant_that_was_chosen_stays_chosen_until_the_status_completes_the_list(root: Operator) -> None:
+    half = root.get("/admin/tickets/ticket/?tenant_id=acme")
+    assert (half.status_code, "Now choose the status." in half.content.decode()) == (200, True)
+    (link,) = (text for text in re.findall(r'href="([^"]+)"', half.content.decode()) if "status__exact=open" in text)
+    assert "Ticket 1" in root.says(f"/admin/tickets/ticket/{unescape(link)}")
+
+
+def test_a_status_that_was_chosen_stays_chosen_until_the_tenant_completes_the_list(root: Operator) -> None:
+    half = root.get("/admin/tickets/ticket/?status__exact=open")
+    assert (half.status_code, "Now choose the tenant." in half.content.decode()) == (200, True)
+    (form,) = (text for text in half.content.decode().split("<form") if 'type="text" name="tenant_id"' in text)
+    fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form))
+    assert "Ticket 1" in root.says(f"/admin/tickets/ticket/?{urlencode(fields | {'tenant_id': 'acme'})}")
+
+
+def test_an_address_that_cannot_be_is_forgotten_so_that_the_next_step_is_not_refused_too(root: Operator) -> None:
+    page = root.get("/admin/tenants/tenant/?nosuch=1")
+    assert page.status_code == 400
+    assert "nosuch" not in re.sub(r"<head>.*</head>", "", page.content.decode())

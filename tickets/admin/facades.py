@@ -8,7 +8,7 @@ from django.db import models
 
 from portal import clock
 from portal.nosql.planner.facade import Facade
-from portal.nosql.planner.patterns import Get, Listed, Listing, Query
+from portal.nosql.planner.patterns import Get, Listing, Query, ResultPage
 from portal.schema import keys
 from tenants.tenancy import context, tenant_directory
 from tickets.counting.items import DeadLetterItem
@@ -22,11 +22,11 @@ _STATUSES: Final = [(s.value, s.label) for s in Status]
 _PRIORITIES: Final = [(p.value, p.label) for p in Priority]
 
 
-def _of_tenant(values: dict[str, Any], *, after: str | None, size: int) -> Listed:
+def _of_tenant(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:
     """Tickets of one status, by the tenant's own list: a GetItem for its shards, then one Query for each of them."""
     tenant = context.for_system(tenant_directory.get(values["tenant_id"]))
     page = queries.page(tenant, status=status(values["status"]), after=after, size=size)
-    return Listed([Ticket.from_item(row) for row in page.rows], page.looked_at, page.next, page.previous)
+    return ResultPage([Ticket.from_item(row) for row in page.rows], page.looked_at, page.next, page.previous)
 
 
 class Ticket(Facade):

@@ -1,4 +1,4 @@
-"""The change list: one planned read for a page, cursors in place of numbers, a sentence in place of a larger read."""
+"""Show one planned read as a page: cursors in place of page numbers, a sentence in place of a larger read."""
 
 from __future__ import annotations
 
@@ -6,62 +6,72 @@ from typing import Any, Final
 
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 
 from portal.errors import Invalid
+from portal.nosql.planner.patterns import ResultPage
 from portal.nosql.planner.planning import Unplannable, served
 
 CURSOR_VAR: Final = "_after"  # begins like no field: get_query_string removes by prefix
 
-# What a hostile or outdated query string can run into before or while it is planned.
+# Errors that a hostile or outdated query string can cause before or while it is planned.
 _REFUSALS = (DisallowedModelAdminLookup, IncorrectLookupParameters, Invalid, Unplannable, ValidationError, ValueError)
 
 
 class DynamoChangeList(ChangeList):
-    """`refusal` says why nothing is listed, "" where something is; `bad_request` whether the address asked for it."""
+    """Narrow, read and link one page of a list.
+
+    `refusal` says why nothing is listed and is "" where something is. `bad_request` tells that the address demands what
+    cannot be; an address that is only incomplete keeps its choices, so that the next one completes them.
+    """
 
     refusal = ""
     bad_request = False
-    rows: Any = None
+    cursor = ""
+    page: ResultPage
+    model_admin: Any  # a DynamoAdmin
     queryset: Any
     root_queryset: Any
 
     def get_queryset(self, request: Any, exclude_parameters: Any = None) -> Any:
-        self.cursor = self.params.pop(CURSOR_VAR, "")
+        """Narrow the query by the filters, the order and the search. Nothing is planned or read yet."""
+        self.cursor = self.params.pop(CURSOR_VAR, self.cursor)
         try:
-            planned: Any = super().get_queryset(request, exclude_parameters)
-            planned.check()
+            return super().get_queryset(request, exclude_parameters)
         except _REFUSALS as error:
-            self._refuse(error, asked=bool(self.params))
-            self._forget_parameters(request)
-            planned = self.root_queryset.none()
-        return planned
+            self._refuse(request, error)
+            return self.root_queryset.none()
 
     def get_results(self, request: Any) -> None:
+        """Plan the query and read its page, once."""
         try:
-            self.rows = self.queryset.page(self.list_per_page, self.cursor)
+            self.page = self.queryset.page(self.list_per_page, self.cursor)
+            self.model_admin.prepare(self.page.objects)
         except _REFUSALS as error:
-            self._refuse(error, asked=True)
-            self.rows = self.root_queryset.none().rows()
-        self.result_list = self.rows.objects
+            self._refuse(request, error)
+            self.page = ResultPage([])
+        self.result_list = self.page.objects
         self.result_count = len(self.result_list)
         self.full_result_count = None
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.show_admin_actions = bool(self.result_list)
         self.paginator = Paginator(self.result_list, self.list_per_page)
 
-    def _refuse(self, error: Exception, *, asked: bool) -> None:
+    def _refuse(self, request: Any, error: Exception) -> None:
         cause = error.args[0] if isinstance(error, IncorrectLookupParameters) and error.args else error
-        self.bad_request = asked and not getattr(cause, "incomplete", False)
         if isinstance(cause, Unplannable | Invalid):
             self.refusal = str(cause)
         else:
             self.refusal = f"This address asks for something that is not there. {served(self.model)}"
+        is_plain = not (self.params or self.cursor)
+        self.bad_request = not is_plain and not getattr(cause, "incomplete", False)
+        if self.bad_request:
+            self._forget_parameters(request)
 
     def _forget_parameters(self, request: Any) -> None:
-        """What the filters beside the list look at, as if nothing had been asked."""
+        """Show the filters beside the list as on its plain address."""
         kept, self.filter_params = self.filter_params, {}
         (self.filter_specs, self.has_filters, _, _, self.has_active_filters) = self.get_filters(request)
         self.clear_all_filters_qs = "?"
@@ -70,12 +80,12 @@ class DynamoChangeList(ChangeList):
     # --- links ---
 
     def get_filters_params(self, params: Any = None) -> Any:
-        found = super().get_filters_params(params)
-        found.pop(CURSOR_VAR, None)
-        return found
+        kept = super().get_filters_params(params)
+        kept.pop(CURSOR_VAR, None)
+        return kept
 
     def get_query_string(self, new_params: Any = None, remove: Any = None) -> str:
-        """Every change of filter, order or search begins at the first page again."""
+        """Return an address that begins at the first page again, unless it names a cursor."""
         if CURSOR_VAR not in (new_params or {}):
             remove = [*(remove or ()), CURSOR_VAR]
         return super().get_query_string(new_params, remove)
@@ -85,12 +95,16 @@ class DynamoChangeList(ChangeList):
 
     @property
     def next_url(self) -> str:
-        return self.get_query_string({CURSOR_VAR: self.rows.next}) if self.rows.next else ""
+        return self.get_query_string({CURSOR_VAR: self.page.next}) if self.page.next else ""
 
     @property
     def previous_url(self) -> str:
-        return self.get_query_string({CURSOR_VAR: self.rows.previous}) if self.rows.previous else ""
+        return self.get_query_string({CURSOR_VAR: self.page.previous}) if self.page.previous else ""
 
     @property
     def first_url(self) -> str:
         return self.get_query_string() if self.cursor else ""
+
+    @property
+    def without_search_url(self) -> str:
+        return self.get_query_string(remove=[SEARCH_VAR]) if self.query else ""

@@ -133,6 +133,9 @@ class DynamoAdmin(_ModelAdmin):
     def get_changelist(self, request: Any, **kwargs: Any) -> type[DynamoChangeList]:
         return DynamoChangeList
 
+    def prepare(self, objects: list[Any]) -> None:
+        """Add to objects that were just read what their page shows beside them, by one read for all of them."""
+
     def get_sortable_by(self, request: Any) -> Any:
         return {getattr(pattern, "order", "") for pattern in self.model.patterns} & set(self.get_list_display(request))
 

@@ -1,7 +1,7 @@
-"""Django models that look like models and are stored as items.
+"""Offer Django models that are stored as items.
 
 Django's auth and its admin insist on a `Model` class. A facade is unmanaged, is built from an item with `from_item`,
-and its manager answers what its declared access patterns serve (`patterns.py`), refusing all else. A facade without
+and its manager answers what its declared access patterns serve (`patterns.py`) and refuses all else. A facade without
 patterns, such as the account that signs in, answers nothing at all.
 """
 
@@ -17,7 +17,7 @@ from portal.nosql.planner.query_set import PlannedQuery
 
 
 class FacadeManager(models.Manager[Any]):
-    """A manager whose query set is planned, never compiled to SQL."""
+    """Hand out query sets that are planned, never compiled to SQL."""
 
     use_in_migrations = False
 
@@ -33,10 +33,15 @@ class FacadeManager(models.Manager[Any]):
 
 
 class Facade(models.Model):
-    """`patterns` say how it can be read; `filters` are the fields that may also be asked of rows that were read."""
+    """Stand for an item as a Django model.
+
+    `patterns` declare how it can be read. Of the rows that a pattern reads, `filters` may also be compared for equality
+    and `searched` for a part of their text.
+    """
 
     patterns: ClassVar[tuple[Pattern, ...]] = ()
     filters: ClassVar[tuple[str, ...]] = ()
+    searched: ClassVar[tuple[str, ...]] = ()
 
     objects = FacadeManager()
 
@@ -47,28 +52,28 @@ class Facade(models.Model):
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        """The object that an item stands for: each field from the attribute of the same name, the pk from its parts."""
+        """Return the object for an item: each field from the attribute of the same name, the pk from its parts."""
         values = {}
         for field in cls._meta.concrete_fields:
             stored = getattr(item, field.attname, None)
             if stored is not None:
                 values[field.attname] = field.to_python(stored)
-        made = cls(**values)
-        made.pk = SEPARATOR.join(str(getattr(made, name)) for name in cls.parts())
-        made._state.adding = False
-        return made
+        obj = cls(**values)
+        obj.pk = SEPARATOR.join(str(getattr(obj, name)) for name in cls.parts())
+        obj._state.adding = False
+        return obj
 
     @classmethod
     def parts(cls) -> tuple[str, ...]:
-        """The fields that the pk is made of."""
+        """Return the fields that the pk is made of."""
         return next(pattern.fields for pattern in cls.patterns if isinstance(pattern, Get))
 
     def to_item(self) -> Any:
-        """The item that stands for this object: what `from_item` reads, the other way round."""
+        """Return the item for this object, the inverse of `from_item`."""
         get = next(pattern for pattern in self.patterns if isinstance(pattern, Get))
-        own = {field.attname for field in self._meta.concrete_fields}
+        fields = {field.attname for field in self._meta.concrete_fields}
         table = get.item.table
-        names = [n for n in get.item.get_attributes() if n in own and n not in (table.hash, table.range)]
+        names = [n for n in get.item.get_attributes() if n in fields and n not in (table.hash, table.range)]
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         hash_key, *range_key = get.key([getattr(self, name) for name in get.fields])
         return get.item(hash_key, range_key[0] if range_key else None, **values)
@@ -80,7 +85,7 @@ class Facade(models.Model):
         refuse_sql()
 
     def validate_unique(self, exclude: Any = None) -> None:
-        """What must be unique is a condition of the write: a read before it would prove nothing."""
+        """Do nothing: uniqueness is a condition of the write, and a read before it would prove nothing."""
 
     def validate_constraints(self, exclude: Any = None) -> None:
-        """The same."""
+        """Do nothing, for the same reason."""

@@ -1,11 +1,12 @@
-"""Which declared pattern serves what is asked: every filter, order and prefix, or a refusal that says what is served.
+"""Choose the declared pattern that serves a query, or refuse with a sentence that says what is served.
 
-Nothing is read here. What is left over after the key conditions is asked of the rows that are read (`reading.py`), for
+Nothing is read here. Conditions that no key serves are left over for the rows that `execution.py` reads, and only for
 fields that the facade allows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +16,9 @@ from portal.nosql.planner.patterns import SEPARATOR, Get, Listing, Lookup, Patte
 
 
 class Unplannable(FieldError):
-    """No declared pattern serves this. The text is a sentence for a person, and says what is served.
+    """No declared pattern serves this query. The text is a sentence for a person and says what is served.
 
-    `incomplete`: nothing is wrong with what was asked, but it does not name a partition yet.
+    `incomplete`: nothing is wrong with the query, but it does not name a partition yet.
     """
 
     def __init__(self, sentence: str, *, incomplete: bool = False) -> None:
@@ -25,16 +26,23 @@ class Unplannable(FieldError):
         self.incomplete = incomplete
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a query set has been narrowed to. `prefix` is a field and what it begins with, `ids` are of `pk__in`.
+class ReadLimitReached(Unplannable):
+    """Reading stopped at its limit before the answer was certain."""
 
-    `order` is a field, with a minus for the other way round. `limit` is None for all of them, up to a bound.
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """Describe what a query set has been narrowed to.
+
+    `prefixes` and `contains` are pairs of a field and a text, all of which must hold. `ids` come from `pk__in`; None
+    means that none were named. `order` is a field, with a minus for the other way round. `limit` is None for all
+    objects, up to a bound. `nothing` marks a query that can match no object.
     """
 
     model: Any
     exact: dict[str, Any] = field(default_factory=dict)
-    prefix: tuple[str, str] | None = None
+    prefixes: tuple[tuple[str, str], ...] = ()
+    contains: tuple[tuple[str, str], ...] = ()
     ids: tuple[str, ...] | None = None
     order: str = ""
     limit: int | None = None
@@ -43,96 +51,126 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One pattern, what its partition is made of, and what is left over for the rows."""
+class QueryPlan:
+    """Join one pattern with the values of its key; `leftover` and `contains` are checked on the rows.
+
+    `ids` are the objects to read where the pattern is a Get.
+    """
 
     pattern: Pattern
     values: dict[str, Any]
     leftover: dict[str, Any]
+    contains: tuple[tuple[str, str], ...] = ()
+    ids: tuple[str, ...] = ()
+
+    @property
+    def checks_rows(self) -> bool:
+        return bool(self.leftover or self.contains)
 
 
-def plan(asked: Asked) -> Plan:
-    """The declared pattern that serves this, the most specific one. Raises Unplannable."""
-    return _point(asked) or _list(asked)
+def plan(spec: QuerySpec) -> QueryPlan:
+    """Return the most specific plan for a query. Raises Unplannable."""
+    if spec.ids is not None:
+        return _plan_ids(spec, spec.ids)
+    return _plan_object(spec) or _plan_list(spec)
 
 
 def get_of(model: Any) -> Get:
-    """The pattern by which one object is read."""
+    """Return the pattern by which one object is read."""
     return next(pattern for pattern in model.patterns if isinstance(pattern, Get))
 
 
-def _point(asked: Asked) -> Plan | None:
-    """By another unique value, by the pk, or by all of the fields that it is made of."""
-    if asked.prefix is not None:
+def _plan_ids(spec: QuerySpec, ids: tuple[str, ...]) -> QueryPlan:
+    if spec.prefixes:
+        raise Unplannable(f"{plural(spec.model)} cannot be found by id and by what they begin with at once.")
+    return QueryPlan(get_of(spec.model), {}, spec.exact, spec.contains, ids)
+
+
+def _plan_object(spec: QuerySpec) -> QueryPlan | None:
+    """Plan a read by another unique value, by the pk, or by all fields that the pk is made of."""
+    if spec.prefixes:
         return None
-    model, exact = asked.model, asked.exact
+    model, exact = spec.model, spec.exact
     for pattern in model.patterns:
         if isinstance(pattern, Lookup) and pattern.field in exact:
-            return _of(asked, pattern, (pattern.field,))
+            return _bind(spec, pattern, (pattern.field,))
         if isinstance(pattern, Get):
-            if model._meta.pk.name in exact:
-                return _of(asked, pattern, (model._meta.pk.name,))
+            pk = model._meta.pk.name
+            if pk in exact:
+                return _bind(spec, pattern, (pk,), ids=(str(exact[pk]),))
             if set(pattern.fields) <= set(exact):
-                return _of(asked, pattern, pattern.fields)
+                joined = SEPARATOR.join(str(exact[name]) for name in pattern.fields)
+                return _bind(spec, pattern, pattern.fields, ids=(joined,))
     return None
 
 
-def _list(asked: Asked) -> Plan:
-    """By the pattern that takes the most of the fields, sorts as asked, and searches if asked to."""
-    model, order, prefix = asked.model, asked.order.lstrip("-"), asked.prefix
-    lists = [p for p in model.patterns if isinstance(p, Query | Listing) and set(p.by) <= set(asked.exact)]
+def _plan_list(spec: QuerySpec) -> QueryPlan:
+    """Plan by the pattern that takes the most fields, sorts as demanded, and searches where a prefix is given."""
+    model, order = spec.model, spec.order.lstrip("-")
+    prefixed = {name for name, _ in spec.prefixes}
+    lists = [p for p in model.patterns if isinstance(p, Query | Listing) and set(p.by) <= set(spec.exact)]
     sorting = [p for p in lists if order in ("", p.order)]
-    fitting = [p for p in sorting if not prefix or (p.prefix and p.order == prefix[0])]
+    fitting = [p for p in sorting if not prefixed or (p.prefix and {p.order} == prefixed)]
     if not fitting:
-        raise Unplannable(_refusal(asked, lists, sorting), incomplete=not lists)
+        raise Unplannable(_refusal(spec, lists, sorting), incomplete=not lists)
     best = max(fitting, key=lambda p: len(p.by))
-    found = _of(asked, best, (*best.by, *(best.may if isinstance(best, Listing) else ())))
-    strange = [name for name in found.leftover if name not in model.filters or isinstance(best, Listing)]
-    if strange:
-        label = str(model._meta.get_field(strange[0]).verbose_name)
+    bound = _bind(spec, best, (*best.by, *(best.may if isinstance(best, Listing) else ())))
+    names = [*bound.leftover, *(name for name, _ in bound.contains)]
+    allowed = () if isinstance(best, Listing) else (*model.filters, *model.searched)
+    refused = [name for name in names if name not in allowed]
+    if refused:
+        label = str(model._meta.get_field(refused[0]).verbose_name)
         raise Unplannable(f"{plural(model)} cannot be filtered by {label} here. {served(model)}")
-    return found
+    return bound
 
 
-def _of(asked: Asked, pattern: Pattern, taken: tuple[str, ...]) -> Plan:
-    values = {name: value for name, value in asked.exact.items() if name in taken}
-    return Plan(pattern, values, {name: v for name, v in asked.exact.items() if name not in taken})
-
-
-def joined(pattern: Get, values: dict[str, Any]) -> str:
-    """The pk that is made of these values."""
-    return SEPARATOR.join(str(values[name]) for name in pattern.fields)
+def _bind(spec: QuerySpec, pattern: Pattern, taken: Sequence[str], *, ids: tuple[str, ...] = ()) -> QueryPlan:
+    values = {name: value for name, value in spec.exact.items() if name in taken}
+    leftover = {name: value for name, value in spec.exact.items() if name not in taken}
+    return QueryPlan(pattern, values, leftover, spec.contains, ids)
 
 
 # --- sentences ---
 
 
 def served(model: Any) -> str:
-    """One sentence about what the patterns of a facade serve."""
+    """Say in one sentence what the patterns of a facade serve."""
     lists = [p.name for p in model.patterns if isinstance(p, Query | Listing)]
     points = [p.name for p in model.patterns if isinstance(p, Lookup | Get)]
     if not lists:
         return f"{plural(model)} can be found {_either(points)}."
     named = [name for name in points if name != Get.name]  # that one id finds one object goes without saying
-    found = f", or found {_either(named)}" if named else ""
+    by_value = f", or found {_either(named)}" if named else ""
     choose = " Choose one." if len(lists) > 1 else ""
-    return f"{plural(model)} can be listed {_either(lists)}{found}.{choose}"
+    return f"{plural(model)} can be listed {_either(lists)}{by_value}.{choose}"
 
 
 def plural(model: Any) -> str:
-    """What many of them are called, at the beginning of a sentence."""
+    """Return the plural name of a model for the beginning of a sentence."""
     name = str(model._meta.verbose_name_plural)
     return name[:1].upper() + name[1:]
 
 
-def _refusal(asked: Asked, lists: list[Any], sorting: list[Any]) -> str:
-    model = asked.model
-    if not lists or not asked.order:
+def _refusal(spec: QuerySpec, lists: list[Any], sorting: list[Any]) -> str:
+    model = spec.model
+    if not lists:
+        return served(model) + _missing(spec)
+    if not spec.order:
         return served(model)
     if not sorting:
         names = sorted({str(model._meta.get_field(p.order).verbose_name) for p in lists})
         return f"{plural(model)} are sorted by {_either(names)}, and by nothing else."
     return f"{plural(model)} cannot be searched by what they begin with here. {served(model)}"
+
+
+def _missing(spec: QuerySpec) -> str:
+    """Name the fields that a half-finished choice still lacks, for the list that needs the fewest of them."""
+    lists = [p for p in spec.model.patterns if isinstance(p, Query | Listing) and set(p.by) & set(spec.exact)]
+    if not lists:
+        return ""
+    lacking = min(([name for name in p.by if name not in spec.exact] for p in lists), key=len)
+    labels = [str(spec.model._meta.get_field(name).verbose_name) for name in lacking]
+    return f" Now choose the {' and the '.join(labels)}."
 
 
 def _either(names: list[str]) -> str:

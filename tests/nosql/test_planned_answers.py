@@ -1,0 +1,100 @@
+"""A planned query answers completely, or says that it cannot: it never guesses from a part of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.dynamo import platform
+from portal.nosql.planner.planning import ReadLimitReached, Unplannable
+from tenants.operators.facades import Account, Tenant
+from tenants.tenancy.items import DirectoryItem
+from tenants.tenancy.tenant_directory import ACTIVE, SUSPENDED, TENANTS
+from tests.support.world import World
+
+
+def directory(*, active: int, suspended: int) -> None:
+    """Tenants a-0000 ... that are active, and behind them z-0000 ... that are suspended."""
+    names = [(f"a-{n:04}", ACTIVE) for n in range(active)] + [(f"z-{n:04}", SUSPENDED) for n in range(suspended)]
+    platform.put_all(
+        DirectoryItem(
+            TENANTS, slug, tenant_id=f"{n:032}", title=f"Firm {slug}", created_at="2026-11-20T00:00:00Z", status=status
+        )
+        for n, (slug, status) in enumerate(names)
+    )
+
+
+def slugs(tenants: Any) -> list[str]:
+    return [tenant.slug for tenant in tenants]
+
+
+SUSPENDED_ONES = Tenant.objects.filter(status=SUSPENDED)
+
+
+def test_the_first_match_behind_the_read_limit_is_not_reported_as_missing(engine: None) -> None:
+    directory(active=600, suspended=1)
+    for ask in (SUSPENDED_ONES.first, SUSPENDED_ONES.exists, lambda: list(SUSPENDED_ONES), SUSPENDED_ONES.get):
+        with pytest.raises(ReadLimitReached, match="more than 500"):
+            ask()
+
+
+def test_a_match_before_the_read_limit_is_the_first_whatever_lies_behind_it(engine: None) -> None:
+    directory(active=600, suspended=1)
+    assert Tenant.objects.filter(status=ACTIVE).first().slug == "a-0000"
+
+
+def test_nothing_is_missing_once_all_rows_were_read(engine: None) -> None:
+    directory(active=400, suspended=0)
+    assert SUSPENDED_ONES.first() is None
+    assert not SUSPENDED_ONES.exists()
+
+
+def test_whether_a_match_is_the_only_one_is_not_guessed(engine: None) -> None:
+    directory(active=600, suspended=0)
+    with pytest.raises(ReadLimitReached):
+        Tenant.objects.filter(name__icontains="a-0001").get()
+
+
+def test_a_second_list_of_ids_leaves_what_is_in_both(world: World) -> None:
+    acme, globex = (world.tenants[name].tenant_id for name in ("acme", "globex"))
+    both = Tenant.objects.filter(pk__in=[acme, globex]).filter(pk__in=[globex, "f" * 32])
+    assert slugs(both) == ["globex"]
+    assert slugs(Tenant.objects.filter(pk__in=[acme]).filter(pk__in=[globex])) == []
+
+
+def test_a_second_prefix_narrows_the_first(world: World) -> None:
+    assert slugs(Tenant.objects.filter(slug__startswith="ac").filter(slug__startswith="A")) == ["acme"]
+    assert slugs(Tenant.objects.filter(slug__startswith="ac").filter(slug__startswith="g")) == []
+
+
+def test_ids_are_read_in_the_order_and_number_that_was_asked_for(world: World) -> None:
+    ids = [world.tenants[name].tenant_id for name in ("acme", "globex")]
+    assert slugs(Tenant.objects.filter(pk__in=ids).order_by("-slug")) == ["globex", "acme"]
+    assert len(Tenant.objects.filter(pk__in=ids)[:1]) == 1
+
+
+def test_ids_and_a_prefix_together_are_refused_because_one_would_be_ignored(world: World) -> None:
+    with pytest.raises(Unplannable):
+        list(Tenant.objects.filter(pk__in=[world.tenants["acme"].tenant_id], slug__startswith="g"))
+
+
+def test_a_slice_of_a_slice_is_the_smaller_one(engine: None) -> None:
+    directory(active=5, suspended=0)
+    assert len(Tenant.objects.all()[:2][:4]) == 2
+    assert slugs(Tenant.objects.all()[:0]) == []
+
+
+def test_a_query_is_not_narrowed_after_its_slice(engine: None) -> None:
+    with pytest.raises(TypeError, match="slice"):
+        Tenant.objects.all()[:2].filter(status=ACTIVE)
+
+
+def test_a_name_is_found_by_a_part_of_it_in_either_case(world: World) -> None:
+    assert slugs(Tenant.objects.filter(name__icontains="LOBE")) == ["globex"]
+
+
+def test_an_address_is_found_in_either_case_however_often_it_is_asked_for(world: World) -> None:
+    alice = Account.objects.filter(email="Alice@Example.COM")
+    assert [account.name for account in alice] == ["Alice Example"]
+    assert [account.name for account in alice.filter(email="alice@example.com")] == ["Alice Example"]
