@@ -1,4 +1,8 @@
-"""What the followers of a stream store beside it: leases of its shards, and one pulse."""
+"""Define what the followers of a stream store: leases and positions of shards, heartbeats, and one watermark.
+
+All of it lies in one table. A partition holds the leases of a stream's unfinished shards, a second one its finished
+shards, a third one its pollers. So what is read every two seconds does not grow with what is done.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,14 @@ from portal.streams.tables import LEASES
 
 
 class LeaseItem(Item):
-    """Who reads a shard, and how far. `stream` is the stream's ARN, `shard` the shard's id.
+    """The lease of a shard that is not finished. `stream` is the stream's ARN, `shard` the shard's id.
 
-    `counter` grows with every write of the owner's: whoever sees it stand still for the lease time may take the shard.
-    `owner` is "" for a shard that nobody holds. `checkpoint` is the
-    last sequence number that was dealt with, "" for none. `caught_up_at` is the moment up to which all changes in the
-    shard have been counted. `gap_at` is when records were found to be lost. `finished` is 1 when a closed shard was
-    read to its end; then `expires_at` is set, in seconds since the epoch, and the item goes by TTL.
+    `owner` is a poller's id, "" for a shard that nobody holds; `counter` grows with every write of an owner's.
+    `position` is the padded sequence number up to which all records of the shard are applied, "" for none; it only
+    grows. `checkpoint` is the same number as the engine wrote it, which is the form in which it takes it back.
+    `applied_until` is the moment, by the service's clock, before which every change in the shard is applied.
+    `gap_at` is when records were found to be lost. `expires_at`, in seconds since the epoch, is set by a host that
+    never finishes a shard.
     """
 
     table = LEASES
@@ -25,18 +30,41 @@ class LeaseItem(Item):
     parent = UnicodeAttribute(default="")
     owner = UnicodeAttribute(default="")
     counter = NumberAttribute(default=0)
+    position = UnicodeAttribute(default="")
     checkpoint = UnicodeAttribute(default="")
-    caught_up_at = UnicodeAttribute(default="")
+    applied_until = UnicodeAttribute(default="")
     gap_at = UnicodeAttribute(default="")
-    finished = NumberAttribute(default=0)
     expires_at = NumberAttribute(null=True)
 
 
-class PulseItem(Item):
-    """Up to which moment everything in a stream has been counted, and when that was written.
+class FinishedShardItem(Item):
+    """A closed shard whose records are all applied, or lost if `gap_at` says so. It goes by TTL."""
 
-    It lies beside the leases, under the table's name in place of the stream's ARN: a page, which may not describe
-    tables, knows the one and not the other.
+    table = LEASES
+
+    stream = UnicodeAttribute(hash_key=True)
+    shard = UnicodeAttribute(range_key=True)
+    position = UnicodeAttribute(default="")
+    gap_at = UnicodeAttribute(default="")
+    expires_at = NumberAttribute()
+
+
+class HeartbeatItem(Item):
+    """A poller's sign of life: `counter` grows every few seconds. An id lies in `shard`, the table's sort key."""
+
+    table = LEASES
+
+    stream = UnicodeAttribute(hash_key=True)
+    shard = UnicodeAttribute(range_key=True)
+    counter = NumberAttribute(default=0)
+    expires_at = NumberAttribute()
+
+
+class WatermarkItem(Item):
+    """The moment before which every change in a table's stream is applied, and when that was written.
+
+    It lies under the table's name in place of the stream's ARN: a page, which may not describe tables, knows the one
+    and not the other. `as_of` is told by the service's clock and only grows.
     """
 
     table = LEASES
@@ -45,3 +73,4 @@ class PulseItem(Item):
     shard = UnicodeAttribute(range_key=True)
     as_of = UnicodeAttribute()
     written_at = UnicodeAttribute()
+    expires_at = NumberAttribute()

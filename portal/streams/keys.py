@@ -4,4 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-PULSE: Final = "PULSE"  # sort key beside the leases of a stream's shards
+from portal.schema import keys
+
+WATERMARK: Final = "WATERMARK"  # the sort key of the one item in its partition
+
+
+def finished(stream_arn: str) -> str:
+    """The partition of the shards of a stream that were read to their end; the stream's own holds the others."""
+    return keys.joined("FINISHED", stream_arn)
+
+
+def pollers(stream_arn: str) -> str:
+    """The partition of the pollers that follow a stream."""
+    return keys.joined("POLLERS", stream_arn)

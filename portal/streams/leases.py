@@ -1,12 +1,13 @@
-"""Leases on the shards of a stream: who reads which one, so that any number of pollers on any machines share them.
+"""Judge and store leases on the shards of a stream: who reads which one, so that any number of pollers share them.
 
-A poller writes each lease of its own every few seconds, which moves the lease's counter. An observer that sees a
-counter stand still for the lease time, by its own monotonic clock, may take the shard; clocks are never compared.
-Two pollers may believe for a moment to hold the same shard: the writes of the former one are refused from then on, and
-what it still applies to the aggregates counts once all the same. So leases are about work, not about correctness.
+A poller writes one heartbeat every few seconds, whatever it holds. An observer that sees a heartbeat stand still for
+the lease time, by its own monotonic clock, may take that poller's shards; clocks are never compared. Two pollers may
+believe for a moment to hold the same shard: the writes of the former one are refused from then on, and what it still
+applies counts once all the same. So leases are about work, not about correctness.
 
-A child shard is read when its parent has been read to its end. Shares are fair: a poller takes free shards up to its
-part of all of them, and where there are none it takes one at a time from the poller that holds most.
+A finished shard leaves the partition of the leases for another one. That it is finished is a fact, so whoever has read
+it to its end may write it, its lease or not; and it is written before the lease goes, so a shard without a lease that
+was ever read is found to be finished.
 
 Source: AWS, "Kinesis Client Library concepts" (lease table, counter, stealing); the rules here are written anew.
 """
@@ -23,157 +24,178 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal import clock
+from portal.dynamo import repository
 from portal.errors import ConditionFailed
-from portal.schema.tables import Table
 from portal.streams import keys, worker
-from portal.streams.items import LeaseItem, PulseItem
-from portal.streams.shards import Shard
+from portal.streams.items import FinishedShardItem, HeartbeatItem, LeaseItem
 
-LEASE_SECONDS: Final = 10.0  # without a write before a lease may be taken
-FINISHED_DAYS: Final = 3  # a stream knows its shards for one
+LEASE_SECONDS: Final = 10.0  # without a heartbeat before a shard may be taken
+KEPT_SECONDS: Final = 3 * 86400  # of a finished shard, a silent poller; a stream knows its shards for one day
 
 
 # --- rules, without the database ---
 
 
-class Watch:
-    """What one observer has seen of the leases, and when, by its own clock."""
+class HeartbeatWatch:
+    """Remembers when one observer saw each poller's heartbeat move, by its own clock."""
 
     def __init__(self, seconds: float = LEASE_SECONDS, now: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._now = seconds, now
-        self._seen: dict[str, tuple[str, int, float]] = {}  # by shard: owner, counter, since when
+        self._seen: dict[str, tuple[int, float]] = {}  # by poller: counter, since when
 
-    def look(self, leases: Iterable[LeaseItem]) -> None:
-        """Take note of the leases as they are stored now."""
+    def look(self, heartbeats: Iterable[HeartbeatItem], owners: Iterable[str] = ()) -> None:
+        """Take note of the heartbeats as they are stored now, and of owners of leases, who may have none."""
         now = self._now()
-        for lease in leases:
-            stand = (lease.owner, int(lease.counter))
-            if self._seen.get(lease.shard, ())[:2] != stand:
-                self._seen[lease.shard] = (*stand, now)
+        counters = dict.fromkeys(owners, -1) | {one.shard: int(one.counter) for one in heartbeats}
+        self._seen = {
+            poller: seen if (seen := self._seen.get(poller, (-2, now)))[0] == counter else (counter, now)
+            for poller, counter in counters.items()
+        }
 
-    def expired(self, lease: LeaseItem) -> bool:
-        """Whether the lease has stood still for the lease time under this observer's eyes."""
-        owner, counter, since = self._seen.get(lease.shard, ("", -1, 0.0))
-        return (owner, counter) == (lease.owner, lease.counter) and self._now() - since >= self._seconds
+    def expired(self, poller: str) -> bool:
+        """Tell whether a poller gave no sign of life for the lease time while this observer looked."""
+        return poller in self._seen and self._now() - self._seen[poller][1] >= self._seconds
 
-
-def matched(stream_arn: str, shards: Iterable[Shard], stored: Iterable[LeaseItem]) -> list[LeaseItem]:
-    """One lease for each shard of the stream, in their order: the stored one, or a new one that nobody holds."""
-    known = {lease.shard: lease for lease in stored}
-    found = []
-    for shard in shards:
-        lease = known.get(shard.id) or LeaseItem(stream_arn, shard.id)
-        lease.parent = shard.parent
-        found.append(lease)
-    return found
+    def leads(self, poller: str) -> bool:
+        """Tell whether this poller lists the shards for all: the first by name of those that live."""
+        return all(other >= poller or self.expired(other) for other, (counter, _) in self._seen.items() if counter >= 0)
 
 
-def readable(leases: Sequence[LeaseItem]) -> list[LeaseItem]:
-    """Those that may be read now: unfinished, and the parent finished or gone."""
-    unfinished = {lease.shard for lease in leases if not lease.finished}
-    return [lease for lease in leases if lease.shard in unfinished and lease.parent not in unfinished]
+def choose(leases: Sequence[LeaseItem], *, me: str, expired: Callable[[str], bool]) -> list[LeaseItem]:
+    """Return the leases to take now: free ones up to a fair share, or else one of the most loaded poller's.
 
-
-def choose(leases: Sequence[LeaseItem], *, me: str, expired: Callable[[LeaseItem], bool]) -> list[LeaseItem]:
-    """What this poller should take now: free shards up to a fair share, or else one of the most loaded poller's."""
-    active = readable(leases)
-    free = [lease for lease in active if not lease.owner or (lease.owner != me and expired(lease))]
-    held = Counter(lease.owner for lease in active if all(lease is not other for other in free))
+    `leases` are those of the shards that may be read now.
+    """
+    free = [lease for lease in leases if not lease.owner or (lease.owner != me and expired(lease.owner))]
+    held = Counter(lease.owner for lease in leases if all(lease is not other for other in free))
     held[me] += 0
-    short = ceil(len(active) / len(held)) - held[me]
+    short = ceil(len(leases) / len(held)) - held[me]
     if short <= 0:
         return []
     if free:
         return free[:short]
     most, load = max(held.items(), key=lambda pair: (pair[1], pair[0]))
     # Only where it makes the two more even, or one shard would wander to and fro.
-    return [lease for lease in active if lease.owner == most][:1] if load >= held[me] + 2 else []
-
-
-def counted_until(leases: Sequence[LeaseItem]) -> str:
-    """The moment before which every change in the stream has been counted, "" where that is not known.
-
-    It is the earliest of all unfinished shards. One that has not been read yet counts by its parent: its own records
-    are younger than all of that one's.
-    """
-    by_shard = {lease.shard: lease for lease in leases}
-
-    def moment(lease: LeaseItem) -> str:
-        parent = by_shard.get(lease.parent)
-        return lease.caught_up_at or (moment(parent) if parent else "")
-
-    return min((moment(lease) for lease in leases if not lease.finished), default="")
+    return [lease for lease in leases if lease.owner == most][:1] if load >= held[me] + 2 else []
 
 
 # --- stored leases ---
 
 
 def stored(stream_arn: str) -> list[LeaseItem]:
-    """All leases of a stream, read consistently."""
+    """Return the leases of all unfinished shards of a stream, read consistently."""
     return list(worker.items(LeaseItem, stream_arn, consistent=True))
 
 
+def add(stream_arn: str, shard_id: str, *, parent: str, applied_until: str = "") -> None:
+    """Make the lease of a shard that nobody has read, if there is none."""
+    lease = LeaseItem(stream_arn, shard_id, parent=parent, applied_until=applied_until)
+    stored = [a for a in LeaseItem.get_attributes().values() if not (a.is_hash_key or a.is_range_key or a.null)]
+    actions: list[Action] = [a.set(getattr(lease, str(a.attr_name))) for a in stored]
+    try:
+        worker.change(lease, actions, condition=LeaseItem.shard.does_not_exist())
+    except ConditionFailed:
+        return
+
+
 def take(lease: LeaseItem, *, me: str) -> LeaseItem | None:
-    """Make the lease mine if it still stands as it was seen. None where somebody was faster."""
+    """Make the lease mine if it still stands as it was seen, and return it; None where somebody was faster."""
     counter = int(lease.counter)
-    unchanged = LeaseItem.counter == counter if counter else LeaseItem.shard.does_not_exist()
     actions: list[Action] = [
         LeaseItem.owner.set(me),
         LeaseItem.counter.set(counter + 1),
-        LeaseItem.parent.set(lease.parent),
+        LeaseItem.expires_at.remove(),
     ]
     try:
-        return _change(lease, actions, condition=unchanged)
+        return _change(lease, actions, condition=LeaseItem.counter == counter)
     except ConditionFailed as failed:
         # A lost answer makes the client send it again, and the second time it meets what the first has written.
-        found = LeaseItem.from_raw_data(failed.item) if failed.item else None
-        return found if found is not None and found.owner == me else None
+        now = LeaseItem.from_raw_data(failed.item) if failed.item else None
+        return now if now is not None and now.owner == me else None
 
 
-def save(lease: LeaseItem, *, me: str, checkpoint: str, caught_up_at: str, finished: bool = False) -> bool:
-    """Write how far the shard has been dealt with, and that its reader lives; or that it is finished for ever.
+def save(lease: LeaseItem, *, me: str, position: str, checkpoint: str, applied_until: str) -> bool:
+    """Write up to where the shard is applied; False where it is no longer mine, and then nothing was written.
 
-    False where it is no longer mine; then nothing was written. To be called when the aggregates have been written.
+    A position that is already further, because somebody else has read the same shard, stays.
     """
-    actions: list[Action] = [LeaseItem.checkpoint.set(checkpoint), LeaseItem.caught_up_at.set(caught_up_at)]
-    actions += _finished() if finished else [LeaseItem.counter.set(LeaseItem.counter + 1)]
-    return _if_mine(lease, me, actions)
+    writing = [LeaseItem.applied_until.set(applied_until)] if applied_until else []
+    moving = [LeaseItem.position.set(position), LeaseItem.checkpoint.set(checkpoint)] if position else []
+    if moving:
+        behind = LeaseItem.position.does_not_exist() | (LeaseItem.position <= position)
+        try:
+            _change(lease, [*writing, *moving, _counted()], condition=(LeaseItem.owner == me) & behind)
+        except ConditionFailed as failed:
+            if not failed.item or LeaseItem.from_raw_data(failed.item).owner != me:
+                return False
+        else:
+            return True
+    return _if_mine(lease, me, [*writing, _counted()])
 
 
 def note_gap(lease: LeaseItem, *, me: str) -> bool:
-    """Write that records were lost, and that reading starts again at the oldest one. False where it is not mine."""
-    return _if_mine(lease, me, [LeaseItem.gap_at.set(clock.stamp()), LeaseItem.checkpoint.set("")])
-
-
-def abandon(lease: LeaseItem) -> bool:
-    """Write that the shard was never read to its end and can no longer be. False where somebody has just moved it."""
-    actions: list[Action] = [LeaseItem.gap_at.set(clock.stamp()), *_finished()]
-    try:
-        _change(lease, actions, condition=LeaseItem.counter == int(lease.counter))
-    except ConditionFailed:
-        return False
-    return True
+    """Write that records were lost, and that reading goes on at the oldest one. False where it is not mine."""
+    return _if_mine(lease, me, [LeaseItem.gap_at.set(clock.stamp()), _counted()])
 
 
 def release(lease: LeaseItem, *, me: str) -> bool:
     """Let anybody take it at once. False where it is not mine."""
-    return _if_mine(lease, me, [LeaseItem.owner.set(""), LeaseItem.counter.set(LeaseItem.counter + 1)])
+    return _if_mine(lease, me, [LeaseItem.owner.set(""), _counted()])
 
 
-def write_pulse(table: Table, as_of: str) -> None:
-    """Write up to when everything in the table's stream has been counted. It never goes back."""
-    condition = PulseItem.as_of.does_not_exist() | (PulseItem.as_of <= as_of)
-    actions: list[Action] = [PulseItem.as_of.set(as_of), PulseItem.written_at.set(clock.stamp())]
+def orphan(lease: LeaseItem) -> None:
+    """Let a shard whose parent has left the stream be read without it."""
     try:
-        worker.change(PulseItem(table.name, keys.PULSE), actions, condition=condition)
+        _change(lease, [LeaseItem.parent.set("")], condition=LeaseItem.parent == lease.parent)
     except ConditionFailed:
-        return  # another poller knew more
+        return
 
 
-def _finished() -> list[Action]:
-    expires_at = int(time.time()) + FINISHED_DAYS * 86400
-    counter = LeaseItem.counter.set(LeaseItem.counter + 1)
-    return [LeaseItem.finished.set(1), LeaseItem.owner.set(""), LeaseItem.expires_at.set(expires_at), counter]
+# --- finished shards ---
+
+
+def finish(lease: LeaseItem, *, position: str, lost: bool = False) -> None:
+    """Write that a closed shard was read to its end, or with `lost` that it can no longer be."""
+    gap_at = clock.stamp() if lost else lease.gap_at
+    expires_at = int(time.time()) + KEPT_SECONDS
+    worker.put(FinishedShardItem(
+        keys.finished(lease.stream), lease.shard, position=position, gap_at=gap_at, expires_at=expires_at
+    ))  # fmt: skip
+    worker.remove(lease)
+
+
+def finished_among(stream_arn: str, shard_ids: Iterable[str]) -> dict[str, FinishedShardItem]:
+    """Return those of these shards that are finished, read consistently, by shard."""
+    wanted = [(FinishedShardItem, keys.finished(stream_arn), shard_id) for shard_id in shard_ids]
+    if not wanted:
+        return {}
+    items = repository.batch_get(worker.connection(), wanted, consistent=True)
+    return {item.shard: item for item in items if isinstance(item, FinishedShardItem)}
+
+
+# --- heartbeats ---
+
+
+def heartbeats(stream_arn: str) -> list[HeartbeatItem]:
+    """Return the heartbeats of all pollers of a stream, read consistently."""
+    return list(worker.items(HeartbeatItem, keys.pollers(stream_arn), consistent=True))
+
+
+def give_heartbeat(stream_arn: str, *, me: str) -> None:
+    """Write a sign of life."""
+    expires_at = HeartbeatItem.expires_at.set(int(time.time()) + KEPT_SECONDS)
+    counter: Action = HeartbeatItem.counter.add(1)
+    worker.change(HeartbeatItem(keys.pollers(stream_arn), me), [counter, expires_at])
+
+
+def leave(stream_arn: str, *, me: str) -> None:
+    """Take back one's heartbeat, so that nobody waits for it."""
+    worker.remove(HeartbeatItem(keys.pollers(stream_arn), me))
+
+
+def _counted() -> Action:
+    counter: Action = LeaseItem.counter.set(LeaseItem.counter + 1)
+    return counter
 
 
 def _if_mine(lease: LeaseItem, me: str, actions: list[Action]) -> bool:

@@ -1,24 +1,37 @@
-"""A table's stream as workers read it: shards, iterators, records. Errors are ours.
+"""Read a table's stream: shards, iterators, records. Errors are those of `portal.errors`.
 
 A shard is a run of changes in order; it is closed after some hours or when its partition splits, and its children go
 on. Changes of one item are always in order if a parent is read to its end before its children.
 
-Source: AWS, "Change data capture for DynamoDB Streams" and its API reference.
+Answers carry the service's own time, from the HTTP header Date of an answer that had arrived before the call was made:
+what the engine did after that moment may be missing in the answer, what it did before is not.
+
+Source: AWS, "Change data capture for DynamoDB Streams" and its API reference; RFC 9110, section 6.6.1 (Date).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from portal import clock
 from portal.dynamo import client
 from portal.errors import PortalError, Unavailable
 from portal.schema.tables import Table
+from portal.streams import batch
+from portal.streams.batch import Record
 
 RECORDS_LIMIT: Final = 1000  # of one GetRecords
 RETENTION_HOURS: Final = 24  # a record cannot be read after it
+# Between a write and its record in the stream, and between two machines of the service. AWS names no bound, so
+# nothing but what people are shown may rest on it.
+SERVICE_MARGIN: Final = timedelta(seconds=1)
+
+_last_date = ""  # the header Date of the last answer
 
 
 class IteratorExpired(PortalError):
@@ -43,20 +56,32 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Records in order, and the iterator behind them, None when a closed shard has been read to its end."""
+class Listing:
+    """All shards that can still be read, with every one that had been made at `as_of`, "" where that is not known."""
 
-    records: list[dict[str, Any]]
+    shards: tuple[Shard, ...]
+    as_of: str
+
+
+@dataclass(frozen=True)
+class ShardAnswer:
+    """Records in order, and the iterator behind them, None when a closed shard has been read to its end.
+
+    Without records and with an iterator, the shard held nothing unread at `as_of`, "" where that is not known.
+    """
+
+    records: tuple[Record, ...]
     next: str | None
+    as_of: str
 
 
 def arn(table: Table) -> str:
     """The ARN of the table's stream, the newest where there were several. Raises Unavailable where there is none."""
-    found = _call("ListStreams", TableName=table.full_name)["Streams"]
-    if not found:
+    streams = _call("ListStreams", TableName=table.full_name)["Streams"]
+    if not streams:
         raise Unavailable(f"{table.full_name} has no stream. Run: manage.py create_tables --wait")
     # The label is the moment at which the stream was enabled. One that was disabled can still be read for a day.
-    return str(max(found, key=lambda stream: stream["StreamLabel"])["StreamArn"])
+    return str(max(streams, key=lambda stream: stream["StreamLabel"])["StreamArn"])
 
 
 def name_of(stream_arn: str, shard_id: str) -> str:
@@ -64,20 +89,21 @@ def name_of(stream_arn: str, shard_id: str) -> str:
     return f"{stream_arn}/{shard_id}"
 
 
-def shards(stream_arn: str) -> list[Shard]:
-    """All shards that can still be read."""
-    found: list[Shard] = []
+def listing(stream_arn: str) -> Listing:
+    """List the stream's shards: one DescribeStream for each hundred of them."""
+    as_of = service_time()
+    shards: list[Shard] = []
     start: dict[str, str] = {}
     while True:
         described = _call("DescribeStream", StreamArn=stream_arn, **start)["StreamDescription"]
         for raw in described["Shards"]:
             closed = "EndingSequenceNumber" in raw.get("SequenceNumberRange", {})
-            found.append(Shard(raw["ShardId"], raw.get("ParentShardId", ""), closed))
+            shards.append(Shard(raw["ShardId"], raw.get("ParentShardId", ""), closed))
         if not described.get("LastEvaluatedShardId"):
             break
         start = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
-    known = {shard.id for shard in found}
-    return [Shard(s.id, s.parent if s.parent in known else "", s.closed) for s in found]
+    known = {shard.id for shard in shards}
+    return Listing(tuple(Shard(s.id, s.parent if s.parent in known else "", s.closed) for s in shards), as_of)
 
 
 def iterator(stream_arn: str, shard_id: str, *, after: str = "") -> str:
@@ -85,19 +111,33 @@ def iterator(stream_arn: str, shard_id: str, *, after: str = "") -> str:
     where = {"ShardIteratorType": "TRIM_HORIZON"}
     if after:
         where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
-    found: str = _call("GetShardIterator", StreamArn=stream_arn, ShardId=shard_id, **where)["ShardIterator"]
-    return found
+    answer = _call("GetShardIterator", StreamArn=stream_arn, ShardId=shard_id, **where)
+    return str(answer["ShardIterator"])
 
 
-def read(shard_iterator: str, *, limit: int = RECORDS_LIMIT) -> Batch:
+def read(shard_iterator: str, *, limit: int = RECORDS_LIMIT) -> ShardAnswer:
     """Up to `limit` records or 1 MB. Raises IteratorExpired, Trimmed, Throttled, Unavailable."""
+    as_of = service_time()
     answer = _call("GetRecords", ShardIterator=shard_iterator, Limit=limit)
-    return Batch(answer["Records"], answer.get("NextShardIterator"))
+    records = tuple(batch.parse(raw) for raw in answer["Records"])
+    return ShardAnswer(records, answer.get("NextShardIterator"), as_of)
+
+
+def service_time(*, after: bool = False) -> str:
+    """A moment that had passed by the service's clock when this process last heard of it, "" before that.
+
+    With `after` it is one that had not come yet.
+    """
+    if not _last_date:
+        return ""
+    # A header Date has no fractions of a second.
+    return clock.stamp(parsedate_to_datetime(_last_date) + (2 * SERVICE_MARGIN if after else -SERVICE_MARGIN))
 
 
 def _call(operation: str, **params: Any) -> dict[str, Any]:
+    global _last_date
     try:
-        return client.streams().call(operation, **params)
+        answer = client.streams().call(operation, **params)
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         if code == "ExpiredIteratorException":
@@ -105,3 +145,5 @@ def _call(operation: str, **params: Any) -> dict[str, Any]:
         if code == "TrimmedDataAccessException":
             raise Trimmed("The records are no longer in the stream.") from error
         raise
+    _last_date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date") or _last_date
+    return answer

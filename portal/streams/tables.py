@@ -10,7 +10,7 @@ LEASES = Table("Streams.Leases", "worker", "stream", "shard", ttl="expires_at")
 declare(
     LEASES,
     grants=(
-        Grant("worker", LEASES, ("Query", "UpdateItem"), "HoldLeases"),
+        Grant("worker", LEASES, ("BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), "HoldLeases"),
         Grant("platform", LEASES, ("GetItem", "Query")),
     ),
 )

@@ -1,37 +1,78 @@
-"""Up to which moment the aggregates have counted everything: for a page that shows them.
+"""Say up to which moment everything in a table's stream is applied: for people who look at what was made from it.
 
-The pollers of the stream write it every few seconds (`portal.streams.leases`). It stands still while none of them
-runs, and where a Lambda function follows the stream instead there is none at all.
+Whoever lists the shards writes it every few seconds (`portal.streams.poller`), and it stands still while nobody does.
+It is told by the service's clock, from what is stored about each shard; no clock of a poller's moves it. It is good for
+a page and not for a repair: how soon a change can be read from a stream has no bound that anybody promises.
+
+Every page reads it, so a process remembers it for a second.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+
+from django.core.cache import cache
+from pynamodb.expressions.update import Action
 
 from portal import clock
 from portal.dynamo import platform
-from portal.streams import keys
-from portal.streams.items import LeaseItem, PulseItem
+from portal.errors import ConditionFailed
+from portal.schema.tables import Table
+from portal.streams import keys, worker
+from portal.streams.items import LeaseItem, WatermarkItem
 from portal.streams.tables import LEASES
-from tickets.ticket.tables import TICKETS
+
+CACHED_SECONDS: Final = 1
+# A watermark that nobody has written for so long says nothing any more: something else may follow the stream by now.
+KEPT_SECONDS: Final = 2 * 3600
 
 
 @dataclass(frozen=True)
-class Pulse:
-    """All changes before `as_of` are counted; `written_at` is when that was known. Both in UTC."""
+class Watermark:
+    """All changes before `as_of`, by the service's clock, are applied; `written_at` is when that was known. In UTC."""
 
     as_of: datetime
     written_at: datetime
 
 
-def read() -> Pulse | None:
-    """The latest pulse by one GetItem, None where no poller has caught up yet. Raises Throttled, Unavailable."""
-    found = platform.get(PulseItem, TICKETS.name, keys.PULSE)
-    return Pulse(clock.parse(found.as_of), clock.parse(found.written_at)) if found else None
+def write(table: Table, as_of: str) -> None:
+    """Write up to when everything in the table's stream is applied. It never goes back."""
+    condition = WatermarkItem.as_of.does_not_exist() | (WatermarkItem.as_of <= as_of)
+    actions: list[Action] = [
+        WatermarkItem.as_of.set(as_of),
+        WatermarkItem.written_at.set(clock.stamp()),
+        WatermarkItem.expires_at.set(int(time.time()) + KEPT_SECONDS),
+    ]
+    try:
+        worker.change(WatermarkItem(table.name, keys.WATERMARK), actions, condition=condition)
+    except ConditionFailed:
+        return  # another poller knew more
+
+
+def read(table: Table) -> Watermark | None:
+    """Return the latest watermark, None where nobody keeps one. Costs a GetItem once a second and process.
+
+    Raises Throttled, Unavailable.
+    """
+    name = f"watermark:{table.full_name}"
+    known: Watermark | str | None = cache.get(name)
+    if known is None:
+        known = _read(table) or "none"
+        cache.set(name, known, CACHED_SECONDS)
+    return None if isinstance(known, str) else known
+
+
+def _read(table: Table) -> Watermark | None:
+    item = platform.get(WatermarkItem, table.name, keys.WATERMARK)
+    if item is None or item.expires_at <= time.time():  # the database removes it some time later
+        return None
+    return Watermark(clock.parse(item.as_of), clock.parse(item.written_at))
 
 
 def leases(stream_arn: str) -> list[LeaseItem]:
-    """Who reads which shard of a stream, and how far: one Query, at most 1 MB, which is some thousand shards."""
+    """Return who reads which shard of a stream, and how far: one Query of at most 1 MB, some thousand shards."""
     page = platform.query(LEASES, stream_arn)
     return [LeaseItem.from_raw_data(raw) for raw in page.items]

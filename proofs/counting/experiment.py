@@ -112,7 +112,7 @@ class Torture:
 
     def holder(self) -> Path | None:
         """The journal of the poller of ours that holds a shard now."""
-        owners = {lease.owner for lease in leases.stored(shards.arn(TICKETS)) if not lease.finished}
+        owners = {lease.owner for lease in leases.stored(shards.arn(TICKETS))}
         for path, child in self.pollers.items():
             first = next(journal.lines(path), {})
             if first.get("me") in owners and child.poll() is None:
@@ -185,7 +185,7 @@ def drain(made: Torture, say: Say) -> None:
     started, end = time.monotonic(), clock.now() + verify.MARGIN
     before, changed_at = None, time.monotonic()
     while True:
-        beat = watermark.read()
+        beat = watermark.read(TICKETS)
         if beat is not None and beat.as_of > end:
             break
         if beat != before:

@@ -18,7 +18,7 @@ from portal import clock
 from portal.streams import leases, shards
 from portal.streams.poller import Poller
 from proofs.counting.journal import Journal
-from tickets.counting import aggregate_store, aggregates
+from tickets.counting import aggregate_store, aggregates, stream_handler
 from tickets.counting import fold as stream
 from tickets.counting.fold import Outcome
 from tickets.ticket.tables import TICKETS
@@ -110,7 +110,7 @@ def run(*, seed: int, number: int, redeliver: float, lease_seconds: float, journ
     told = Journal(journal)
     hostile = Hostile(random.Random(f"{seed} poller {number}"), redeliver, told)  # noqa: S311  # repeatable
     stream.process, aggregate_store.update = hostile.process, hostile.update
-    poller, stopped = Poller(lease_seconds=lease_seconds), []
+    poller, stopped = Poller(TICKETS, stream_handler.handle, lease_seconds=lease_seconds), []
     poller.me = f"{OWNER}{poller.me}"
     signal.signal(signal.SIGUSR1, hostile.arm)
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
@@ -123,9 +123,7 @@ def _rob(me: str) -> None:
     """Take the shards of pollers that are none of ours: they get them back when all of this is over."""
     for _ in range(_TRIES):
         strange = [
-            lease
-            for lease in leases.stored(shards.arn(TICKETS))
-            if lease.owner and not lease.owner.startswith(OWNER) and not lease.finished
+            lease for lease in leases.stored(shards.arn(TICKETS)) if lease.owner and not lease.owner.startswith(OWNER)
         ]
         if all(leases.take(lease, me=me) for lease in strange):
             return
@@ -136,16 +134,16 @@ def run_zombie(*, seed: int, number: int, redeliver: float, seconds: float, jour
     hostile = Hostile(random.Random(f"{seed} zombie {number}"), redeliver, Journal(journal), zombie=True)  # noqa: S311
     arn = shards.arn(TICKETS)
     iterators = {
-        lease.shard: shards.iterator(arn, lease.shard, after=lease.checkpoint)
-        for lease in leases.stored(arn)
-        if not lease.finished
+        lease.shard: shards.iterator(arn, lease.shard, after=lease.checkpoint or "") for lease in leases.stored(arn)
     }
     end = time.monotonic() + seconds
     while iterators and time.monotonic() < end:
         for shard, iterator in list(iterators.items()):
             read_at, batch = time.monotonic(), shards.read(iterator)
             if batch.records:
-                hostile.process(batch.records, shard=shards.name_of(arn, shard), read_at=read_at)
+                hostile.process(
+                    [record.raw for record in batch.records], shard=shards.name_of(arn, shard), read_at=read_at
+                )
             if batch.next is None:
                 del iterators[shard]
             else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from playwright.sync_api import Page, Route, expect
 
 from portal import clock
 from portal.streams import keys as stream_keys
 from portal.streams import worker
-from portal.streams.items import PulseItem
+from portal.streams.items import WatermarkItem
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit
@@ -46,16 +47,18 @@ def desk(world: World, follower: folding.Follower) -> World:
     lifecycle.assign(alice, 3, to=bob.user_id, version=1)
     lifecycle.comment(bob, 3, body="Done.", then=Status.RESOLVED)
     follower.fold()
-    pulse(5)
+    watermark(5)
     return world
 
 
-def pulse(seconds: int, *, written: int = 0) -> None:
+def watermark(seconds: int, *, written: int = 0) -> None:
     """The worker has counted everything up to so many seconds ago."""
     now = clock.now()
     as_of, written_at = (clock.stamp(now - timedelta(seconds=s)) for s in (seconds, written))
-    actions = [PulseItem.as_of.set(as_of), PulseItem.written_at.set(written_at)]
-    worker.change(PulseItem(TICKETS.name, stream_keys.PULSE), actions)
+    actions = [WatermarkItem.as_of.set(as_of), WatermarkItem.written_at.set(written_at)]
+    actions.append(WatermarkItem.expires_at.set(int(now.timestamp()) + 3600))
+    cache.clear()  # which the pages read within a second
+    worker.change(WatermarkItem(TICKETS.name, stream_keys.WATERMARK), actions)
 
 
 def number(page: Page, tile: str) -> str:
@@ -67,7 +70,7 @@ def refresh_often(page: Page) -> None:
 
 
 def test_the_page_is_accessible_in_all_its_states(desk: World, person: NewPage, witness: Witness) -> None:
-    pulse(250)
+    watermark(250)
     page = person("alice", "acme")
     page.goto(PAGE)
     expect(page.get_by_text("Numbers are 4 minutes behind")).to_be_visible()
@@ -192,7 +195,7 @@ def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: 
     page = person("alice", "acme")
     page.goto(PAGE)
     expect(page.locator("#lag")).to_be_empty()
-    pulse(7300, written=7290)
+    watermark(7300, written=7290)
     refresh_often(page)
     expect(page.locator("#lag [role=status]")).to_contain_text("not running; numbers are from 2 hours ago")
 

@@ -9,7 +9,7 @@ from django.conf import LazySettings, settings
 from playwright.sync_api import Page, expect
 
 from portal import clock
-from portal.streams import leases
+from portal.streams import watermark
 from tenants.identity import accounts
 from tenants.membership import members
 from tenants.tenancy import context
@@ -87,7 +87,7 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     expect(page.get_by_role("heading", level=1)).to_have_text(TICKET)
     in_both_schemes(page, "ticket")
     folding.Follower().fold()
-    leases.write_pulse(TICKETS, clock.stamp())
+    watermark.write(TICKETS, clock.stamp())
     page.goto("/tickets/dashboard/")
     in_both_schemes(page, "dashboard")
     phone.goto("/tickets/dashboard/")

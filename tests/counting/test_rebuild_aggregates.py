@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from portal.dynamo.repository import Transaction
-from portal.streams import leases, worker
+from portal.streams import watermark, worker
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, numbers, plant, poller, recounted, stored
@@ -230,7 +230,7 @@ def test_without_a_worker_it_gives_up_and_nothing_is_wrong(world: World, alice: 
     follower = Follower()
     follower.fold()
     if heard_of:
-        leases.write_pulse(TICKETS, clock.stamp(clock.now() - timedelta(minutes=5)))
+        watermark.write(TICKETS, clock.stamp(clock.now() - timedelta(minutes=5)))
     before = numbers(alice)
     ended = commands.run("rebuild_aggregates", "--tenant", "acme", "--timeout", 0.3, "--settle", 0.1)
     assert ended.status == 1
@@ -241,7 +241,7 @@ def test_without_a_worker_it_gives_up_and_nothing_is_wrong(world: World, alice: 
 
 
 def test_where_no_worker_says_how_far_it_is_standing_still_is_enough(world: World, alice: TenantContext) -> None:
-    """A Lambda function follows the stream, and writes no pulse."""
+    """A Lambda function follows the stream, and writes no watermark."""
     world.tickets("acme", 4)
     follower = Follower()
     follower.fold()

@@ -10,7 +10,7 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.repository import Transaction
-from portal.streams import leases
+from portal.streams import watermark
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, plant, poller
@@ -36,9 +36,9 @@ def alice(world: World) -> TenantContext:
     return world.context("alice", "acme")
 
 
-def pulse(as_of_offset: float) -> None:
+def counted_until(as_of_offset: float) -> None:
     """A worker has said that everything is counted until so many seconds from now."""
-    leases.write_pulse(TICKETS, clock.stamp(clock.now() + timedelta(seconds=as_of_offset)))
+    watermark.write(TICKETS, clock.stamp(clock.now() + timedelta(seconds=as_of_offset)))
 
 
 def test_counted_tickets_are_right(world: World, alice: TenantContext) -> None:
@@ -78,7 +78,7 @@ def test_counts_without_tickets_are_drift_too(alice: TenantContext) -> None:
 
 def test_a_worker_that_is_behind_is_no_drift(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 1)
-    pulse(-60)
+    counted_until(-60)
     ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 0)
     assert ended.status == 3
     assert "cannot be verified now, because the stream worker has counted only what was written until" in ended.out
@@ -88,7 +88,7 @@ def test_drift_is_drift_once_the_worker_has_caught_up(world: World, alice: Tenan
     world.tickets("acme", 1)
     Follower().fold()
     plant(alice, aggregate_keys.totals(0), open_normal=1)
-    pulse(60)
+    counted_until(60)
     assert verify.verify(alice.repository, settle=0).state == verify.DRIFT
 
 
@@ -102,7 +102,7 @@ def test_a_write_in_the_middle_of_the_recount_is_no_drift(world: World, alice: T
     world.tickets("acme", 3)
     follower = Follower()
     follower.fold()
-    pulse(60)
+    counted_until(60)
     rounds = 0
 
     def meanwhile(numbers: int) -> None:
@@ -121,7 +121,7 @@ def test_numbers_that_never_stand_still_cannot_be_told(world: World, alice: Tena
     follower = Follower()
     follower.fold()
     plant(alice, aggregate_keys.totals(0), open_normal=1)
-    pulse(60)
+    counted_until(60)
 
     def meanwhile(numbers: int) -> None:
         lifecycle.create(alice, title="One more")
@@ -137,7 +137,7 @@ def test_what_is_wrong_and_stands_still_is_found_while_the_rest_moves(world: Wor
     follower = Follower()
     follower.fold()
     plant(alice, aggregate_keys.day("2020-01-01", 0), created=4)
-    pulse(60)
+    counted_until(60)
 
     def meanwhile(numbers: int) -> None:
         lifecycle.create(alice, title="One more")

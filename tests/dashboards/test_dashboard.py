@@ -12,7 +12,7 @@ import pytest
 from portal import clock
 from portal.errors import Unavailable
 from portal.streams import watermark
-from portal.streams.watermark import Pulse
+from portal.streams.watermark import Watermark
 from tenants.membership import members
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
@@ -80,10 +80,10 @@ def drill_downs(html: str) -> list[tuple[int, str]]:
 
 
 def says(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
-    """The worker's pulse, in seconds ago."""
+    """The watermark, in seconds ago."""
     now = clock.now()
-    beat = Pulse(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
-    monkeypatch.setattr(watermark, "read", lambda: beat)
+    beat = Watermark(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
+    monkeypatch.setattr(watermark, "read", lambda table: beat)
 
 
 # --- the numbers ---
@@ -186,7 +186,7 @@ def test_the_page_takes_one_trip_beside_identity(owner: Browser) -> None:
     bill = spent(owner, PAGE)
     assert bill.trips == 2
     assert sorted(c.operation for c in bill.calls) == ["BatchGetItem", "GetItem", "Query", "Query"]
-    # A unit for aggregates, or less, and one for the pulse and the names of the members.
+    # A unit for aggregates, or less, and one for the watermark and the names of the members.
     assert bill.read_units <= IDENTITY + 2
     assert bill.write_units == 0
 
@@ -200,7 +200,7 @@ def test_a_hundred_thousand_tickets_cost_what_ten_do(world: World, days: int) ->
     many_bill = spent(world.browser("charlie"), f"{PAGE}?days={days}")
     assert (many_bill.trips, len(many_bill.calls), many_bill.items + 1) == (few.trips, len(few.calls), few.items)
     assert many_bill.read_units <= few.read_units + 0.5  # longer numbers
-    beside_days = IDENTITY + 0.5 + 0.5 + 1  # the pulse, the members, totals with tags
+    beside_days = IDENTITY + 0.5 + 0.5 + 1  # the watermark, the members, totals with tags
     assert many_bill.read_units <= beside_days + days * 300 / 4096 * 0.5
 
 
@@ -271,8 +271,8 @@ def test_a_worker_that_stands_still_is_named(owner: Browser, monkeypatch: pytest
     assert "2 hours ago" in html
 
 
-def test_without_a_pulse_the_last_count_speaks(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watermark, "read", lambda: None)
+def test_without_a_watermark_the_last_count_speaks(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watermark, "read", lambda table: None)
     html = shown(owner)["html"]
     assert "last change counted" in html
     assert "notice-warning" not in html
@@ -284,7 +284,7 @@ def test_agents_are_told_as_well(desk: World, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_outage_is_the_usual_503(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails() -> None:
+    def fails(table: object) -> None:
         raise Unavailable("The database cannot be reached.")
 
     monkeypatch.setattr(watermark, "read", fails)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from django.core.cache import cache
 
 from portal import clock
 from portal.dynamo import meter
@@ -55,6 +56,7 @@ def filled(request: pytest.FixtureRequest, engine: None) -> tuple[World, int, in
 
 
 def spent(browser: Browser, path: str) -> meter.Meter:
+    cache.clear()  # as if the process had served nobody for a second
     with _watching() as bills:
         response = browser.get(path)
     assert response.status_code == 200, path

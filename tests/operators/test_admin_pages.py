@@ -17,7 +17,7 @@ from portal.isolation import guard
 from portal.nosql import keys as session_keys
 from portal.nosql.planner.execution import READ_LIMIT
 from portal.schema import registry
-from portal.streams import leases
+from portal.streams import watermark
 from portal.streams.tables import LEASES
 from tenants.audit_trail import recording
 from tenants.membership import invites
@@ -291,7 +291,7 @@ def test_a_worker_that_has_stopped_stands_before_all_else_but_missing_tables(
 ) -> None:
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now - timedelta(minutes=5))
-    leases.write_pulse(TICKETS, clock.stamp())
+    watermark.write(TICKETS, clock.stamp())
     monkeypatch.setattr(clock, "now", lambda: now)
     bury(1, "")
     root.post(tenant_url(world, "acme"), {"_suspend": "1"})

@@ -1,79 +1,56 @@
-"""The poller against a stream that tells what a real one tells only now and then: splits, gaps, expired iterators.
-
-The embedded engine has one shard and never splits it. Leases and aggregates are on the engine, as always.
-"""
+"""The poller against a stream that does what a real one does only now and then: splits, gaps, expired iterators."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from portal import clock
 from portal.errors import Throttled, Unavailable
-from portal.streams import leases, poller, watermark
-from portal.streams import shards as streams
+from portal.streams import backoff, leases, positions, shard_reader, shards
+from portal.streams.batch import padded
 from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller
-from portal.streams.shards import Batch, Shard
 from tests.support.folding import Follower, numbers
+from tests.support.shard_trees import ARN, RecordingHandler, ShardTree
 from tests.support.world import World
-from tickets.counting import fold
-
-ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/T/stream/2026"
-
-
-@dataclass
-class FakeStream:
-    """Shards with records; an iterator is "shard:position". `log` tells what was read in which order."""
-
-    shards: list[Shard]
-    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    log: list[str] = field(default_factory=list)
-    trimmed: set[str] = field(default_factory=set)  # shards whose checkpoints are too old
-    raises: list[Exception] = field(default_factory=list)  # by the next reads
-    limit: int = 1000
-
-    def iterator(self, arn: str, shard_id: str, *, after: str = "") -> str:
-        if after and shard_id in self.trimmed:
-            raise streams.Trimmed("gone")
-        sequences = [r["dynamodb"]["SequenceNumber"] for r in self.records.get(shard_id, [])]
-        self.log.append(f"{shard_id} after {after}" if after else f"{shard_id} from the beginning")
-        return f"{shard_id}:{sequences.index(after) + 1 if after else 0}"
-
-    def read(self, iterator: str, *, limit: int = 1000) -> Batch:
-        if self.raises:
-            raise self.raises.pop(0)
-        shard_id, position = iterator.split(":")
-        found = self.records.get(shard_id, [])[int(position) :][: self.limit]
-        behind = int(position) + len(found)
-        closed = next(s.closed for s in self.shards if s.id == shard_id)
-        self.log += [shard_id] * len(found)
-        done = closed and behind == len(self.records.get(shard_id, []))
-        return Batch(found, None if done else f"{shard_id}:{behind}")
+from tickets.counting.stream_handler import handle
+from tickets.ticket.tables import TICKETS
 
 
 @pytest.fixture
-def fake(engine: None, monkeypatch: pytest.MonkeyPatch) -> FakeStream:
-    fake = FakeStream([Shard("a", "", False)])
-    monkeypatch.setattr(streams, "arn", lambda table: ARN)
-    monkeypatch.setattr(streams, "shards", lambda arn: list(fake.shards))
-    monkeypatch.setattr(streams, "iterator", fake.iterator)
-    monkeypatch.setattr(streams, "read", fake.read)
-    monkeypatch.setattr(poller, "_BACKOFF", (0.0, 0.0))
-    return fake
+def tree(engine: None, monkeypatch: pytest.MonkeyPatch) -> ShardTree:
+    tree = ShardTree("a")
+    tree.install(monkeypatch)
+    monkeypatch.setattr(backoff, "delay", lambda failures: 0.0)
+    return tree
 
 
-def record(sequence: int, *, at: float | None = None) -> dict[str, Any]:
-    """Of an item that is no summary."""
-    keys = {"pk": {"S": "TENANT#x"}, "sk": {"S": "DETAIL"}}
-    created = time.time() if at is None else at
-    return {"dynamodb": {"Keys": keys, "SequenceNumber": str(sequence), "ApproximateCreationDateTime": created}}
+@pytest.fixture
+def handler() -> RecordingHandler:
+    return RecordingHandler()
+
+
+NewPoller = Callable[..., Poller]
+
+
+@pytest.fixture
+def poller(handler: RecordingHandler) -> Iterator[NewPoller]:
+    """Makes pollers that give what they read to the same handler."""
+    pollers: list[Poller] = []
+
+    def new(lease_seconds: float = 10.0) -> Poller:
+        pollers.append(Poller(TICKETS, handler, lease_seconds=lease_seconds))
+        return pollers[-1]
+
+    yield new
+    for one in pollers:
+        one._pool.shutdown()
 
 
 def steps(one: Poller, times: int = 6) -> None:
@@ -94,51 +71,65 @@ def eventually(holds: Callable[[], bool], *working: Poller, seconds: float = 10)
         time.sleep(0.02)
 
 
+def held_by_another(tree: ShardTree, shard: str, checkpoint: str = "", **more: str) -> None:
+    leases.add(ARN, shard, parent="", **more)
+    assert leases.take(stored(shard), me="zoe")
+    if checkpoint:
+        assert leases.save(
+            stored(shard), me="zoe", position=padded(checkpoint), checkpoint=checkpoint, applied_until=""
+        )
+
+
 # --- splits ---
 
 
-def test_a_child_is_read_after_its_parent(fake: FakeStream) -> None:
-    fake.shards = [Shard("c1", "p", False), Shard("p", "", True), Shard("c2", "p", False)]
-    fake.records = {"p": [record(n) for n in range(1, 8)], "c1": [record(10)], "c2": [record(11)]}
-    fake.limit = 3
-    one = Poller()
-    steps(one, 8)
-    assert [entry for entry in fake.log if " " not in entry] == ["p"] * 7 + ["c1", "c2"]
-    assert (stored("p").finished, stored("p").owner) == (1, "")
+def test_a_child_is_read_after_its_parent(tree: ShardTree, poller: NewPoller) -> None:
+    for _ in range(7):
+        tree.write("a")
+    tree.close("a", "c1", "c2")
+    tree.write("c1")
+    tree.write("c2")
+    tree.limit = 3
+    one = poller()
+    eventually(lambda: len(tree.reads) == 9, one)
+    assert tree.reads[:7] == [f"a {n}" for n in range(1, 8)]
+    assert set(tree.reads[7:]) == {"c1 8", "c2 9"}
+    assert "a" in leases.finished_among(ARN, ["a"])
     assert one.held == 2
 
 
-def test_a_child_waits_for_a_parent_in_the_hands_of_another_poller(fake: FakeStream) -> None:
-    fake.shards = [Shard("p", "", True), Shard("c", "p", False)]
-    fake.records = {"p": [record(1)], "c": [record(2)]}
-    assert leases.take(LeaseItem(ARN, "p"), me="somebody")
-    one = Poller()
+def test_a_child_waits_for_a_parent_in_the_hands_of_another_poller(tree: ShardTree, poller: NewPoller) -> None:
+    tree.write("a")
+    tree.close("a", "c")
+    tree.write("c")
+    leases.give_heartbeat(ARN, me="zoe")
+    held_by_another(tree, "a")
+    one = poller(lease_seconds=2)
     steps(one)
-    assert fake.log == []
-    assert leases.save(LeaseItem(ARN, "p"), me="somebody", checkpoint="1", caught_up_at="", finished=True)
-    eventually(lambda: "c" in fake.log, one)
+    assert tree.reads == []
+    leases.finish(stored("a"), position=padded("1"))
+    eventually(lambda: "c 2" in tree.reads, one)
 
 
-def test_the_pulse_waits_for_the_child_that_nobody_has_read(fake: FakeStream) -> None:
-    one = Poller(lease_seconds=1)
-    eventually(lambda: watermark.read() is not None, one)
-    fake.shards = [Shard("a", "", True), Shard("c", "a", False)]
-    fake.records = {"c": [record(2, at=time.time() - 3600)]}
-    before = clock.now()
-    fake.raises = [Unavailable("busy")] * 3
-    eventually(lambda: "c" in fake.log, one)
-    found = watermark.read()
-    assert found is not None
-    assert found.as_of <= before
-    eventually(lambda: (found := watermark.read()) is not None and found.as_of > before, one)
+def test_a_lease_that_came_back_after_its_shard_was_finished_is_not_read_again(
+    tree: ShardTree, poller: NewPoller
+) -> None:
+    tree.write("a")
+    leases.add(ARN, "a", parent="")
+    leases.finish(stored("a"), position=padded("1"))
+    leases.add(ARN, "a", parent="")
+    steps(poller())
+    assert tree.reads == []
 
 
 # --- several pollers ---
 
 
-def test_a_new_poller_gets_its_share_one_shard_at_a_time(fake: FakeStream) -> None:
-    fake.shards = [Shard(name, "", False) for name in "abcd"]
-    first, second = Poller(lease_seconds=2), Poller(lease_seconds=2)
+def test_a_new_poller_gets_its_share_one_shard_at_a_time(
+    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller
+) -> None:
+    ShardTree("a", "b", "c", "d").install(monkeypatch)
+    first, second = poller(lease_seconds=2), poller(lease_seconds=2)
     steps(first)
     assert first.held == 4
     eventually(lambda: (first.held, second.held) == (2, 2), first, second)
@@ -147,164 +138,263 @@ def test_a_new_poller_gets_its_share_one_shard_at_a_time(fake: FakeStream) -> No
     assert (first.held, second.held) == (2, 2)
 
 
-def test_who_lost_a_shard_reads_it_no_more_and_does_not_move_its_checkpoint(fake: FakeStream) -> None:
-    fake.records = {"a": [record(1)]}
-    one = Poller(lease_seconds=1)
+def test_who_lost_a_shard_reads_it_no_more_and_does_not_move_its_checkpoint(tree: ShardTree, poller: NewPoller) -> None:
+    tree.write("a")
+    one = poller(lease_seconds=2)
     steps(one)
-    assert leases.take(stored(), me="somebody")
-    fake.records["a"].append(record(2))
+    assert leases.take(stored(), me="zoe")
+    leases.give_heartbeat(ARN, me="zoe")
     eventually(lambda: one.held == 0, one)
-    assert (stored().owner, stored().checkpoint) == ("somebody", "")
+    tree.write("a")
+    tree.reads.clear()
+    steps(one)
+    one.release()
+    assert tree.reads == []
+    assert (stored().owner, stored().checkpoint) == ("zoe", "")
+
+
+def test_shards_are_read_side_by_side(
+    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller, handler: RecordingHandler
+) -> None:
+    tree = ShardTree("a", "b")
+    tree.install(monkeypatch)
+    tree.write("a")
+    tree.write("b")
+    both = threading.Barrier(2, timeout=10)
+    one = Poller(TICKETS, lambda batch: (both.wait() and handler(batch)) or handler(batch))
+    steps(one, 2)
+    assert sorted(handler.applied) == [1, 2]
+    one.release()
 
 
 # --- where reading goes on ---
 
 
-def test_a_poller_goes_on_where_the_last_one_stopped(fake: FakeStream) -> None:
-    fake.records = {"a": [record(1), record(2)]}
-    one = Poller()
+def test_a_poller_goes_on_where_the_last_one_stopped(tree: ShardTree, poller: NewPoller) -> None:
+    tree.write("a")
+    tree.write("a")
+    one = poller()
     steps(one)
     one.release()
-    fake.records["a"].append(record(3))
-    fake.log.clear()
-    steps(Poller())
-    assert fake.log == ["a after 2", "a"]
+    tree.write("a")
+    tree.reads.clear()
+    steps(poller())
+    assert tree.reads == ["a 3"]
 
 
-def test_an_expired_iterator_is_asked_for_anew_behind_the_last_record(fake: FakeStream) -> None:
-    fake.records = {"a": [record(1), record(2)]}
-    one = Poller()
+def test_an_expired_iterator_is_asked_for_anew_behind_the_last_record(tree: ShardTree, poller: NewPoller) -> None:
+    tree.write("a")
+    one = poller()
     steps(one)
-    fake.records["a"].append(record(3))
-    fake.raises = [streams.IteratorExpired("old")]
+    tree.write("a")
+    tree.raises = [shards.IteratorExpired("old")]
     steps(one)
-    assert fake.log == ["a from the beginning", "a", "a", "a after 2", "a"]
+    assert tree.reads == ["a 1", "a 2"]
 
 
-def stopped(*, caught_up_at: str) -> None:
-    """A poller was here before, and stopped behind record 1."""
-    leases.take(LeaseItem(ARN, "a"), me="former")
-    leases.save(LeaseItem(ARN, "a"), me="former", checkpoint="1", caught_up_at=caught_up_at)
-    leases.release(LeaseItem(ARN, "a"), me="former")
+def stopped(tree: ShardTree, *, applied_until: str) -> None:
+    """A poller was here before, and stopped behind a record that is not in the stream any more."""
+    held_by_another(tree, "a", "1", applied_until=applied_until)
+    leases.release(stored(), me="zoe")
+    tree.trimmed = {"a"}
+    tree.write("a")
+    tree.write("a")
 
 
-def test_lost_records_are_noted_and_told_with_what_to_do(fake: FakeStream, caplog: pytest.LogCaptureFixture) -> None:
-    stopped(caught_up_at=clock.stamp(clock.now() - timedelta(hours=30)))
-    fake.trimmed, fake.records = {"a"}, {"a": [record(9)]}
-    one = Poller()
+def test_lost_records_are_noted_and_told_with_what_to_do(
+    tree: ShardTree, poller: NewPoller, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopped(tree, applied_until=clock.stamp(tree.now - timedelta(hours=30)))
+    one = poller()
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
         steps(one)
     assert "Run: manage.py rebuild_aggregates" in caplog.text
-    assert fake.log == ["a from the beginning", "a"]
+    assert tree.reads == ["a 1", "a 2"]
     assert stored().gap_at != ""
     one.release()
-    assert stored().checkpoint == "9"
+    assert stored().position == padded("2")
 
 
 def test_a_quiet_stream_whose_last_record_was_trimmed_has_lost_nothing(
-    fake: FakeStream, caplog: pytest.LogCaptureFixture
+    tree: ShardTree, poller: NewPoller, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stopped(caught_up_at=clock.stamp(clock.now() - timedelta(minutes=5)))
-    fake.trimmed, fake.records = {"a"}, {"a": [record(9)]}
+    stopped(tree, applied_until=clock.stamp(tree.now - timedelta(minutes=5)))
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
-        steps(Poller())
+        steps(poller())
     assert caplog.text == ""
-    assert fake.log == ["a from the beginning", "a"]
+    assert tree.reads == ["a 1", "a 2"]
     assert stored().gap_at == ""
 
 
-def test_a_shard_that_left_the_stream_unread_is_told_too(fake: FakeStream, caplog: pytest.LogCaptureFixture) -> None:
-    assert leases.take(LeaseItem(ARN, "old"), me="dead")
-    one = Poller(lease_seconds=1)
+def test_a_shard_that_left_the_stream_unread_is_told_too(
+    tree: ShardTree, poller: NewPoller, caplog: pytest.LogCaptureFixture
+) -> None:
+    held_by_another(tree, "old")
+    one = poller(lease_seconds=1)
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
-        eventually(lambda: bool(stored("old").finished), one)
+        eventually(lambda: "old" in leases.finished_among(ARN, ["old"]), one)
     assert "Records of shard old are lost" in caplog.text
+    assert leases.finished_among(ARN, ["old"])["old"].gap_at != ""
 
 
 # --- checkpoints and errors ---
 
 
-def test_records_of_no_interest_move_the_checkpoint_only_now_and_then(fake: FakeStream) -> None:
-    fake.records, fake.limit = {"a": [record(n) for n in range(1, 21)]}, 1
-    one = Poller(lease_seconds=4)
+def test_a_checkpoint_is_not_written_for_every_batch(tree: ShardTree, poller: NewPoller) -> None:
+    for _ in range(20):
+        tree.write("a")
+    tree.limit = 1
+    one = poller()
     steps(one, 20)
-    assert one.metrics.records == 20
+    assert one.metrics.read()["records"] == 20
     assert stored().counter == 1, "only taking it was written"
-    eventually(lambda: stored().checkpoint == "20", one)
+    one.release()
+    assert stored().position == padded("20")
 
 
-def test_who_is_behind_applies_many_answers_as_one_batch(fake: FakeStream) -> None:
-    fake.records, fake.limit = {"a": [record(n) for n in range(1, 1001)]}, 200
-    one = Poller()
+def test_who_is_behind_applies_many_answers_as_one_batch(tree: ShardTree, poller: NewPoller) -> None:
+    for _ in range(1000):
+        tree.write("a")
+    tree.limit = 200
+    one = poller()
     steps(one, 1)
-    assert (one.metrics.records, one.metrics.batches) == (1000, 1)
-    assert one.held == 1
+    assert (one.metrics.read()["records"], one.metrics.read()["batches"]) == (1000, 1)
 
 
-def test_a_small_answer_is_applied_at_once(fake: FakeStream) -> None:
-    fake.records, fake.limit = {"a": [record(n) for n in range(1, 101)]}, 50
-    one = Poller()
+def test_a_small_answer_is_applied_at_once(tree: ShardTree, poller: NewPoller) -> None:
+    for _ in range(100):
+        tree.write("a")
+    tree.limit = 50
+    one = poller()
     steps(one, 1)
-    assert (one.metrics.records, one.metrics.batches) == (50, 1)
+    assert (one.metrics.read()["records"], one.metrics.read()["batches"]) == (50, 1)
 
 
 def test_a_batch_that_could_not_be_applied_is_kept_and_applied_later(
-    fake: FakeStream, monkeypatch: pytest.MonkeyPatch
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
 ) -> None:
-    fake.records = {"a": [record(1)]}
-    applied: list[str] = []
-    failures: list[Exception] = [Throttled("busy"), Unavailable("away")]
-
-    def process(records: list[dict[str, Any]], **_: object) -> fold.Outcome:
-        if failures:
-            raise failures.pop(0)
-        applied.extend(r["dynamodb"]["SequenceNumber"] for r in records)
-        return fold.Outcome(events=1)
-
-    monkeypatch.setattr(fold, "process", process)
-    one = Poller()
+    tree.write("a")
+    handler.raises = [Throttled("busy"), Unavailable("away")]
+    one = poller()
     steps(one)
-    assert applied == ["1"]
-    assert fake.log == ["a from the beginning", "a"], "it was read once"
-    assert one.metrics.write_errors == 2
-    assert stored().checkpoint == "1"
+    assert handler.applied == [1]
+    assert tree.reads == ["a 1"], "it was read once"
+    assert one.metrics.read()["write_errors"] == 2
+    one.release()
+    assert stored().position == padded("1")
 
 
-def test_the_checkpoint_never_runs_ahead_of_the_aggregates(fake: FakeStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    def process(*_: object, **__: object) -> fold.Outcome:
-        raise Unavailable("away")
-
-    monkeypatch.setattr(fold, "process", process)
-    fake.records = {"a": [record(1)]}
-    one = Poller(lease_seconds=1)
+def test_the_position_never_runs_ahead_of_what_was_applied(
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
+) -> None:
+    handler.raises = [Unavailable("away")] * 100
+    tree.write("a")
+    one = poller()
     steps(one, 10)
     one.release()
-    assert stored().checkpoint == ""
+    assert stored().position == ""
 
 
-def test_leases_are_kept_while_a_large_batch_is_applied(fake: FakeStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake.records = {"a": [record(1), record(2)]}
-    seen: list[tuple[int, str]] = []
+def test_deferred_records_come_again_before_the_next_ones_and_hold_the_position_back(
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
+) -> None:
+    for _ in range(3):
+        tree.write("a")
+    handler.deferring = {2}
+    one = poller()
+    steps(one, 1)
+    tree.write("a")
+    steps(one, 2)
+    assert handler.applied == [1, 3, 4]
+    assert [int(record.sequence) for record in handler.batches[1].records] == [2, 4]
+    handler.deferring.clear()
+    steps(one, 1)
+    assert handler.applied == [1, 3, 4, 2]
+    one.release()
+    assert positions.read(ARN, "a") == padded("4")
 
-    def process(*_: object, between: Callable[[], object], **__: object) -> fold.Outcome:
-        for _turn in range(4):
-            time.sleep(0.3)
-            between()
-            seen.append((int(stored().counter), stored().checkpoint))
-        return fold.Outcome()
 
-    monkeypatch.setattr(fold, "process", process)
-    steps(Poller(lease_seconds=1), 2)
-    assert [counter for counter, _ in seen] == [2, 3, 4, 5]
-    assert {checkpoint for _, checkpoint in seen} == {""}, "nothing of the batch is behind it yet"
+def test_what_is_still_deferred_at_the_end_is_read_again_by_the_next_poller(
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
+) -> None:
+    for _ in range(3):
+        tree.write("a")
+    handler.deferring = {2}
+    one = poller()
+    steps(one)
+    one.release()
+    assert positions.read(ARN, "a") == padded("1")
+    handler.deferring.clear()
+    steps(poller())
+    assert handler.applied == [1, 3, 2, 3], "who applies twice must count once, and nothing is skipped"
+
+
+def test_a_shard_is_not_read_on_while_too_much_of_it_is_deferred(
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_reader, "DEFERRED_LIMIT", 3)
+    tree.limit = 1
+    for _ in range(10):
+        tree.write("a")
+    handler.deferring = set(range(1, 11))
+    one = poller()
+    steps(one, 10)
+    assert tree.reads == ["a 1", "a 2", "a 3"]
+    handler.deferring.clear()
+    steps(one, 10)
+    assert sorted(handler.applied) == list(range(1, 11))
+
+
+def test_a_closed_shard_is_not_finished_while_some_of_it_is_deferred(
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
+) -> None:
+    tree.write("a")
+    tree.close("a", "c")
+    tree.write("c")
+    handler.deferring = {1}
+    one = poller(lease_seconds=2)
+    steps(one, 4)
+    assert leases.finished_among(ARN, ["a"]) == {}
+    assert "c 2" not in tree.reads
+    handler.deferring.clear()
+    eventually(lambda: handler.applied == [1, 2], one)
 
 
 def test_waiting_after_errors_grows_to_a_limit_and_is_spread() -> None:
-    early = [poller._delay(1) for _ in range(200)]
-    late = [poller._delay(50) for _ in range(200)]
+    early = [backoff.delay(1) for _ in range(200)]
+    late = [backoff.delay(50) for _ in range(200)]
     assert max(early) <= 0.2
     assert 4 < max(late) <= 5
     assert min(late) < 1
+
+
+# --- how much it asks for ---
+
+
+def test_four_hundred_shards_are_listed_by_one_poller_a_page_a_second(
+    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller
+) -> None:
+    tree = ShardTree(*(f"s{n:03}" for n in range(400)))
+    tree.install(monkeypatch)
+    seconds = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: seconds)
+    pollers = [poller() for _ in range(3)]
+    for _ in range(20):
+        for one in pollers:
+            one._look_if_due()
+        seconds += 2
+    assert tree.calls.count("DescribeStream") <= 4 + 40
+    assert sum(one.held for one in pollers) >= 400
+
+
+def test_saves_of_many_shards_stay_within_a_rate(
+    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller
+) -> None:
+    ShardTree(*(f"s{n:03}" for n in range(100))).install(monkeypatch)
+    one = poller()
+    steps(one, 1)
+    assert one.held == 100
+    assert {reader.save_seconds for reader in one._readers.values()} == {100 / shard_reader.SAVES_PER_SECOND}
 
 
 # --- against the engine ---
@@ -313,8 +403,10 @@ def test_waiting_after_errors_grows_to_a_limit_and_is_spread() -> None:
 def test_what_is_read_twice_counts_once(world: World) -> None:
     acme = world.context("alice", "acme")
     world.tickets("acme", 3)
-    first, second = Poller(), Poller(lease_seconds=1)
+    first, second = Poller(TICKETS, handle), Poller(TICKETS, handle, lease_seconds=1)
     steps(first)  # and is never heard of again, before it wrote the checkpoint of the last batch
     Follower().fold()
-    eventually(lambda: second.held == 1 and second.counted_since(clock.stamp()[:19]), second, seconds=15)
+    began = time.monotonic()
+    eventually(lambda: second.held == 1 and second.caught_up(began), second, seconds=15)
     assert numbers(acme)["open.normal"] == 3
+    second.release()

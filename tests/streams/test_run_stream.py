@@ -97,7 +97,7 @@ def test_once_counts_what_is_there_and_ends(world: World) -> None:
 
 def test_once_on_a_quiet_stream_ends_and_says_up_to_when_all_is_counted(world: World) -> None:
     commands.run("run_stream", "--once")
-    found = watermark.read()
+    found = watermark.read(TICKETS)
     assert found is not None
     assert found.as_of <= found.written_at
 
@@ -155,7 +155,7 @@ def test_draining_counts_what_was_written_before_the_signal(world: World, start:
 
 
 def test_a_second_signal_ends_the_draining(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Poller, "counted_since", lambda *_, **__: False)
+    monkeypatch.setattr(Poller, "drained", lambda *_, **__: False)
     signals = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGTERM)) for after in (1, 2.5)]
     for one in signals:
         one.start()

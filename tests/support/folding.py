@@ -14,6 +14,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregate_store, aggregates, fold, verify
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import Contribution
+from tickets.counting.stream_handler import handle
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
@@ -24,7 +25,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.arn = shards.arn(TICKETS)
-        (shard,) = shards.shards(self.arn)
+        (shard,) = shards.listing(self.arn).shards
         self.shard = shards.name_of(self.arn, shard.id)
         self._iterator = shards.iterator(self.arn, shard.id)
         self.all: list[dict[str, Any]] = []
@@ -38,7 +39,7 @@ class Follower:
             if not batch.records:
                 self.all += found
                 return found
-            found += batch.records
+            found += [dict(record.raw) for record in batch.records]
 
     def fold(self) -> fold.Outcome:
         """Apply what is new."""
@@ -51,7 +52,7 @@ class Follower:
 @contextmanager
 def poller() -> Iterator[Poller]:
     """A real poller in a thread, while `with` lasts."""
-    running, made = threading.Event(), Poller(lease_seconds=1)
+    running, made = threading.Event(), Poller(TICKETS, handle, lease_seconds=1)
     running.set()
     thread = threading.Thread(target=made.run, args=(running.is_set,))
     thread.start()

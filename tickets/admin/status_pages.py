@@ -43,7 +43,7 @@ def status(request: HttpRequest) -> HttpResponse:
     """Item counts and sizes are DynamoDB's own estimates, up to six hours old; nothing is read to make them."""
     found = described()
     stream = next((d or {} for table, d in found if table == TICKETS), {}).get("LatestStreamArn", "")
-    beat = watermark.read()
+    beat = watermark.read(TICKETS)
     freshness = Freshness.of(beat, [])
     context = {
         **OperatorSite.context_of(request),
@@ -72,8 +72,8 @@ def _row(table: Table, description: dict[str, Any] | None) -> dict[str, Any]:
 
 @OperatorSite.watches
 def worker_is_late() -> list[Notice]:
-    """What the pulse says: one GetItem."""
-    freshness = Freshness.of(watermark.read(), [])
+    """Say what the watermark tells: at most one GetItem."""
+    freshness = Freshness.of(watermark.read(TICKETS), [])
     if freshness.state == "current":
         return []
     level = "info" if freshness.state == "unknown" else "error"

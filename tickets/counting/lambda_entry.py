@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,8 +28,9 @@ if not apps.ready:
     django.setup()
 
 from portal.errors import Invalid, Unavailable
-from portal.streams import shards  # needs the settings
-from tickets.counting import fold
+from portal.streams import positions  # needs the settings
+from portal.streams.batch import Record, batch_of
+from tickets.counting.stream_handler import handle
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -47,13 +47,19 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
             "The event does not say which shard it comes from, and without that nothing can be counted exactly once. "
             "Set TumblingWindowInSeconds on the event source mapping, as infra/template.yaml does."
         )
-    records = event.get("Records", ())
+    batch = batch_of(arn, shard_id, event.get("Records", ()))
+    if not batch.records:
+        return {"state": {}, "batchItemFailures": []}
     try:
-        outcome = fold.process(records, shard=shards.name_of(arn, shard_id), read_at=time.monotonic())
+        result = handle(batch)
+        positions.advance_behind(batch, result)
     except Unavailable as error:
-        log.warning("A batch of %s records could not be applied: %s", len(records), error.message)
-        first = records[0]["dynamodb"]["SequenceNumber"]
-        return {"state": {}, "batchItemFailures": [{"itemIdentifier": first}]}
-    if records:
-        log.info("%s", json.dumps({"records": len(records), **vars(outcome)}))
-    return {"state": {}, "batchItemFailures": []}
+        log.warning("A batch of %s records could not be applied: %s", len(batch.records), error.message)
+        return _again_from(batch.records[0])
+    log.info("%s", json.dumps({"records": len(batch.records), "deferred": len(result.deferred), **result.counts}))
+    return _again_from(result.deferred[0]) if result.deferred else {"state": {}, "batchItemFailures": []}
+
+
+def _again_from(record: Record) -> dict[str, Any]:
+    """Ask for everything from this record on once more."""
+    return {"state": {}, "batchItemFailures": [{"itemIdentifier": record.checkpoint}]}

@@ -160,13 +160,13 @@ def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
 def _wait(repository: TenantRepository, epoch: int, look: _Look, *, timeout: float, settle: float, say: Say) -> None:
     """Return when the worker has folded all that was written until the look's end.
 
-    It says so by its pulse. Where there is none, by having counted in the new epoch all tickets that we saw there,
+    It says so by its watermark. Where there is none, by having counted in the new epoch all tickets that we saw there,
     and having stood still for the settling time. Raises WorkerAway after `timeout` without any progress.
     """
     before: object = None
     changed_at = time.monotonic()
     while True:
-        beat = watermark.read()
+        beat = watermark.read(TICKETS)
         if beat is not None and beat.as_of > look.ended + verify.MARGIN:
             return
         counted, applied = _progress(repository, epoch)

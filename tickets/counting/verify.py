@@ -172,7 +172,7 @@ def wait_for_worker(since: datetime, *, settle: float) -> str:
     """
     deadline = time.monotonic() + settle
     while True:
-        beat = watermark.read()
+        beat = watermark.read(TICKETS)
         if beat is not None and beat.as_of > since + MARGIN:
             return ""
         left = deadline - time.monotonic()

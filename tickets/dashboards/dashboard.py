@@ -4,7 +4,7 @@ One sequential round trip of three reads sent together:
 
     the aggregates   one Query: a day's item has some 300 bytes, so that 30 days, totals and tags cost some 2 units
                      and 90 days 4; they grow with people and tags, not with tickets
-    the pulse        one GetItem, 0.5 units: up to when these numbers are complete
+    the watermark    one GetItem, 0.5 units: up to when these numbers are complete
     the members      one Query, 0.5 units per 4 KB, which is some 25 members: their names
 
 All days are in UTC. Counts below zero, the trace of an error until it is repaired, are shown as zero.
@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any, Final
 
 from portal import clock
@@ -155,7 +156,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     shown = period(days)
     reads: list[Callable[[], Any]] = [
         lambda: _stored(tenant, aggregate_keys.first_day(shown.first.isoformat())),
-        watermark.read,
+        partial(watermark.read, TICKETS),
         lambda: members.members_of(tenant.repository),
     ]
     stored, beat, people = fan_out(reads)
@@ -179,7 +180,10 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
 
 def share(tenant: TenantContext) -> Share:
     """An agent's own numbers, from the totals alone: two reads sent together. Raises Throttled, Unavailable."""
-    reads: list[Callable[[], Any]] = [lambda: _stored(tenant, aggregate_keys.totals(0)), watermark.read]
+    reads: list[Callable[[], Any]] = [
+        lambda: _stored(tenant, aggregate_keys.totals(0)),
+        partial(watermark.read, TICKETS),
+    ]
     stored, beat = fan_out(reads)
     totals, _, _ = _sorted_out(stored)
     loads = _loads(totals, {tenant.user_id: tenant.user_name})

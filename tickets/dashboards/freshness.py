@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from portal import clock
-from portal.streams.watermark import Pulse
+from portal.streams.watermark import Watermark
 
 LATE_SECONDS: Final = 60  # after which numbers are behind, or the worker counts as stopped
 
@@ -28,8 +28,8 @@ class Freshness:
     seconds: int
 
     @classmethod
-    def of(cls, beat: Pulse | None, stored: Iterable[Mapping[str, Any]]) -> Freshness:
-        """What the worker's pulse says of aggregate items that were read now; without one, what they say themselves."""
+    def of(cls, beat: Watermark | None, stored: Iterable[Mapping[str, Any]]) -> Freshness:
+        """What the watermark says of aggregate items that were read now; without one, what they say themselves."""
         now = clock.now()
         if beat is None:
             stamps = [raw["applied_at"]["S"] for raw in stored if "applied_at" in raw]

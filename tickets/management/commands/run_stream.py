@@ -16,8 +16,11 @@ from portal import clock
 from portal.management.command import PortalCommand
 from portal.streams import leases
 from portal.streams.poller import Poller
+from tickets.counting.stream_handler import handle
+from tickets.ticket.tables import TICKETS
 
 METRICS_SECONDS = 10.0
+_COUNTS = {"events": 0, "applied": 0, "dead": 0, "write_units": 0}  # before the first batch
 
 
 class Command(PortalCommand):
@@ -57,8 +60,8 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         self._signals = 0
-        self._poller = Poller(lease_seconds=options["lease"])
-        self._began, self._asked_at, self._said_at = clock.stamp(), "", time.monotonic()
+        self._poller = Poller(TICKETS, handle, lease_seconds=options["lease"])
+        self._asked_at, self._said_at = 0.0, time.monotonic()
         self._options, self._started = options, time.monotonic()
         before = {number: signal.signal(number, self._note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -69,7 +72,7 @@ class Command(PortalCommand):
 
     def _again(self) -> bool:
         """Whether to go on. Says the metrics when it is time to, and for the last time while it holds its shards."""
-        done = self._options["once"] and self._poller.counted_since(self._began)
+        done = self._options["once"] and self._poller.caught_up(self._started)
         again = self._drains() if self._signals else not done
         if not again or time.monotonic() - self._said_at >= self._options["metrics"]:
             self._say()
@@ -78,15 +81,21 @@ class Command(PortalCommand):
     def _drains(self) -> bool:
         self._poller.taking = False
         if not self._asked_at:
-            self._asked_at, self._drain_until = clock.stamp(), time.monotonic() + self._options["drain"]
+            self._asked_at = time.monotonic()
+            self._drain_until = self._asked_at + self._options["drain"]
         if self._signals > 1 or time.monotonic() >= self._drain_until:
             return False
-        return not self._poller.counted_since(self._asked_at, own=True)
+        return not self._poller.drained(self._asked_at)
 
     def _say(self) -> None:
         if self._options["metrics"]:
             self._said_at = time.monotonic()
-            line = {"at": clock.stamp(), "seconds": round(self._said_at - self._started, 1), **self._poller.report()}
+            line = {
+                "at": clock.stamp(),
+                "seconds": round(self._said_at - self._started, 1),
+                **_COUNTS,
+                **self._poller.report(),
+            }
             with suppress(OSError):  # whoever read it is gone: that must not keep the leases from being released
                 self.stdout.write(json.dumps(line))
                 self.stdout.flush()

@@ -1,0 +1,124 @@
+"""Describe what a follower of a stream hands to its handler, and what the handler answers.
+
+A handler is a plain function, `Handler`. It gets records of one shard in their order and returns when each of them is
+applied, skipped or dead-lettered. What cannot be applied yet, because one tenant is throttled, it gives back in
+`BatchResult.deferred`; it gets those records again, in front of the next ones of the shard. It raises Throttled or
+Unavailable where the whole batch must come again. A batch may come again at any time, whole or in part.
+
+Sequence numbers have up to 40 digits and are compared as text here, so they are padded.
+
+Source: AWS, "Amazon DynamoDB Streams API Reference", Record and StreamRecord.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from portal import clock
+
+SEQUENCE_DIGITS: Final = 40
+
+Image = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One change of one item, its images in plain Python: numbers are Decimal, a missing image is None.
+
+    `created_at` is when it was made by the service's clock, to the second below, as a stamp; "" where nobody says.
+    `raw` is the record as it was delivered, for a dead letter.
+    """
+
+    sequence: str
+    event: str
+    keys: Image
+    old: Image | None
+    new: Image | None
+    created_at: str
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def checkpoint(self) -> str:
+        """The sequence number as the engine wrote it, which is the form in which it takes it back."""
+        return str(self.raw["dynamodb"]["SequenceNumber"])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records of one shard in their order. `stream_arn` and `shard_id` together name the shard for ever."""
+
+    stream_arn: str
+    shard_id: str
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What became of a batch. `deferred` are those of its records, in their order, that must come again: for each item
+    they hold all of its records from the first deferred one on. `counts` are added up in the poller's metrics."""
+
+    deferred: tuple[Record, ...] = ()
+    counts: Mapping[str, float] = field(default_factory=dict)
+
+    def last_applied(self, records: Sequence[Record]) -> Record | None:
+        """Return the last of these records before the first deferred one, None where that is their first."""
+        if not self.deferred:
+            return records[-1] if records else None
+        return next((one for one in reversed(records) if one.sequence < self.deferred[0].sequence), None)
+
+
+Handler = Callable[[Batch], BatchResult]
+
+
+class TolerantDeserializer(TypeDeserializer):  # type: ignore[misc]  # boto3 has no types
+    """Accepts an empty map without its type: DynamoDB Local's streams write {} where AWS writes {"M": {}}."""
+
+    def deserialize(self, value: Any) -> Any:
+        return super().deserialize(value) if value else {}
+
+    def _deserialize_b(self, value: Any) -> Any:
+        return value  # an event of Lambda's holds base64 text, which the library's own type refuses
+
+
+_deserializer: Final = TolerantDeserializer()
+
+
+def padded(sequence: str) -> str:
+    """Return a sequence number in the form in which it is compared."""
+    return sequence.zfill(SEQUENCE_DIGITS)
+
+
+def parse(raw: Mapping[str, Any]) -> Record:
+    """Read one record of GetRecords or of an event of Lambda's."""
+    data = raw["dynamodb"]
+    return Record(
+        sequence=padded(data["SequenceNumber"]),
+        event=raw.get("eventName", ""),
+        keys=_image(data.get("Keys")) or {},
+        old=_image(data.get("OldImage")),
+        new=_image(data.get("NewImage")),
+        created_at=_created_at(data.get("ApproximateCreationDateTime")),
+        raw=raw,
+    )
+
+
+def batch_of(stream_arn: str, shard_id: str, raw: Sequence[Mapping[str, Any]]) -> Batch:
+    """Read the records of one shard as one batch."""
+    return Batch(stream_arn, shard_id, tuple(parse(record) for record in raw))
+
+
+def _image(typed: Mapping[str, Any] | None) -> Image | None:
+    return None if typed is None else {name: _deserializer.deserialize(value) for name, value in typed.items()}
+
+
+def _created_at(at: datetime | float | None) -> str:
+    """An engine answers with a number or with text that botocore turns into a datetime."""
+    if at is None:
+        return ""
+    moment = at if isinstance(at, datetime) else datetime.fromtimestamp(float(at), UTC)
+    return clock.stamp(moment.replace(microsecond=0))

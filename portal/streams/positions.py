@@ -1,0 +1,57 @@
+"""Say up to where a shard is applied, whoever reads it: pollers or a Lambda function.
+
+A position is a fact: every record of the shard up to it has been applied, skipped or dead-lettered. It only grows. So
+what is kept to refuse a second delivery of records below it may go, and a rebuild may wait for it; no clock is asked.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pynamodb.expressions.update import Action
+
+from portal.dynamo import repository
+from portal.errors import ConditionFailed
+from portal.streams import keys, worker
+from portal.streams.batch import Batch, BatchResult, padded
+from portal.streams.items import FinishedShardItem, LeaseItem
+from portal.streams.leases import KEPT_SECONDS
+
+
+def read(stream_arn: str, shard_id: str) -> str:
+    """Return the padded sequence number up to which the shard is applied, "" where nobody has said; consistent."""
+    wanted = [(LeaseItem, stream_arn, shard_id), (FinishedShardItem, keys.finished(stream_arn), shard_id)]
+    items = repository.batch_get(worker.connection(), wanted, consistent=True)
+    return max((item.position or "" for item in items if isinstance(item, LeaseItem | FinishedShardItem)), default="")
+
+
+def advance_behind(batch: Batch, result: BatchResult) -> None:
+    """Write that the records of the batch before its first deferred one are applied; for a host without leases."""
+    if last := result.last_applied(batch.records):
+        advance(batch.stream_arn, batch.shard_id, last.checkpoint, applied_until=last.created_at)
+
+
+def advance(stream_arn: str, shard_id: str, sequence: str, *, applied_until: str = "") -> None:
+    """Write that all records of the shard up to this one are applied; for a host without leases.
+
+    `sequence` is as the engine wrote it. `applied_until` is when that record was made, by the service's clock. Nothing
+    is written where the position is already further.
+    """
+    position = padded(sequence)
+    actions: list[Action] = [
+        LeaseItem.position.set(position),
+        LeaseItem.checkpoint.set(sequence),
+        LeaseItem.expires_at.set(int(time.time()) + KEPT_SECONDS),
+        # A poller that takes the shard later finds an item as it knows them.
+        *(a.set(a | default) for a, default in _DEFAULTS),
+    ]
+    if applied_until:
+        actions.append(LeaseItem.applied_until.set(applied_until))
+    behind = LeaseItem.position.does_not_exist() | (LeaseItem.position < position)
+    try:
+        worker.change(LeaseItem(stream_arn, shard_id), actions, condition=behind)
+    except ConditionFailed:
+        return
+
+
+_DEFAULTS = ((LeaseItem.parent, ""), (LeaseItem.owner, ""), (LeaseItem.counter, 0), (LeaseItem.gap_at, ""))
