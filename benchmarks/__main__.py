@@ -55,11 +55,11 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--profile", metavar="PAGE", help="profile one page in the largest size instead of measuring")
     options = parser.parse_args(argv)
-    lanes = len(Layout(options.sizes[0]).groups)
+    sequences = len(Layout(options.sizes[0]).groups)
     if options.requests < 1:
         parser.error("--requests is at least 1")
-    if not 1 <= options.concurrency <= lanes:
-        parser.error(f"--concurrency is 1 to {lanes} with {options.sizes[0]} tickets")
+    if not 1 <= options.concurrency <= sequences:
+        parser.error(f"--concurrency is 1 to {sequences} with {options.sizes[0]} tickets")
     return options
 
 

@@ -1,6 +1,6 @@
 """The process that measures: `python -m benchmarks.driver PORT`, spoken to in JSON lines.
 
-A line in is one burst: a list of lanes, each a list of requests that one connection sends one after the other. A
+A line in is one burst: a list of sequences, each a list of requests that one connection sends one after the other. A
 line out is what the burst took: {"wall": seconds, "samples": [[seconds, status], ...]} or {"error": text}. It is a
 process of its own so that nothing it does takes time from the portal's Python, and it ends when its input does.
 """
@@ -15,16 +15,16 @@ import time
 from http.client import HTTPException
 from typing import Any
 
-from benchmarks.exchange import Connection, Request
+from benchmarks.exchange import Connection, RawRequest
 
 
-def burst(port: int, lanes: list[list[Request]]) -> dict[str, Any]:
-    """Send all lanes at the same time, each over a connection that is open before the clock starts."""
-    samples: list[list[tuple[float, int]]] = [[] for _ in lanes]
+def burst(port: int, sequences: list[list[RawRequest]]) -> dict[str, Any]:
+    """Send all sequences at the same time, each over a connection that is open before the clock starts."""
+    samples: list[list[tuple[float, int]]] = [[] for _ in sequences]
     errors: list[str] = []
-    ready = threading.Barrier(len(lanes) + 1)
+    ready = threading.Barrier(len(sequences) + 1)
 
-    def run(number: int, requests: list[Request]) -> None:
+    def run(number: int, requests: list[RawRequest]) -> None:
         connection = None
         try:
             connection = Connection(port)
@@ -43,7 +43,7 @@ def burst(port: int, lanes: list[list[Request]]) -> dict[str, Any]:
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=(n, lane), daemon=True) for n, lane in enumerate(lanes)]
+    threads = [threading.Thread(target=run, args=(n, sequence), daemon=True) for n, sequence in enumerate(sequences)]
     for thread in threads:
         thread.start()
     ready.wait()
@@ -53,14 +53,14 @@ def burst(port: int, lanes: list[list[Request]]) -> dict[str, Any]:
     wall = time.perf_counter() - begun
     if errors:
         return {"error": "; ".join(errors)}
-    return {"wall": wall, "samples": [sample for lane in samples for sample in lane]}
+    return {"wall": wall, "samples": [sample for sequence in samples for sample in sequence]}
 
 
 def main() -> None:
     port = int(sys.argv[1])
     gc.disable()  # a collection would be counted as the portal's time
     for line in sys.stdin:
-        answer = burst(port, [[Request(*request) for request in lane] for lane in json.loads(line)])
+        answer = burst(port, [[RawRequest(*request) for request in sequence] for sequence in json.loads(line)])
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
         gc.collect()

@@ -16,8 +16,8 @@ HOST = "127.0.0.1"
 TIMEOUT = 30  # seconds
 
 
-class Request(NamedTuple):
-    """What a browser would send. `body` is an URL-encoded form, empty for GET."""
+class RawRequest(NamedTuple):
+    """Hold what a browser would send. `body` is an URL-encoded form, empty for GET."""
 
     method: str
     path: str
@@ -54,7 +54,7 @@ class Answer:
         return self.body.decode()
 
 
-Send = Callable[[Request], Answer]
+Send = Callable[[RawRequest], Answer]
 
 
 class Connection:
@@ -64,7 +64,7 @@ class Connection:
         self._connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
         self._connection.connect()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: RawRequest) -> Answer:
         body = request.body.encode() if request.method == "POST" else None
         self._connection.request(request.method, request.path, body, request.headers)
         response = self._connection.getresponse()
@@ -80,7 +80,7 @@ class InProcess:
     def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self._application = application
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: RawRequest) -> Answer:
         path, _, query = request.path.partition("?")
         body = request.body.encode()
         environ: dict[str, Any] = {

@@ -37,7 +37,7 @@ from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryI
 EMAIL: Final = "measured@example.com"
 NAME: Final = "Mara Measured"
 BLOCK: Final = 250  # tickets
-LANES: Final = 4  # blocks on their way at the same time
+PARALLEL: Final = 4  # blocks on their way at the same time
 _VERSION: Final = 1  # grows when this module writes something else
 # Fixed, so that a fill that was interrupted writes the same items again.
 _FIRST: Final = datetime(2025, 1, 6, 8, tzinfo=UTC)
@@ -141,7 +141,7 @@ def _fill(filled: Filled, user: User, advance: Callable[[int], object]) -> None:
         return len(numbers)
 
     blocks = [range(n, min(n + BLOCK, filled.size + 1)) for n in range(1, filled.size + 1, BLOCK)]
-    with ThreadPoolExecutor(LANES) as pool:
+    with ThreadPoolExecutor(PARALLEL) as pool:
         waiting = [pool.submit(copy_context().run, partial(write, block)) for block in blocks]
         try:
             for done in waiting:

@@ -1,4 +1,4 @@
-"""How busy the machine is, and whose work it is: figures taken on a busy machine are worth little.
+"""Tell how busy the machine is, and whose work it is: figures taken on a busy machine are worth little.
 
 The load average counts our own processes as well. So beside it stands the share of the processors that others used
 while we measured. Both need /proc, so they are None elsewhere.
@@ -41,7 +41,7 @@ def cpu_seconds(group: int) -> float:
 
 
 def _busy_seconds() -> float | None:
-    """What all processors together have worked since the machine was started."""
+    """The seconds that all processors together have worked since the machine was started."""
     try:
         fields = [int(f) for f in (_PROC / "stat").read_text().splitlines()[0].split()[1:]]
     except (OSError, ValueError, IndexError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks import machine
 from benchmarks.exchange import Send
-from benchmarks.measured_pages import PAGES, Page, Visitor
+from benchmarks.measured_pages import PAGES, MeasuredPage, SignedInVisitor
 from benchmarks.stack import BenchmarkError, Driver
 
 ROUNDS = 10
@@ -22,7 +22,7 @@ _BILL = re.compile(
 
 @dataclass(frozen=True)
 class Count:
-    """What one page costs in DynamoDB, as the portal itself says where DEBUG is on; the dearest of three looks."""
+    """The cost of one page in DynamoDB, as the portal itself says where DEBUG is on; the dearest of three looks."""
 
     trips: int
     calls: int
@@ -46,14 +46,14 @@ class Round:
 class Timing:
     """All rounds of one page in one tenant with so many requests at the same time."""
 
-    page: Page
-    visitor: Visitor
+    page: MeasuredPage
+    visitor: SignedInVisitor
     concurrency: int
     rounds: list[Round] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Repetitions:
     """`requests` is for each page, tenant and concurrency, spread over the rounds."""
 
     requests: int
@@ -72,7 +72,7 @@ class Plan:
         return -(-self.requests // 5)
 
 
-def count(send: Send, visitor: Visitor, page: Page) -> Count:
+def count(send: Send, visitor: SignedInVisitor, page: MeasuredPage) -> Count:
     """Raises BenchmarkError where the page is not what it should be, or does not say what it cost."""
     found = []
     for _ in range(3):
@@ -86,7 +86,9 @@ def count(send: Send, visitor: Visitor, page: Page) -> Count:
     return max(found, key=lambda c: (c.trips, c.calls, c.read_units, c.write_units))
 
 
-def warm_up(driver: Driver, visitors: Sequence[Visitor], plan: Plan, advance: Callable[[], object]) -> None:
+def warm_up(
+    driver: Driver, visitors: Sequence[SignedInVisitor], plan: Repetitions, advance: Callable[[], object]
+) -> None:
     """Let both workers fill their caches and the engine's virtual machine compile what it will need."""
     for page in PAGES:
         for visitor in visitors:
@@ -96,8 +98,8 @@ def warm_up(driver: Driver, visitors: Sequence[Visitor], plan: Plan, advance: Ca
 
 def measure(
     driver: Driver,
-    visitors: Sequence[Visitor],
-    plan: Plan,
+    visitors: Sequence[SignedInVisitor],
+    plan: Repetitions,
     *,
     portal_group: int,
     engine_group: int,
@@ -136,12 +138,14 @@ def _in_turn(count: int, number: int) -> list[int]:
     return order[::-1] if number % 2 else order
 
 
-def _burst(driver: Driver, page: Page, visitor: Visitor, concurrency: int, requests: int) -> tuple[float, list[float]]:
-    lanes = [
-        [visitor.request(page, lane) for _ in range(lane, requests, concurrency)]
-        for lane in range(min(concurrency, requests))
+def _burst(
+    driver: Driver, page: MeasuredPage, visitor: SignedInVisitor, concurrency: int, requests: int
+) -> tuple[float, list[float]]:
+    sequences = [
+        [visitor.request(page, sequence) for _ in range(sequence, requests, concurrency)]
+        for sequence in range(min(concurrency, requests))
     ]
-    wall, samples = driver.burst(lanes)
+    wall, samples = driver.burst(sequences)
     wrong = [status for _, status in samples if status != page.status]
     if wrong:
         raise BenchmarkError(f"{page.title} in {visitor.tenant.slug}: {len(wrong)} answers with status {wrong[0]}.")

@@ -11,7 +11,7 @@ from html import unescape
 from typing import Final
 from urllib.parse import urlencode
 
-from benchmarks.exchange import Answer, Request, Send
+from benchmarks.exchange import Answer, RawRequest, Send
 from benchmarks.fill import Filled
 from benchmarks.stack import BenchmarkError
 from benchmarks.ticket_ranges import AGAIN, COMMENTS, MINE
@@ -25,8 +25,8 @@ _SENTENCE: Final = "We have looked into it: the **second** entry was the wrong o
 
 
 @dataclass
-class Visitor:
-    """A signed-in browser in one tenant. `lanes` of its requests may be on their way at the same time."""
+class SignedInVisitor:
+    """A signed-in browser in one tenant. `sequences` of its requests may be on their way at the same time."""
 
     tenant: Filled
     cookie: str
@@ -34,21 +34,21 @@ class Visitor:
     mark: str
     second_page: str
     groups: list[list[Seen]]
-    lanes: int
+    sequences: int
     turns: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def request(self, page: Page, lane: int) -> Request:
-        """The next request of this lane for this page."""
-        turn = self.turns.get((page.name, lane), 0)
-        self.turns[page.name, lane] = turn + 1
-        return page.make(self, lane, turn)
+    def request(self, page: MeasuredPage, sequence: int) -> RawRequest:
+        """The next request of this sequence for this page."""
+        turn = self.turns.get((page.name, sequence), 0)
+        self.turns[page.name, sequence] = turn + 1
+        return page.make(self, sequence, turn)
 
-    def get(self, path: str) -> Request:
-        return Request("GET", path, self.cookie)
+    def get(self, path: str) -> RawRequest:
+        return RawRequest("GET", path, self.cookie)
 
-    def post(self, path: str, fields: list[tuple[str, str]]) -> Request:
+    def post(self, path: str, fields: list[tuple[str, str]]) -> RawRequest:
         fields = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), *fields]
-        return Request("POST", path, self.cookie, urlencode(fields))
+        return RawRequest("POST", path, self.cookie, urlencode(fields))
 
     def verify(self) -> None:
         """Raises BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
@@ -58,12 +58,12 @@ class Visitor:
 
 
 @dataclass(frozen=True)
-class Page:
+class MeasuredPage:
     """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs."""
 
     name: str
     title: str
-    make: Callable[[Visitor, int, int], Request]
+    make: Callable[[SignedInVisitor, int, int], RawRequest]
     status: int = 200
     shows: tuple[str, int] = ("", 0)
 
@@ -77,16 +77,16 @@ class Page:
             )
 
 
-def _ticket(visitor: Visitor, lane: int, turn: int) -> Request:
-    return visitor.get(f"/tickets/{visitor.tenant.layout.talked[(turn * visitor.lanes + lane) % AGAIN]}/")
+def _ticket(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    return visitor.get(f"/tickets/{visitor.tenant.layout.talked[(turn * visitor.sequences + sequence) % AGAIN]}/")
 
 
-def _ticket_first_seen(visitor: Visitor, lane: int, turn: int) -> Request:
+def _ticket_first_seen(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     talked = visitor.tenant.layout.talked
-    return visitor.get(f"/tickets/{talked[(turn * visitor.lanes + lane) % len(talked)]}/")
+    return visitor.get(f"/tickets/{talked[(turn * visitor.sequences + sequence) % len(talked)]}/")
 
 
-def _new(visitor: Visitor, lane: int, turn: int) -> Request:
+def _new(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     fields = [
         ("title", "The label printer prints only every second label"),
         ("description", _SENTENCE * 3),
@@ -97,37 +97,37 @@ def _new(visitor: Visitor, lane: int, turn: int) -> Request:
     return visitor.post("/tickets/new/", fields)
 
 
-def _comment(visitor: Visitor, lane: int, turn: int) -> Request:
-    # No two lanes write on the same ticket: that two people do is what the tests are for.
-    numbers = visitor.tenant.layout.commented[lane :: visitor.lanes]
+def _comment(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    # No two sequences write on the same ticket: that two people do is what the tests are for.
+    numbers = visitor.tenant.layout.commented[sequence :: visitor.sequences]
     fields = [("body", _SENTENCE * 2), ("request_id", uuid.uuid4().hex)]
     return visitor.post(f"/tickets/{numbers[turn % len(numbers)]}/comment/", fields)
 
 
-def _bulk(visitor: Visitor, lane: int, turn: int) -> Request:
-    """Closes the lane's tickets and, the next time, opens them again, so that they never run out."""
-    group = visitor.groups[lane]
+def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    """Closes the sequence's tickets and, the next time, opens them again, so that they never run out."""
+    group = visitor.groups[sequence]
     to = Status.OPEN if group[0].status is Status.CLOSED else Status.CLOSED
-    visitor.groups[lane] = [Seen(s.number, s.version + 1, to, s.resolver) for s in group]
+    visitor.groups[sequence] = [Seen(s.number, s.version + 1, to, s.resolver) for s in group]
     return visitor.post("/tickets/bulk/", [("to", to.value), *(("tickets", str(s)) for s in group)])
 
 
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
 
 PAGES: Final = (
-    Page("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, queries.PAGE_SIZE)),
-    Page("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
-    Page("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, queries.PAGE_SIZE)),
-    Page("ticket", "ticket, 20 comments", _ticket, shows=(_ENTRY, COMMENTS + 2)),
-    Page("ticket-cold", "ticket, never seen", _ticket_first_seen, shows=(_ENTRY, COMMENTS + 2)),
-    Page("new", "open a ticket", _new, status=302),
-    Page("comment", "write a comment", _comment, status=302),
-    Page("bulk", "close 40 at once", _bulk, status=302),
-    Page("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
+    MeasuredPage("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, queries.PAGE_SIZE)),
+    MeasuredPage("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
+    MeasuredPage("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, queries.PAGE_SIZE)),
+    MeasuredPage("ticket", "ticket, 20 comments", _ticket, shows=(_ENTRY, COMMENTS + 2)),
+    MeasuredPage("ticket-cold", "ticket, never seen", _ticket_first_seen, shows=(_ENTRY, COMMENTS + 2)),
+    MeasuredPage("new", "open a ticket", _new, status=302),
+    MeasuredPage("comment", "write a comment", _comment, status=302),
+    MeasuredPage("bulk", "close 40 at once", _bulk, status=302),
+    MeasuredPage("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
 )
 
 
-def visit(send: Send, tenant: Filled, *, email: str, password: str, lanes: int) -> Visitor:
+def visit(send: Send, tenant: Filled, *, email: str, password: str, sequences: int) -> SignedInVisitor:
     """Sign in and enter this tenant. Raises BenchmarkError when that does not work."""
     csrf = secrets.token_hex(16)
     session = ""
@@ -135,7 +135,7 @@ def visit(send: Send, tenant: Filled, *, email: str, password: str, lanes: int) 
     def post(path: str, fields: dict[str, str]) -> str:
         nonlocal session
         body = urlencode({"csrfmiddlewaretoken": csrf, **fields})
-        answer = send(Request("POST", path, f"{_CSRF}={csrf}; {_SESSION}={session}", body))
+        answer = send(RawRequest("POST", path, f"{_CSRF}={csrf}; {_SESSION}={session}", body))
         if answer.status != 302:
             raise BenchmarkError(f"POST {path} answered {answer.status}.\n{answer.text[:400]}")
         return answer.cookie(_SESSION) or session
@@ -143,10 +143,10 @@ def visit(send: Send, tenant: Filled, *, email: str, password: str, lanes: int) 
     session = post("/login/", {"email": email, "password": password})
     session = post("/tenants/switch/", {"tenant": tenant.tenant_id})
     cookie = f"{_CSRF}={csrf}; {_SESSION}={session}"
-    listed = send(Request("GET", _LIST, cookie)).text
+    listed = send(RawRequest("GET", _LIST, cookie)).text
     mark = re.search(r'name="_page" value="([^"]+)"', listed)
     following = re.search(r'id="page-next" href="([^"]+)"', listed)
     if mark is None or following is None:
         raise BenchmarkError(f"The list of {tenant.slug} has no second page.\n{listed[:400]}")
-    groups = [tenant.seen(group) for group in tenant.layout.groups[:lanes]]
-    return Visitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, lanes)
+    groups = [tenant.seen(group) for group in tenant.layout.groups[:sequences]]
+    return SignedInVisitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, sequences)

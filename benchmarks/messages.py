@@ -1,4 +1,4 @@
-"""What a run says while it lasts: on stderr, so that stdout holds the figures and nothing else."""
+"""Say how a run is getting on: on stderr, so that stdout holds the figures and nothing else."""
 
 from __future__ import annotations
 

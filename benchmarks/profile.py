@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.exchange import Send
-from benchmarks.measured_pages import Page, Visitor
+from benchmarks.measured_pages import MeasuredPage, SignedInVisitor
 
 WARM_UP: Final = 50
 TOP: Final = 40
@@ -28,7 +28,9 @@ _PORTAL: Final = tuple(f"{_ROOT}/{name}/" for name in ("portal", "tenants", "tic
 _Function = tuple[str, int, str]
 
 
-def run(send: Send, visitor: Visitor, page: Page, requests: int, write: Callable[[str], object]) -> None:
+def run(
+    send: Send, visitor: SignedInVisitor, page: MeasuredPage, requests: int, write: Callable[[str], object]
+) -> None:
     """Profile this many requests and write what they took: by part, by cumulative and by own time."""
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""What the second and third wall cost: `python -m benchmarks.scoping`.
+"""Measure what the guard and the credentials per tenant cost: `python -m benchmarks.scoping`.
 
 Two clients on the same engine take turns, request by request, so that the machine's noise hits both alike: one plain,
 one with the policy guard and with credentials assumed for the tenant. The difference of their distributions is the

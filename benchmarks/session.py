@@ -13,9 +13,9 @@ from benchmarks import machine, stack, summary
 from benchmarks import profile as profiler
 from benchmarks.exchange import Connection, InProcess
 from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
-from benchmarks.measure import Plan, Timing, count, warm_up
+from benchmarks.measure import Repetitions, Timing, count, warm_up
 from benchmarks.measure import measure as time_pages
-from benchmarks.measured_pages import PAGES, Visitor, visit
+from benchmarks.measured_pages import PAGES, SignedInVisitor, visit
 from benchmarks.messages import progress, say
 from portal.engines.server import Engine
 
@@ -39,7 +39,7 @@ def measure(options: argparse.Namespace, engine: Engine) -> int:
     say("Counting.")
     with stack.portal(logs / "portal-debug.log", debug=True, workers=1) as server:
         send = Connection(server.port)
-        visitors = [visit(send, t, email=EMAIL, password=password, lanes=options.concurrency) for t in tenants]
+        visitors = [visit(send, t, email=EMAIL, password=password, sequences=options.concurrency) for t in tenants]
         for visitor in visitors:
             for page in PAGES:
                 counts[page.name, visitor.tenant.slug] = count(send, visitor, page)
@@ -66,7 +66,7 @@ def profile(options: argparse.Namespace, engine: Engine) -> int:
     from portal.wsgi import application
 
     send = InProcess(application)
-    visitor = visit(send, filled, email=EMAIL, password=password, lanes=1)
+    visitor = visit(send, filled, email=EMAIL, password=password, sequences=1)
     say(f"Load average {machine.load()}.")
     profiler.run(send, visitor, page, options.requests, lambda text: sys.stdout.write(text + "\n"))
     return 0
@@ -83,8 +83,10 @@ def _ready(engine: Engine, shapes: list[tuple[int, int]]) -> tuple[list[Filled],
         return [tenant(user, size=size, shards=shards, advance=advance) for size, shards in shapes], password
 
 
-def _time(options: argparse.Namespace, engine: Engine, visitors: list[Visitor], about: dict[str, Any]) -> list[Timing]:
-    plan = Plan(options.requests, tuple(sorted({1, options.concurrency})))
+def _time(
+    options: argparse.Namespace, engine: Engine, visitors: list[SignedInVisitor], about: dict[str, Any]
+) -> list[Timing]:
+    plan = Repetitions(options.requests, tuple(sorted({1, options.concurrency})))
     bursts = len(PAGES) * len(visitors)
     with stack.portal(engine.log_path.parent / "portal.log") as server, stack.Driver(server.port) as driver:
         say("Warming up.")

@@ -1,4 +1,4 @@
-"""What runs during a measurement: an engine, gunicorn and the measuring process. All of it ends with its `with`."""
+"""Run what a measurement needs: an engine, gunicorn and the measuring process. All of it ends with its `with`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.exchange import Request
+from benchmarks.exchange import RawRequest
 from portal.engines.processes import LOOPBACK, Child, acquire_lock, free_port, release_lock
 from portal.engines.server import Engine, point_at, start_engine
 
@@ -143,12 +143,12 @@ class Driver:
     def pid(self) -> int:
         return self._process.pid
 
-    def burst(self, lanes: list[list[Request]]) -> tuple[float, list[tuple[float, int]]]:
-        """Seconds that all lanes took together, and seconds and status of each request."""
+    def burst(self, sequences: list[list[RawRequest]]) -> tuple[float, list[tuple[float, int]]]:
+        """Seconds that all sequences took together, and seconds and status of each request."""
         pipes = self._process.stdin, self._process.stdout
         if pipes[0] is None or pipes[1] is None:
             raise BenchmarkError("The measuring process has no pipes.")
-        pipes[0].write(json.dumps(lanes) + "\n")
+        pipes[0].write(json.dumps(sequences) + "\n")
         pipes[0].flush()
         line = pipes[1].readline()
         answer: dict[str, Any] = json.loads(line) if line else {"error": "the measuring process ended"}

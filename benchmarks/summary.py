@@ -1,4 +1,4 @@
-"""What was measured, as a table, as JSON, and as a verdict on each page: flat or growing."""
+"""Report what was measured: as a table, as JSON, and as a verdict on each page: flat or growing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from benchmarks.fill import Filled
 from benchmarks.measure import Count, Round, Timing
-from benchmarks.measured_pages import PAGES, Page
+from benchmarks.measured_pages import PAGES, MeasuredPage
 
 FLAT: Final = 1.25  # the largest tenant's median over the smallest's
 # Numbers of tickets have more digits in a larger tenant: one read may begin one more block of 4 KB.
@@ -49,7 +49,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PageVerdict:
     """Of one page: the largest tenant against the smallest, round by round. `low` to `high` is the middle half;
     `undisturbed` is the ratio of the p10s, which suffer least from others on the machine.
 
@@ -73,7 +73,7 @@ def middle_half(values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def judge(tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing]) -> list[Verdict]:
+def judge(tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing]) -> list[PageVerdict]:
     """One verdict for each page, on the times of one request at a time."""
     plain = [t for t in tenants if t.shards == 1]
     one_by_one = {(t.page.name, t.visitor.tenant.slug): t for t in timings if t.concurrency == 1}
@@ -81,12 +81,12 @@ def judge(tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing]) 
 
 
 def _judge(
-    page: Page,
+    page: MeasuredPage,
     tenants: Sequence[Filled],
     plain: Sequence[Filled],
     counts: Counts,
     timings: Mapping[tuple[str, str], Timing],
-) -> Verdict:
+) -> PageVerdict:
     small, large = timings[page.name, plain[0].slug], timings[page.name, plain[-1].slug]
     ratios = [median(b.seconds) / median(a.seconds) for a, b in zip(small.rounds, large.rounds, strict=True)]
     ratio, (low, high) = median(ratios), middle_half(ratios)
@@ -96,7 +96,7 @@ def _judge(
     if {counts[page.name, t.slug].trips for t in (*plain, *sharded)} != {counts[page.name, plain[0].slug].trips}:
         differs.append("trips")
     undisturbed = Figures.of(large.rounds).p10 / Figures.of(small.rounds).p10
-    return Verdict(
+    return PageVerdict(
         page=page.name,
         ratio=round(ratio, 3),
         low=round(low, 3),
@@ -118,7 +118,7 @@ def _differences(counts: Sequence[Count]) -> list[str]:
 
 
 def as_json(
-    about: Mapping[str, Any], counts: Counts, timings: Sequence[Timing], verdicts: Sequence[Verdict]
+    about: Mapping[str, Any], counts: Counts, timings: Sequence[Timing], verdicts: Sequence[PageVerdict]
 ) -> dict[str, Any]:
     return {
         **about,
@@ -141,7 +141,9 @@ def as_json(
     }
 
 
-def as_text(tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing], verdicts: Sequence[Verdict]) -> str:
+def as_text(
+    tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing], verdicts: Sequence[PageVerdict]
+) -> str:
     """Three tables in Markdown, as they stand in README.md."""
     figures = {(t.page.name, t.visitor.tenant.slug, t.concurrency): Figures.of(t.rounds) for t in timings}
     concurrencies = sorted({t.concurrency for t in timings})
@@ -186,7 +188,7 @@ def _one_or_all(values: list[str]) -> str:
     return values[0] if len(set(values)) == 1 else " / ".join(values)
 
 
-def _verdicts(verdicts: Sequence[Verdict], tenants: Sequence[Filled]) -> str:
+def _verdicts(verdicts: Sequence[PageVerdict], tenants: Sequence[Filled]) -> str:
     plain = [t for t in tenants if t.shards == 1]
     titles = {page.name: page.title for page in PAGES}
     rows = [

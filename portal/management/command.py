@@ -1,14 +1,14 @@
-"""What the commands share: an error is one sentence, Ctrl-C is a normal end, long work has a bar on a terminal.
+"""Share what all commands do: an error is one sentence, Ctrl-C is a normal end, long work has a bar on a terminal.
 
-Exit status of every command: 0 done; 1 refused or failed; 2 wrong usage, from argparse; 130 stopped by Ctrl-C.
-A command that has more says so in its help.
+Exit status of every command: 0 done; 1 refused or failed; 2 wrong usage, from argparse; 130 stopped by Ctrl-C or
+SIGTERM. A command that has more says so in its help.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from django.core.management.base import BaseCommand, CommandError
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 class Stopped(CommandError):
-    """Ctrl-C. Django prints the name of the class before the sentence."""
+    """Ctrl-C or SIGTERM. Django prints the name of the class before the sentence."""
 
 
 class PortalCommand(BaseCommand):
@@ -35,12 +39,16 @@ class PortalCommand(BaseCommand):
     again = "Run it again: what is done already is left as it is."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if getattr(self, "_called_from_command_line", False):
+            # A service manager's way to stop long work, which ends with the same sentence as Ctrl-C.
+            signal.signal(signal.SIGTERM, _interrupt)
         try:
             self.work(options)
         except KeyboardInterrupt:
             if getattr(self, "_called_from_command_line", False):
                 # A second Ctrl-C would only interrupt the sentence.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
             raise Stopped(self.again, returncode=INTERRUPTED) from None
         except Throttled as error:
             raise CommandError(f"{error.message} {self.again}") from error

@@ -15,6 +15,7 @@ from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull, sound
 from tests.support.commands import broken_at, run
 from tests.support.world import World
+from tickets.importing.archive import TOKEN_LIMIT
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ NO_ARCHIVES: list[tuple[bytes, str]] = [
     (b'{"n": 1e999999999999999999999, "issues": []}', "a number that is too large"),
     (b'{"n": NaN, "issues": []}', "byte 6 (line 1, column 7)"),
     (b'\x1f\x8b\x08\x00{"issues": []}', "byte 0 (line 1, column 1)"),
-    ('{"issues": []}'.encode("utf-16"), "byte 0 (line 1, column 1)"),
+    ('{"issues": []}'.encode("utf-16"), "Save it as UTF-8"),
+    ('{"issues": []}'.encode("utf-16-le"), "Save it as UTF-8"),
     (b"[" * 100_000, "does not begin with an object"),
 ]
 
@@ -71,8 +73,21 @@ def test_a_byte_order_mark_is_no_fault(world: World, path: Path) -> None:
     assert imported(path).status == 0
 
 
-def test_an_archive_may_hold_no_rows(world: World, path: Path) -> None:
-    assert imported(archives.write(path)).status == 0
+def test_an_archive_without_rows_says_so(world: World, path: Path) -> None:
+    ended = imported(archives.write(path))
+    assert (ended.status, "archive without rows" in ended.out) == (0, True)
+
+
+def test_a_text_that_no_item_can_hold_ends_the_reading_soon(world: World, path: Path) -> None:
+    archives.write(path, issue(1), issue(2, body="x" * (TOKEN_LIMIT + 100_000)))
+    ended = imported(path)
+    assert (ended.status, "in row 2 of issues" in ended.err) == (1, True)
+
+
+def test_halves_of_characters_are_counted_wherever_the_reading_is_cut(world: World, path: Path) -> None:
+    body = "\ud83d\ude00" * 4000 + "\ud83d" + "a" * 20_000 + "\ud83d" + "\\ud83d"
+    archives.write(path, issue(1, body=body))
+    assert "2 halves of characters" in imported(path).err
 
 
 def test_what_comes_before_a_fault_is_imported_and_a_mended_file_is_continued(world: World, path: Path) -> None:

@@ -91,11 +91,12 @@ def test_a_killed_import_is_finished_by_the_next(world: World, path: Path) -> No
     assert f"{total} unchanged" in imported(path).out
 
 
-def test_ctrl_c_ends_with_130_and_one_sentence(world: World, path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_end_with_130_and_one_sentence(world: World, path: Path, number: signal.Signals) -> None:
     archives.write(path, *(issue(i) for i in range(1, 2000)))
     process = start("import_archive", path, "--tenant", "acme")
     wait_for(lambda: taken(world), process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     ended = finish(process)
 
     assert ended.status == 130

@@ -226,7 +226,7 @@ def test_one_that_ends_at_any_of_its_writes_is_finished_by_the_next(
     engine: None, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demonstration, "BLOCK", 2)
-    monkeypatch.setattr(demonstration, "LANES", 1)
+    monkeypatch.setattr(demonstration, "PARALLEL", 1)
     tiny()
     whole = content_of_acme()
     for write in count(1):
@@ -267,7 +267,7 @@ def test_a_larger_one_first_finishes_what_was_interrupted(engine: None, monkeypa
     seeded(*larger)
     whole = content_of_acme()
     clear()
-    monkeypatch.setattr(demonstration, "LANES", 1)
+    monkeypatch.setattr(demonstration, "PARALLEL", 1)
     with broken_at(6, "before", Unavailable("The database cannot be reached.")):
         assert small().status == 1
 
@@ -278,7 +278,7 @@ def test_a_larger_one_first_finishes_what_was_interrupted(engine: None, monkeypa
 def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
     engine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demonstration, "LANES", 1)
+    monkeypatch.setattr(demonstration, "PARALLEL", 1)
     # The counter, the record, two batches of parts, the summaries; then the record is not written.
     with broken_at(6, "before", Unavailable("The database cannot be reached.")) as writes:
         assert small().status == 1
@@ -311,7 +311,7 @@ def test_a_killed_one_is_finished_by_the_next(engine: None) -> None:
         assert rules.read(acme(), number).comment_count == history.comment_count
 
 
-def progress(desk: cast.Desk) -> int:
+def progress(desk: cast.CastDesk) -> int:
     record = demonstration._read(TenantRepository(desk.tenant_id))
     return int(record.written) if record else 0
 
@@ -347,6 +347,7 @@ def test_another_seed_does_not_mix_with_the_first(engine: None) -> None:
     [
         (("--tenants", "0"), "argument --tenants: must be 1 or more"),
         (("--tickets", "-1"), "argument --tickets: must be 0 or more"),
+        (("--tickets", "999999999999999999999"), "argument --tickets: must be 1,000,000 or less"),
         (("--users", "many"), "argument --users: invalid number value: 'many'"),
         (("--today", "soon"), "argument --today: must be a date such as 2026-01-31"),
     ],
@@ -364,7 +365,7 @@ def test_tickets_are_written_in_batches(engine: None) -> None:
 
     calls = Counter(c.operation for c in bill.calls)
     items = sum(len(h.entries) + 2 for h in histories(100, users=0))
-    # Two blocks: each ends in up to four lanes' incomplete batches, two of summaries and one record.
+    # Two blocks: each ends in up to four parallel' incomplete batches, two of summaries and one record.
     assert calls["BatchWriteItem"] <= items / 25 + 2 * (4 + 1) + 2
     assert bill.trips < 100
 

@@ -1,4 +1,4 @@
-"""Reads the JSON of a public issue archive row by row, in memory bounded by one row and one chunk.
+"""Read the JSON of a public issue archive row by row, in memory bounded by one row and one chunk.
 
 The format is that of i-d-template's archive tool: an object with `repo`, `issues` and `pulls`, of which the
 last two are lists of rows. Everything else in it is skipped without being built.
@@ -6,6 +6,7 @@ last two are lists of rows. Everything else in it is skipped without being built
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,8 +21,15 @@ from portal.errors import Invalid
 LISTS: Final = {"issues": "issue", "pulls": "pull"}
 NESTING: Final = 40  # levels within a row; the format itself has six
 
+TOKEN_LIMIT: Final = 8 * 1024 * 1024  # bytes of one text; the parser would read a longer one in quadratic time
+
 _CHUNK = 16 * 1024  # bytes; a chunk of nothing but brackets becomes some 2 MB of events
 _BOM = b"\xef\xbb\xbf"
+# What a file in UTF-16 begins with, with and without its byte order mark.
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{")
+# The first half of a pair of escapes that stand for one character beyond U+FFFF, without its second half. The parser
+# puts "?" in its place; a second half alone it refuses.
+_LONE_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
 # What ijson's parser raises beside its own errors: bad UTF-8, and numbers of absurd size (SystemError for a
 # whole number of more than 4,300 digits).
@@ -50,6 +58,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.consumed = 0
+        self.lone_surrogates = 0  # met so far
         self._grammar = _Grammar()
 
     @property
@@ -79,17 +88,35 @@ class Archive:
     def _events(self) -> Iterator[tuple[str, Any]]:
         events = sendable_list()
         parser = ijson.basic_parse_coro(events)
+        silent, end = 0, b""
         with _opened(self.path) as file:
             for chunk in _chunks(file, self.path):
+                if not self.consumed and chunk.startswith(_UTF_16):
+                    raise ArchiveFault(f"{self.path} is UTF-16 text. Save it as UTF-8 and import that.")
+                if silent > TOKEN_LIMIT:
+                    raise ArchiveFault(
+                        f"{self.path} holds a text of more than {TOKEN_LIMIT // 2**20} MB at byte "
+                        f"{self.consumed - silent:,}{self._grammar.place}; no item can hold it."
+                    )
+                end = self._count_surrogates(end + chunk, last=not chunk)
                 fault = _send(parser, chunk if self.consumed else chunk.removeprefix(_BOM))
                 if isinstance(fault, SystemError):
                     # The last event holds no value at all; touching it ends the process.
                     events.pop()
+                silent = 0 if events else silent + len(chunk)
                 yield from events
                 events.clear()
                 if fault is not None:
                     raise ArchiveFault(self._describe(fault, chunk)) from fault
                 self.consumed += len(chunk)
+
+    def _count_surrogates(self, text: bytes, *, last: bool) -> bytes:
+        """Count in what was read; the end, which may be half of a pair of escapes, is returned for the next time."""
+        cut = len(text)
+        while not last and cut and b"\\" in text[max(0, cut - 13) : cut]:
+            cut -= 1
+        self.lone_surrogates += len(_LONE_SURROGATE.findall(text[:cut]))
+        return text[cut:]
 
     def _describe(self, fault: Exception, chunk: bytes) -> str:
         if self.consumed == 0 and not chunk:

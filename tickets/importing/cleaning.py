@@ -28,7 +28,7 @@ def tag_list(labels: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def type_name(value: Any) -> str:
-    """What a wrong value is, without its content, which may be of any size and depth."""
+    """Name the type of a wrong value, without its content, which may be of any size and depth."""
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
     return "nothing" if value is None else names.get(type(value), "a number")
 

@@ -1,4 +1,4 @@
-"""Imports a public issue archive: issues and pull requests become tickets, their conversation becomes comments.
+"""Import a public issue archive: issues and pull requests become tickets, their conversation becomes comments.
 
 Idempotent: each row that became a ticket has a marker, found by the archive's name and the row's number. A row
 that is known is left as it is, also where the archive says something else about it now. So a run that was
@@ -16,7 +16,7 @@ from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.importing import rows, ticket_writer
 from tickets.importing.archive import Archive, RawRow
-from tickets.importing.ledger import Markers, Numbers, Seen
+from tickets.importing.ledger import Markers, NumberBlocks, RowsMet
 from tickets.importing.rows import Refused
 
 CLOSER = "Archive import"  # in the timeline, where the archive does not say who closed something
@@ -24,8 +24,8 @@ SOURCE_LIMIT = 200  # characters
 
 
 @dataclass
-class Outcome:
-    """What an import has done so far, in rows; `comments` are those of the new tickets."""
+class ImportResult:
+    """Count what an import has done so far, in rows; `comments` are those of the new tickets."""
 
     rows: int = 0
     new: int = 0
@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was read is in the tenant now, as the archive has it."""
+        """True when everything that was read is in the tenant now, as the archive has it."""
         return not self.refused and not self.changed
 
 
@@ -55,17 +55,17 @@ class Import:
     dry_run: bool = False
     say: Callable[[str], object] = lambda line: None
     advance: Callable[[int], object] = lambda steps: None
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: ImportResult = field(default_factory=ImportResult)
 
-    def run(self) -> Outcome:
+    def run(self) -> ImportResult:
         """Read the archive to its end. Raises ArchiveFault, Invalid, Unavailable; `outcome` says how far it came."""
         if len(self.source) > SOURCE_LIMIT:
             raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
         archive = Archive(self.path)
-        self._people, self._seen, self._now = ticket_writer.People(self.tenant), Seen(), clock.now()
+        self._people, self._seen, self._now = ticket_writer.People(self.tenant), RowsMet(), clock.now()
         markers: Markers | None = None
         reported = 0
-        with Numbers(self.tenant.repository) as self._numbers:
+        with NumberBlocks(self.tenant.repository) as self._numbers:
             for raw in archive.rows():
                 if markers is None:
                     self.source = self.source or archive.name[:SOURCE_LIMIT] or self._file_name()
@@ -78,6 +78,10 @@ class Import:
                     self.say(f"{rows.name_of(raw)} {reason}. It was left out.")
                 self.advance(archive.consumed - reported)
                 reported = archive.consumed
+        if archive.lone_surrogates:
+            self.say(
+                f"The archive holds {archive.lone_surrogates:,} halves of characters; each became a question mark."
+            )
         return self.outcome
 
     def _file_name(self) -> str:
@@ -104,7 +108,7 @@ class Import:
         for remark in [*row.remarks, *remarks]:
             self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
 
-    def _compare(self, row: rows.Row, digest: str, number: int) -> None:
+    def _compare(self, row: rows.ArchivedTicket, digest: str, number: int) -> None:
         if row.digest == digest:
             self.outcome.unchanged += 1
         else:

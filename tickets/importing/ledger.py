@@ -1,4 +1,4 @@
-"""What an import remembers: which rows it has taken before, which in this run, and which numbers it may give."""
+"""Remember which rows an import has taken before, which in this run, and which numbers it may give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
 from tickets.importing import keys as import_keys
 from tickets.importing.items import ImportItem
-from tickets.importing.rows import Row
+from tickets.importing.rows import ArchivedTicket
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
@@ -25,7 +25,7 @@ class Markers:
     """The rows of one archive that are tickets already, read in windows of their sort order.
 
     An archive in order, up or down, reads each marker once: rows / WINDOW Queries. Any other order costs up to
-    one Query per row and is right all the same. Rows taken in this run are not in here: see Seen.
+    one Query per row and is right all the same. Rows taken in this run are not in here: see RowsMet.
     """
 
     def __init__(self, repository: TenantRepository, source: str) -> None:
@@ -54,14 +54,14 @@ class Markers:
         self._low, self._high = (edge, row_id) if downwards else (row_id, edge)
 
 
-class Seen:
+class RowsMet:
     """The rows that this run has met, in 8 bytes each, to refuse one that comes twice."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, array[int]] = {}
 
-    def again(self, row: Row) -> bool:
-        """Whether the row was met before; from now on it was."""
+    def again(self, row: ArchivedTicket) -> bool:
+        """Note the row, and tell whether it was met before."""
         numbers = self._numbers.setdefault(row.kind, array("q"))
         place = bisect.bisect_left(numbers, row.number)
         if place < len(numbers) and numbers[place] == row.number:
@@ -70,7 +70,7 @@ class Seen:
         return False
 
 
-class Numbers:
+class NumberBlocks:
     """Ticket numbers, reserved in blocks. At the end, what is left of the last block is given back if nobody
     took a number since; otherwise, and after a kill, those numbers stay unused."""
 

@@ -1,4 +1,4 @@
-"""From a row of an archive to what Pooldesk stores of it: checked, cut to size, and never changed without saying so.
+"""Turn a row of an archive into what Pooldesk stores of it: checked, cut to size, and each change is reported.
 
 A row is taken whole or refused whole. What is refused: a row without a number, a state or a time of its own, one
 with a value of a wrong type, and one with a text that no item can hold. What is taken with a remark: a
@@ -39,14 +39,14 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Comment:
+class ArchivedComment:
     author: str
     body: str
     at: datetime
 
 
 @dataclass(frozen=True)
-class Row:
+class ArchivedTicket:
     """A row as it will be stored. `labels` are tags already; `assignees` are names as the archive has them."""
 
     kind: str
@@ -60,7 +60,7 @@ class Row:
     closed_by: str
     labels: tuple[str, ...]
     assignees: tuple[str, ...]
-    comments: tuple[Comment, ...]
+    comments: tuple[ArchivedComment, ...]
     reviews: int = field(compare=False)
     remarks: tuple[str, ...] = field(compare=False)
 
@@ -85,14 +85,14 @@ class Row:
 
 
 def name_of(raw: RawRow) -> str:
-    """What to call a row in a report, even where it has no number."""
+    """Name a row in a report, even where it has no number."""
     number = raw.value.get("number") if isinstance(raw.value, dict) else None
     if _is_number(number):
         return f"{NAMES[raw.kind]} {number}"
     return f"Row {raw.position} of {raw.kind}s"
 
 
-def read(raw: RawRow, now: datetime) -> Row:
+def read(raw: RawRow, now: datetime) -> ArchivedTicket:
     """The row, checked. Raises Refused."""
     if raw.too_deep:
         raise Refused(f"is nested deeper than {NESTING} levels")
@@ -109,7 +109,7 @@ class _Reader:
         self.latest = now + FUTURE
         self.remarks: list[str] = []
 
-    def row(self) -> Row:
+    def row(self) -> ArchivedTicket:
         number = self.value.get("number")
         if not _is_number(number):
             raise Refused("has no usable number")
@@ -123,7 +123,7 @@ class _Reader:
         if updated_at < created_at or (closed_at and closed_at < created_at):
             raise Refused("was changed before it was created")
         comments = tuple(self._comments())
-        return Row(
+        return ArchivedTicket(
             kind=self.kind,
             number=number,
             title=self._title(number),
@@ -218,7 +218,7 @@ class _Reader:
     def _assignees(self) -> list[str]:
         return [self._person(name, "assignee") for name in self._list("assignees") if name]
 
-    def _comments(self) -> list[Comment]:
+    def _comments(self) -> list[ArchivedComment]:
         comments = []
         for position, value in enumerate(self._list("comments"), 1):
             what = f"comment {position}"
@@ -227,7 +227,7 @@ class _Reader:
             body = self._text(value.get("body"), what)
             at = self._moment(value.get("createdAt"), f"createdAt of {what}")
             if body:
-                comments.append(Comment(self._person(value.get("author"), f"author of {what}"), body, at))
+                comments.append(ArchivedComment(self._person(value.get("author"), f"author of {what}"), body, at))
             else:
                 self.remarks.append(f"has nothing in {what}, which was left out")
         return comments

@@ -22,8 +22,8 @@ from tickets.desk.history import Collection, Entry, History, changed, collection
 from tickets.importing import keys as import_keys
 from tickets.importing.cleaning import tag_list
 from tickets.importing.items import ImportItem
-from tickets.importing.ledger import Numbers
-from tickets.importing.rows import Refused, Row
+from tickets.importing.ledger import NumberBlocks
+from tickets.importing.rows import ArchivedTicket, Refused
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
@@ -52,7 +52,7 @@ class People:
         return self._known.get(name.casefold())
 
 
-def history(row: Row, *, identity: str, people: People, closer: str) -> tuple[History, list[str]]:
+def history(row: ArchivedTicket, *, identity: str, people: People, closer: str) -> tuple[History, list[str]]:
     """The row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
 
     The first assignee who is a member gets the ticket; the names of the others stay as tags. Who closed it is
@@ -90,7 +90,12 @@ def _at(entry: Entry) -> datetime:
 
 
 def write(
-    tenant: TenantContext, source: str, row: Row, made: History, claim: ImportItem | None, numbers: Numbers
+    tenant: TenantContext,
+    source: str,
+    row: ArchivedTicket,
+    made: History,
+    claim: ImportItem | None,
+    numbers: NumberBlocks,
 ) -> int:
     """Write the ticket and return its number. `claim` is the marker of a run that did not finish the row.
 
@@ -117,7 +122,7 @@ def write(
     return number
 
 
-def _marker(tenant: TenantContext, source: str, row: Row, number: int) -> ImportItem:
+def _marker(tenant: TenantContext, source: str, row: ArchivedTicket, number: int) -> ImportItem:
     return ImportItem(
         tenant.repository.key(import_keys.import_source, source),
         row.id,

@@ -1,4 +1,4 @@
-"""What the commands share that go through tenants: which ones, by --tenant or all of them."""
+"""Choose the tenants that a command goes through: one by --tenant, or all of them."""
 
 from __future__ import annotations
 

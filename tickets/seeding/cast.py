@@ -1,4 +1,4 @@
-"""Who is in the demonstration: desks (tenants) and people, with ids that follow from the seed. Nothing is read."""
+"""Cast the demonstration: desks (tenants) and people, with ids that follow from the seed. Nothing is read."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Member:
+class CastMember:
     person: Person
     role: Role
 
 
 @dataclass(frozen=True)
-class Desk:
+class CastDesk:
     """One tenant of the demonstration. `members` begins with the owner; `contacts` are customers, without accounts."""
 
     tenant_id: str
     name: str
     slug: str
     tickets: int
-    members: tuple[Member, ...]
+    members: tuple[CastMember, ...]
     contacts: tuple[tuple[str, str], ...]  # name, company
 
     @property
@@ -87,29 +87,29 @@ def operator(seed: int) -> Person:
     return _named(seed, OPERATOR)
 
 
-def desks(*, seed: int, tenants: int, tickets: int | None, users: int) -> Iterator[Desk]:
+def desks(*, seed: int, tenants: int, tickets: int | None, users: int) -> Iterator[CastDesk]:
     """The desks in the order in which they are written. `tickets` is for each of them; None is a modest choice."""
     for index in range(tenants):
         name, usual = _DESKS[index] if index < len(_DESKS) else (_further_name(index - len(_DESKS)), _FURTHER_DESK)
         yield desk(name, seed=seed, tickets=usual if tickets is None else tickets, users=users)
 
 
-def desk(name: str, *, seed: int, tickets: int, users: int) -> Desk:
+def desk(name: str, *, seed: int, tickets: int, users: int) -> CastDesk:
     slug = slug_of(name)
-    named = [Member(_named(seed, email), role) for email, role in _ROLES.get(slug, {}).items()]
+    named = [CastMember(_named(seed, email), role) for email, role in _ROLES.get(slug, {}).items()]
     needs_owner = not any(m.role is Role.OWNER for m in named)
     # A desk without a single colleague still has somebody to own it.
     invented = list(_colleagues(seed, slug, max(users, 1 if needs_owner else 0), needs_owner))
     members = sorted([*named, *invented], key=lambda m: m.role is not Role.OWNER)
     contacts = tuple(_contacts(seed, slug, not_called={m.person.name for m in members}))
-    return Desk(made_id(seed, "tenant", slug), name, slug, tickets, tuple(members), contacts)
+    return CastDesk(made_id(seed, "tenant", slug), name, slug, tickets, tuple(members), contacts)
 
 
 def _named(seed: int, email: str) -> Person:
     return Person(made_id(seed, "user", email), email, _NAMED[email], email == OPERATOR)
 
 
-def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[Member]:
+def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[CastMember]:
     """Invented members: one who runs the desk, agents, and from the fourth on every sixth who only looks on."""
     rng = _random(seed, slug, "colleagues")
     known: set[str] = set()
@@ -119,7 +119,7 @@ def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[Membe
         email = f"{local}@{slug}.example" if local not in known else f"{local}.{index}@{slug}.example"
         known.add(local)
         role = (Role.OWNER if owner else Role.ADMIN) if index == 0 else Role.VIEWER if index % 6 == 3 else Role.AGENT
-        yield Member(Person(made_id(seed, "user", email), email, f"{first} {last}"), role)
+        yield CastMember(Person(made_id(seed, "user", email), email, f"{first} {last}"), role)
 
 
 def _contacts(seed: int, slug: str, *, not_called: set[str]) -> Iterator[tuple[str, str]]:

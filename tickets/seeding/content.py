@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from tickets.desk.history import Entry, History, changed, opened
-from tickets.seeding.cast import Desk, Person
+from tickets.seeding.cast import CastDesk, Person
 from tickets.seeding.times import SPAN, opening_time, spread
 from tickets.seeding.words import Turn, made_id, scenarios, words
 from tickets.ticket.fields import Priority, Status
@@ -32,7 +32,7 @@ _NEXT_STEP: Final = (40.0, 20.0, 9.0, 2.0)
 _CLOSING: Final = 60.0
 
 
-def invent(desk: Desk, number: int, *, planned: int, seed: int, day: date) -> History:
+def invent(desk: CastDesk, number: int, *, planned: int, seed: int, day: date) -> History:
     """Ticket `number` of `planned` on this desk. All its times lie before the beginning of `day`."""
     return _Play(desk, number, planned, seed, day).history()
 
@@ -40,7 +40,7 @@ def invent(desk: Desk, number: int, *, planned: int, seed: int, day: date) -> Hi
 class _Play:
     """One ticket in the making: steps gather first, and then get their times."""
 
-    def __init__(self, desk: Desk, number: int, planned: int, seed: int, day: date) -> None:
+    def __init__(self, desk: CastDesk, number: int, planned: int, seed: int, day: date) -> None:
         self.identity = f"{seed}/{desk.slug}/{number}"
         self.rng = rng = random.Random(self.identity)  # noqa: S311  # invented tickets need no secrecy
         self.now = datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -113,7 +113,7 @@ class _Play:
             self.steps.append([self._move(Status.CLOSED, self.agent.id, self.agent.name)])
 
     def _stop(self, fate: Status, turns: list[Turn], solution: int) -> int:
-        """How many turns were taken until today."""
+        """The number of turns that were taken until today."""
         if fate is Status.CLOSED:
             return len(turns)
         if fate is Status.RESOLVED:

@@ -24,7 +24,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk.history import Collection, collection
 from tickets.importing import keys as import_keys
 from tickets.seeding import cast
-from tickets.seeding.cast import Desk
+from tickets.seeding.cast import CastDesk
 from tickets.seeding.content import invent
 from tickets.seeding.items import SeedItem
 from tickets.seeding.people import Accounts, ensure_tenant
@@ -32,13 +32,13 @@ from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem, SummaryItem
 
 BLOCK: Final = 50  # tickets, some 500 items
-LANES: Final = 4  # batches on their way at the same time
+PARALLEL: Final = 4  # batches on their way at the same time
 SOURCE: Final = "demonstration"
 
 
 @dataclass
-class Outcome:
-    """What a run has written; all zeros where everything was there."""
+class SeedResult:
+    """Count what a run has written; all zeros where everything was there."""
 
     tenants: int = 0
     tickets: int = 0
@@ -51,27 +51,27 @@ def refuse_in_production() -> None:
         raise Forbidden("The demonstration's accounts have a password that everybody knows; they need DEBUG=1.")
 
 
-def is_complete(desk: Desk) -> bool:
-    """Whether the demonstration that begins with this desk was finished once, of whatever size: one GetItem."""
+def is_complete(desk: CastDesk) -> bool:
+    """Tell whether the demonstration that begins with this desk was finished once, of whatever size: one GetItem."""
     record = _read(TenantRepository(desk.tenant_id))
     return record is not None and bool(record.complete)
 
 
 def run(
-    desks: Iterable[Desk],
+    desks: Iterable[CastDesk],
     *,
     seed: int,
     users: int,
     day: date,
     password: str,
     advance: Callable[[int], object] = lambda tickets: None,
-) -> Outcome:
+) -> SeedResult:
     """Write what is missing of these desks. `advance` gets the number of tickets that are there, as they come.
 
     Raises Forbidden in production, Conflict where tenants or accounts of the same names were not made by this seed.
     """
     refuse_in_production()
-    outcome, accounts = Outcome(), Accounts(password)
+    outcome, accounts = SeedResult(), Accounts(password)
     first: TenantRepository | None = None
     for desk in desks:
         repository = TenantRepository(desk.tenant_id)
@@ -98,7 +98,7 @@ def _read(repository: TenantRepository) -> SeedItem | None:
 
 
 def _write_tickets(
-    tenant: TenantContext, desk: Desk, record: SeedItem | None, *, seed: int, users: int, day: date
+    tenant: TenantContext, desk: CastDesk, record: SeedItem | None, *, seed: int, users: int, day: date
 ) -> Iterator[int]:
     """Write the desk's missing tickets; yields how many, block by block."""
     if record is not None and record.written < record.planned:
@@ -128,7 +128,9 @@ def _reserve(repository: TenantRepository, record: SeedItem | None, *, tickets: 
     return record
 
 
-def _fill(tenant: TenantContext, desk: Desk, record: SeedItem, *, seed: int, resumed: bool = False) -> Iterator[int]:
+def _fill(
+    tenant: TenantContext, desk: CastDesk, record: SeedItem, *, seed: int, resumed: bool = False
+) -> Iterator[int]:
     planned, day = int(record.planned), date.fromisoformat(record.day)
     counter = tenant.repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     epoch = int(counter.epoch) if counter else 0
@@ -156,9 +158,9 @@ def _exists(tenant: TenantContext, number: int) -> bool:
 
 def _write(repository: TenantRepository, tickets: Sequence[Collection]) -> None:
     parts: list[Item] = [item for t in tickets for item in (t.detail, *t.activity)]
-    lanes = [parts[lane::LANES] for lane in range(min(LANES, len(parts)))]
-    if lanes:
-        fan_out([partial(repository.put_all, lane) for lane in lanes])
+    batches = [parts[start::PARALLEL] for start in range(min(PARALLEL, len(parts)))]
+    if batches:
+        fan_out([partial(repository.put_all, batch) for batch in batches])
         repository.put_all([t.summary for t in tickets])
 
 

@@ -9,7 +9,8 @@ from tickets.ticket.tables import TICKETS
 
 
 class SeedItem(Item):
-    """How far the demonstration of a tenant is: the first `written` of `planned` tickets, with times relative to `day`.
+    """Hold how far the demonstration of a tenant is: the first `written` of `planned` tickets, with times
+    relative to `day`.
 
     Numbers up to `taken` may belong to tickets that people opened before. `complete` is 1 in the first tenant when
     the whole demonstration was finished once.

@@ -16,7 +16,7 @@ from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
-from tickets.seeding.cast import Desk, Person
+from tickets.seeding.cast import CastDesk, Person
 
 _STRANGER = " This seed did not make it: use the --seed that did, or an empty database."
 
@@ -53,7 +53,7 @@ class Accounts:
         self.made += 1
 
 
-def ensure_tenant(desk: Desk) -> TenantItem:
+def ensure_tenant(desk: CastDesk) -> TenantItem:
     """The desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
     try:
         tenant = tenant_directory.find(desk.slug)

@@ -12,7 +12,7 @@ from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
 from tickets.importing.archive import Archive
-from tickets.importing.importer import Import, Outcome
+from tickets.importing.importer import Import, ImportResult
 
 INCOMPLETE = 3
 
@@ -54,6 +54,8 @@ class Command(PortalCommand):
         finally:
             if run.outcome.rows:
                 self.stdout.write(_summary(run.outcome, seconds=time.monotonic() - started, dry_run=run.dry_run))
+        if not run.outcome.rows:
+            self.stdout.write(f"{options['file']} is an archive without rows: there is nothing to import.")
         if not run.outcome.complete:
             left = run.outcome.refused + run.outcome.changed
             message = (
@@ -62,7 +64,7 @@ class Command(PortalCommand):
             raise CommandError(message, returncode=INCOMPLETE)
 
 
-def _summary(outcome: Outcome, *, seconds: float, dry_run: bool) -> str:
+def _summary(outcome: ImportResult, *, seconds: float, dry_run: bool) -> str:
     new = "would be new" if dry_run else "new"
     lines = [
         f"{outcome.rows:,} rows read in {seconds:.1f} s: {outcome.new:,} tickets {new} with {outcome.comments:,} "

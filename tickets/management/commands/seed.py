@@ -28,16 +28,22 @@ class Command(PortalCommand):
     again = "Run it again with the same arguments to continue."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        number = _number
         parser.add_argument(
-            "--tenants", type=number(1), default=cast.DEFAULT_TENANTS, metavar="N", help="how many (%(default)s)"
+            "--tenants",
+            type=_number(1, 10_000),
+            default=cast.DEFAULT_TENANTS,
+            metavar="N",
+            help="how many (%(default)s)",
         )
         parser.add_argument(
-            "--tickets", type=number(0), metavar="M", help="in each tenant (240 in Acme, fewer in the others)"
+            "--tickets",
+            type=_number(0, 1_000_000),
+            metavar="M",
+            help="in each tenant (240 in Acme, fewer in the others)",
         )
         parser.add_argument(
             "--users",
-            type=number(0),
+            type=_number(0, 10_000),
             default=cast.DEFAULT_USERS,
             metavar="U",
             help="invented members of each tenant, beside the named ones (%(default)s)",
@@ -77,11 +83,13 @@ class Command(PortalCommand):
         )
 
 
-def _number(least: int) -> Callable[[str], int]:
+def _number(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = int(text)
         if value < least:
             raise ArgumentTypeError(f"must be {least} or more")
+        if value > most:
+            raise ArgumentTypeError(f"must be {most:,} or less")
         return value
 
     parse.__name__ = "number"  # what argparse calls it when the text is none
