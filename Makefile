@@ -12,11 +12,11 @@ DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
 option = $(if $($(1)),--$(2) $($(1)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format seed shell prove bench clean distclean chromium
+.PHONY: help run test test-fast lint format seed shell prove bench clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministack|dynamodb-local ENGINE_PORT= DYNAMODB_ENDPOINT_URL=
 	@exec $(DEMO) --port $(PORT)
@@ -25,10 +25,14 @@ test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time
 	-@$(PY) -m portal.engines.dynamodb_local
 	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-lint: $(VENV)/dev.stamp $(VENV)/checkov-$(CHECKOV_VERSION).stamp ## Style, format, types and the CloudFormation template
+test-fast: $(VENV)/dev.stamp ## The tests that need no browser and no processes of their own, within a minute. PYTEST_ARGS=
+	$(PY) -m pytest -m "not browser and not slow" -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
+
+lint: $(VENV)/dev.stamp $(VENV)/checkov-$(CHECKOV_VERSION).stamp ## Style, format, types, dead code and the CloudFormation template
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m tests.support.dead_code
 	$(VENV)/bin/cfn-lint infra/template.yaml
 	CKV_SKIP_PACKAGE_UPDATE_CHECK=true BC_API_KEY= $(VENV)/checkov/bin/checkov --config-file infra/checkov.yaml
 
@@ -43,7 +47,7 @@ seed: $(VENV)/run.stamp ## Add sample data, while `make run` runs or not. TENANT
 shell: $(VENV)/run.stamp ## A Python shell on the data of `make run`
 	@exec $(DEMO) shell
 
-prove: $(VENV)/run.stamp ## Attack the walls between tenants, on the data of `make run`. REQUESTS=20000
+prove: $(VENV)/run.stamp ## Attack the layers between tenants, on the data of `make run`. REQUESTS=20000
 	@$(DEMO) seed --if-empty
 	@exec $(DEMO) prove_isolation $(call option,REQUESTS,requests)
 

@@ -1,4 +1,4 @@
-"""The errors that Pooldesk raises on purpose: one small family with a code and an HTTP status.
+"""The errors that Pooldesk raises on purpose: one small family, each with an HTTP status.
 
 Rules and repositories raise these; the edge turns them into pages (`portal/web/middleware.py`). Errors of
 boto3 and PynamoDB never travel further than `portal/dynamo/client.py`, which translates them once.
@@ -13,7 +13,6 @@ from typing import Any
 class PortalError(Exception):
     """Base of the family. `message` is a sentence for a person; it never holds a key or a secret."""
 
-    code = "error"
     status = 500
 
     def __init__(self, message: str = "") -> None:
@@ -24,7 +23,6 @@ class PortalError(Exception):
 class Invalid(PortalError):
     """The input cannot mean anything: a bad cursor, an unknown status. `field` names the form field, if one."""
 
-    code = "invalid"
     status = 400
 
     def __init__(self, message: str = "", *, field: str | None = None) -> None:
@@ -35,21 +33,12 @@ class Invalid(PortalError):
 class NotFound(PortalError):
     """No such object for this tenant. Another tenant's object is the same answer."""
 
-    code = "not_found"
     status = 404
 
 
 class Forbidden(PortalError):
     """The object is in reach, the role is too low."""
 
-    code = "forbidden"
-    status = 403
-
-
-class TenantSuspended(PortalError):
-    """The tenant is pinned and the membership stands, but the tenant may not be used now."""
-
-    code = "tenant_suspended"
     status = 403
 
 
@@ -57,7 +46,6 @@ class Conflict(PortalError):
     """Somebody else was first. The edge shows both versions and keeps what was typed. `field` names the form field,
     if it is about one."""
 
-    code = "conflict"
     status = 409
 
     def __init__(self, message: str = "", *, field: str | None = None) -> None:
@@ -68,7 +56,6 @@ class Conflict(PortalError):
 class Unavailable(PortalError):
     """The engine cannot be reached or did not answer in time. Trying again later is right."""
 
-    code = "unavailable"
     status = 503
     retry_after = 5  # seconds
 
@@ -76,7 +63,6 @@ class Unavailable(PortalError):
 class Throttled(Unavailable):
     """The engine refused for load, after the client's own retries."""
 
-    code = "throttled"
     retry_after = 2
 
 
@@ -86,7 +72,6 @@ class Throttled(Unavailable):
 class ConditionFailed(PortalError):
     """A single write's condition did not hold. `item` is the raw stored item when the call asked for it."""
 
-    code = "condition_failed"
     status = 409
 
     def __init__(self, message: str = "", *, item: dict[str, Any] | None = None) -> None:
@@ -97,7 +82,6 @@ class ConditionFailed(PortalError):
 class Rejected(PortalError):
     """The engine can never take this request, however often it is sent: an item would become too large, say."""
 
-    code = "rejected"
 
 
 @dataclass(frozen=True)
@@ -113,7 +97,6 @@ class TransactionRefused(PortalError):
     """A transaction was cancelled as a whole. `reasons` holds one entry per member, in the order sent,
     None where the member itself was fine."""
 
-    code = "transaction_refused"
     status = 409
 
     def __init__(self, reasons: list[Reason | None], message: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.core.cache import cache
@@ -10,6 +11,45 @@ from django.core.cache import cache
 from portal.dynamo import meter
 from tests.support import embedded
 from tests.support.world import World
+
+HERE = Path(__file__).parent
+# Rooms and modules that `make test-fast` leaves out: they start processes,
+# write hundreds of items for a test, or wait for timeouts.
+SLOW = {
+    "browser",
+    "deployment",
+    "engines",
+    "importing",
+    "operators",
+    "proofs",
+    "seeding",
+    "streams",
+    "counting/test_rebuild_aggregates.py",
+    "counting/test_verify_aggregates.py",
+    "dashboards/test_dashboard.py",
+    "desk/test_cost.py",
+    "desk/test_desk_cost.py",
+    "desk/test_filtered_lists.py",
+    "desk/test_outage.py",
+    "desk/test_queue_filters.py",
+    "desk/test_ticket_rules.py",
+    "dynamo/test_client.py",
+    "dynamo/test_repository.py",
+    "dynamo/test_schema.py",
+    "isolation/test_guard_conditions.py",
+    "isolation/test_iam.py",
+    "isolation/test_outsider.py",
+    "isolation/test_platform_exception.py",
+    "isolation/test_platform_policy.py",
+    "isolation/test_tenant_role.py",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(HERE)
+        if place.parts[0] in SLOW or place.as_posix() in SLOW:
+            item.add_marker("slow")
 
 
 @pytest.fixture
