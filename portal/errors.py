@@ -83,7 +83,6 @@ class Rejected(PortalError):
     """The engine can never take this request, however often it is sent: an item would become too large, say."""
 
 
-
 @dataclass(frozen=True)
 class Reason:
     """Why one member of a transaction was refused. `code` is DynamoDB's, e.g. ConditionalCheckFailed."""

@@ -1,9 +1,9 @@
 """Find code that nothing uses: `python -m tests.support.dead_code`, a part of `make lint`.
 
 vulture reads Python only, so names in templates, and in dotted paths such as those of settings.py, count as used here.
-Looked at are functions, methods, properties, classes and constants; most other variables are options that Django reads.
-What a framework calls by its name stands in `dead_code_allowed.txt`, a pattern a line. Tests use nothing: what only they
-call is dead.
+It looks at functions, methods, properties, classes and constants; most other variables are options that Django reads.
+What a framework calls by its name stands in `dead_code_allowed.txt`, a pattern a line. Tests use nothing: what only
+they call is dead.
 """
 
 from __future__ import annotations
