@@ -23,6 +23,7 @@ from portal.dynamo import client, provisioning
 from portal.dynamo.client import Item
 from portal.errors import NotFound
 from portal.schema import registry
+from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
@@ -120,7 +121,7 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
         item = tenant_directory.find(slug)
     except NotFound:
         name = f"Bench {size:,}" + (f" / {shards}" if shards > 1 else "")
-        item = tenant_lifecycle.create(name=name, slug=slug, owner=user, shards=shards)
+        item = tenant_lifecycle.create(name=name, slug=slug, owner=user, shards=shards, by=SYSTEM)
     entered = context.enter(user, item.tenant_id)
     if entered is None:
         raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")

@@ -27,6 +27,7 @@ from portal.errors import PortalError
 from portal.streams import leases, shards, watermark
 from proofs import cleanup
 from proofs.counting import journal
+from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tickets.counting import verify
 from tickets.counting.verify import Verdict
@@ -152,7 +153,7 @@ def _end(made: Torture) -> None:
 def make_tenants(made: Torture) -> None:
     run = uuid.uuid4().hex[:8]
     for n in range(made.plan.tenants):
-        item = tenant_lifecycle.create(name=f"Torture {n}", slug=f"torture-{run}-{n}", shards=1)
+        item = tenant_lifecycle.create(name=f"Torture {n}", slug=f"torture-{run}-{n}", shards=1, by=SYSTEM)
         made.tenants.append(Tenant(item.slug, item.tenant_id))
 
 

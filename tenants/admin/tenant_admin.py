@@ -15,7 +15,7 @@ from tenants.identity import accounts
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy import tenant_directory
 
 NOTICED = 5  # suspended tenants that the front page names
@@ -71,16 +71,16 @@ class TenantAdmin(DynamoAdmin):
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
         seen = form.initial
-        tenant_lifecycle.change(
+        tenant_lifecycle.change_limits(
             obj.tenant_id,
-            Limits(obj.plan, obj.shards, obj.member_limit),
-            seen=Limits(seen["plan"], seen["shards"], seen["member_limit"]),
+            TenantLimits(obj.plan, obj.shards, obj.member_limit),
+            seen=TenantLimits(seen["plan"], seen["shards"], seen["member_limit"]),
             by=actor(request),
         )
 
     def press(self, request: Any, obj: Any, button: str) -> str:
-        status = tenant_directory.SUSPENDED if button == "_suspend" else tenant_directory.ACTIVE
-        tenant_lifecycle.set_status(obj.tenant_id, status, by=actor(request))
+        switch = tenant_lifecycle.suspend if button == "_suspend" else tenant_lifecycle.resume
+        switch(obj.tenant_id, by=actor(request))
         return f"{obj.name} is {'suspended' if button == '_suspend' else 'active again'}."
 
 

@@ -1,4 +1,4 @@
-"""The life of a tenant: created by an operator, changed, suspended, resumed; each with its row in the audit trail."""
+"""Create, change, suspend and resume tenants, each with its row in the audit trail. Operators do this."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from django.conf import settings
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
@@ -27,11 +28,15 @@ from tenants.tenancy.roles import Role
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 
-STANDARD = "standard"
+STANDARD: Final = "standard"
+NAME_LIMIT: Final = 80  # characters
+MOST_SHARDS: Final = 16
+SLUG_RULE: Final = "Use 1-40 lowercase letters, digits or hyphens."
+_CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
 
 
 def slug_of(name: str) -> str:
-    """A slug made from a name: "Müller & Söhne" gives "muller-sohne"."""
+    """Return a slug for a name: "Müller & Söhne" gives "muller-sohne"."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].strip("-")
 
@@ -45,16 +50,16 @@ def create(
     tenant_id: str | None = None,
     plan: str = STANDARD,
     member_limit: int | None = None,
-    by: Actor = recording.SYSTEM,
+    by: Actor,
 ) -> TenantItem:
-    """Create a tenant, with its first owner where one is given, and the audit row, in one transaction.
+    """Create a tenant, its first owner if one is given, and the audit row, in one transaction.
 
-    Raises Invalid for a bad name, slug, plan or shard count and Conflict when the slug is taken.
+    Raises Invalid for a name, slug, plan, shard count or limit that cannot be, and Conflict if the slug is taken.
     """
     name = valid_name(name)
     slug = valid_slug(slug or slug_of(name))
     if tenant_id == recording.PLATFORM:
-        raise Invalid("This id stands for the platform.")
+        raise Invalid("This id is reserved for the platform.")
     shards = _shards(settings.TICKET_SHARDS if shards is None else shards)
     tenant = TenantItem(
         tenant_id or accounts.new_id(),
@@ -87,17 +92,24 @@ def create(
     try:
         recording.commit(transaction, [_entry(tenant, AuditAction.TENANT_CREATED, by, after=after)])
     except TransactionRefused as error:
-        raise Conflict(f"A tenant with the slug {slug} exists already.", field="slug") from error
+        raise Conflict(f"The slug {slug} is taken.", field="slug") from error
     return tenant
 
 
-def set_status(tenant_id: str, status: str, *, by: Actor = recording.SYSTEM) -> None:
-    """Suspend or resume a tenant; it counts at everybody's next click.
+def suspend(tenant_id: str, *, by: Actor, reason: str = "") -> None:
+    """Shut the members of a tenant out, from their next click on, and record the reason if one is given.
 
-    Raises NotFound, and Conflict where the tenant is in that state already.
+    Raises NotFound, and Conflict if the tenant is suspended already or was changed at the same moment.
     """
-    if status not in (tenant_directory.ACTIVE, tenant_directory.SUSPENDED):
-        raise Invalid(f"A tenant is {tenant_directory.ACTIVE} or {tenant_directory.SUSPENDED}.")
+    _set_status(tenant_id, tenant_directory.SUSPENDED, AuditAction.TENANT_SUSPENDED, by, reason)
+
+
+def resume(tenant_id: str, *, by: Actor, reason: str = "") -> None:
+    """Let the members of a suspended tenant in again. Raises what `suspend` does."""
+    _set_status(tenant_id, tenant_directory.ACTIVE, AuditAction.TENANT_RESUMED, by, reason)
+
+
+def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, reason: str) -> None:
     tenant = tenant_directory.get(tenant_id)
     transaction = Transaction()
     transaction.update(
@@ -117,42 +129,43 @@ def set_status(tenant_id: str, status: str, *, by: Actor = recording.SYSTEM) -> 
         transaction.put(apart)
     else:
         transaction.delete(apart)
-    action = AuditAction.TENANT_SUSPENDED if status == tenant_directory.SUSPENDED else AuditAction.TENANT_RESUMED
-    entry = _entry(tenant, action, by, before={"status": tenant.status}, after={"status": status})
+    after = {"status": status} | ({"reason": reason} if reason else {})
+    entry = _entry(tenant, action, by, before={"status": tenant.status}, after=after)
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as error:
         if tenant.status == status:
-            raise Conflict(f"The tenant is {status} already.") from error
-        raise Conflict("Somebody else has just changed this tenant. Look at it again.") from error
+            raise Conflict(f"{tenant.name} is already {status}.") from error
+        raise Conflict(_CHANGED) from error
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What operators set of a tenant. `member_limit` is None where there is none."""
+class TenantLimits:
+    """The plan and limits that operators give a tenant. `member_limit` is None if there is none."""
 
     plan: str
     shards: int
     member_limit: int | None = None
 
     @classmethod
-    def of(cls, tenant: TenantItem) -> Limits:
+    def of(cls, tenant: TenantItem) -> TenantLimits:
         limit = tenant.member_limit
         return cls(tenant.plan, int(tenant.shards), None if limit is None else int(limit))
 
 
-def change(tenant_id: str, to: Limits, *, seen: Limits | None = None, by: Actor = recording.SYSTEM) -> None:
-    """Change a tenant's limits. `seen` is what the caller was shown.
+def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None = None, by: Actor) -> None:
+    """Give a tenant another plan and other limits. `seen` is what the form showed; None skips that comparison.
 
-    More shards raise the shard epoch, which ends all cursors. Tickets stay in the shard that they are in until they are
-    next changed, and lists read all shards; so there can be more of them at any time, but never fewer. A limit below
-    the number of members takes nobody out and lets nobody in.
-    Raises NotFound, Invalid, and Conflict where somebody else was first.
+    More shards raise the shard epoch, which ends all cursors. A ticket stays in its shard until it is next changed, and
+    lists read all shards; so shards can be added at any time and not removed. A limit below the number of members
+    removes nobody and admits nobody.
+
+    Raises NotFound, Invalid, and Conflict if somebody else was faster.
     """
     tenant = tenant_directory.get(tenant_id)
-    now = Limits.of(tenant)
+    now = TenantLimits.of(tenant)
     if seen not in (None, now):
-        raise Conflict("Somebody else has just changed this tenant. This is how it is now.")
+        raise Conflict(_CHANGED)
     if to == now:
         return
     actions: list[UpdateAction] = [TenantItem.plan.set(_plan(to.plan)), TenantItem.shards.set(_shards(to.shards))]
@@ -179,7 +192,7 @@ def change(tenant_id: str, to: Limits, *, seen: Limits | None = None, by: Actor 
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as error:
-        raise Conflict("Somebody else has just changed this tenant. This is how it is now.") from error
+        raise Conflict(_CHANGED) from error
 
 
 def _said(value: object) -> object:
@@ -187,34 +200,39 @@ def _said(value: object) -> object:
 
 
 def valid_name(name: str) -> str:
-    """The name with single blanks. Raises Invalid."""
+    """Return the name with single spaces between its words. Raises Invalid."""
     name = " ".join(name.split())
-    if not 1 <= len(name) <= 80:
-        raise Invalid("A tenant's name has 1 to 80 characters.", field="name")
+    if not 1 <= len(name) <= NAME_LIMIT:
+        raise Invalid(f"Use 1-{NAME_LIMIT} characters.", field="name")
+    if plain_text.has_controls(name):
+        raise Invalid("Use characters that can be seen.", field="name")
     return name
 
 
 def valid_slug(slug: str) -> str:
+    """Return the slug. Raises Invalid."""
+    if slug.startswith("-") or slug.endswith("-"):
+        raise Invalid("Begin and end with a letter or digit.", field="slug")
     if not _SLUG.match(slug):
-        raise Invalid("A slug has 1 to 40 of a-z, 0-9 and inner hyphens.", field="slug")
+        raise Invalid(SLUG_RULE, field="slug")
     return slug
 
 
 def _plan(plan: str) -> str:
     if not _PLAN.match(plan):
-        raise Invalid("A plan is 1 to 40 of a-z, 0-9 and hyphens.", field="plan")
+        raise Invalid(SLUG_RULE, field="plan")
     return plan
 
 
 def _shards(shards: int) -> int:
-    if not 1 <= shards <= 16:
-        raise Invalid("A tenant has 1 to 16 shards.", field="shards")
+    if not 1 <= shards <= MOST_SHARDS:
+        raise Invalid(f"Use 1-{MOST_SHARDS} shards.", field="shards")
     return shards
 
 
 def _limit(members: int | None) -> int | None:
     if members is not None and not 1 <= members <= 1_000_000:
-        raise Invalid("A limit is a number from 1 on; leave it empty for none.", field="member_limit")
+        raise Invalid("Use a number from 1 to 1,000,000, or leave it empty for no limit.", field="member_limit")
     return members
 
 

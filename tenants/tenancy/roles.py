@@ -29,3 +29,8 @@ class Role(StrEnum):
     @property
     def label(self) -> str:
         return self.value.capitalize()
+
+    @property
+    def with_article(self) -> str:
+        """The role in a sentence: "an agent", "a viewer"."""
+        return f"{'an' if self.value[0] in 'aeiou' else 'a'} {self.value}"

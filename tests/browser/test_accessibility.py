@@ -8,7 +8,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
-from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts, throttle
 from tenants.membership import invites, members
 from tenants.provisioning import tenant_lifecycle as tenants
@@ -131,7 +131,7 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     auditor.look(page, "sessions", "/account/sessions/")
     expect(page.get_by_role("button", name="End the session of")).to_have_count(1)
     auditor.look(page, "404", "/nothing/here/")
-    tenants.set_status(world.tenants["acme"].tenant_id, tenants.SUSPENDED)
+    tenants.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
     auditor.look(page, "suspended", "/tickets/")
     assert not auditor.found
 

@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 
 from portal.dynamo import meter
+from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull
@@ -327,6 +328,6 @@ def test_the_archive_of_a_standard_is_imported_whole(world: World) -> None:
 
 
 def test_an_archive_goes_to_a_tenant_that_nobody_is_in(engine: None, path: Path) -> None:
-    tenant_lifecycle.create(name="Acme")
+    tenant_lifecycle.create(name="Acme", by=SYSTEM)
 
     assert imported(archives.write(path, issue(7, assignees=["bob"]))).status == 0

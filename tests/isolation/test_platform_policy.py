@@ -19,7 +19,7 @@ from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import invites
 from tenants.membership.tables import MEMBERS
 from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import DIRECTORY
@@ -93,7 +93,7 @@ def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -
 
 def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, held: set[str]) -> None:
     tenant = tenant_directory.find("acme")
-    tenant_lifecycle.change(tenant.tenant_id, Limits("standard", 1, 6))
+    tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits("standard", 1, 6), by=SYSTEM)
     alice = world.context("alice", "acme")
     for name in ("nora", "nils"):
         (outcome,) = invites.invite_all(

@@ -11,7 +11,7 @@ import pytest
 
 from portal import clock
 from portal.errors import Conflict, NotFound
-from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import invites, mails, members
@@ -164,10 +164,9 @@ def test_an_invitation_waits_where_one_chooses_a_desk(world: World) -> None:
 
 def test_a_suspended_desk_takes_nobody_in(world: World) -> None:
     from tenants.provisioning import tenant_lifecycle
-    from tenants.tenancy import tenant_directory
 
     sent = invite(world, "nora@example.org")
-    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_directory.SUSPENDED)
+    tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
     assert Browser().post(link(sent), NEW).status_code == 410
 
 

@@ -19,7 +19,7 @@ from tenants.membership import invites, members, seats
 from tenants.membership.invites import Offer, Outcome
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import tenant_lifecycle
-from tenants.provisioning.tenant_lifecycle import Limits
+from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
@@ -31,7 +31,7 @@ FULL = "This desk may have 3 members; 3 are in it."
 
 def limit(world: World, number: int | None) -> None:
     tenant = tenant_directory.find("acme")
-    tenant_lifecycle.change(tenant.tenant_id, Limits(tenant.plan, int(tenant.shards), number))
+    tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits(tenant.plan, int(tenant.shards), number), by=SYSTEM)
 
 
 def invite(world: World, *addresses: str) -> list[Outcome]:
@@ -234,5 +234,5 @@ def test_a_stale_form_does_not_lift_a_limit(world: World) -> None:
 
 @pytest.mark.parametrize("number", [0, -1, 10_000_000])
 def test_a_limit_is_a_number_from_one_on(world: World, number: int) -> None:
-    with pytest.raises(Invalid, match="A limit is a number from 1 on"):
+    with pytest.raises(Invalid, match="Use a number from 1 to 1,000,000"):
         limit(world, number)

@@ -56,11 +56,11 @@ def test_a_tenant_is_created_with_its_first_owner(world: World, root: Operator) 
 @pytest.mark.parametrize(
     ("field", "value", "status", "sentence"),
     [
-        ("slug", "acme", 409, "A tenant with the slug acme exists already."),
+        ("slug", "acme", 409, "The slug acme is taken."),
         ("owner", "nobody@example.com", 400, "There is no account with this address."),
-        ("slug", "Not A Slug", 400, "A slug has 1 to 40 of a-z"),
-        ("shards", "17", 400, "A tenant has 1 to 16 shards."),
-        ("plan", "Gold!", 400, "A plan is 1 to 40"),
+        ("slug", "Not A Slug", 400, "Use 1-40 lowercase letters, digits or hyphens."),
+        ("shards", "17", 400, "Use 1-16 shards."),
+        ("plan", "Gold!", 400, "Use 1-40 lowercase letters, digits or hyphens."),
         ("name", "", 422, "This field is required."),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_suspended_tenant_says_so_to_its_members_until_it_is_resumed(world: Wo
 def test_what_is_done_already_is_said_and_not_done_again(world: World, root: Operator) -> None:
     for _ in range(2):
         page = root.post(tenant_url(world, "acme"), {"_suspend": "1"}, follow=True)
-    assert "The tenant is suspended already." in text_of(page)
+    assert "Acme is already suspended." in text_of(page)
     assert [a for a, *_ in trail(world.tenants["acme"].tenant_id)].count("tenant.suspended") == 1
 
 
@@ -158,7 +158,8 @@ def test_a_race_lost_between_reading_and_writing_is_an_error_of_the_form(
 
     def somebody_is_faster(*args: Any) -> None:
         monkeypatch.setattr(recording, "commit", commit)
-        tenant_lifecycle.change(world.tenants["acme"].tenant_id, tenant_lifecycle.Limits("gold", 1))
+        gold = tenant_lifecycle.TenantLimits("gold", 1)
+        tenant_lifecycle.change_limits(world.tenants["acme"].tenant_id, gold, by=recording.SYSTEM)
         commit(*args)
 
     monkeypatch.setattr(recording, "commit", somebody_is_faster)

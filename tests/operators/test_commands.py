@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -59,14 +60,14 @@ def test_a_tenant_gets_its_slug_from_its_name_and_an_owner(world: World) -> None
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("Acme",), "A tenant with the slug acme exists already."),
-        (("Other", "--slug", "acme"), "A tenant with the slug acme exists already."),
-        (("Other", "--slug", "Not a slug"), "A slug has 1 to 40 of a-z, 0-9 and inner hyphens."),
-        (("日本",), "A slug has 1 to 40 of a-z, 0-9 and inner hyphens."),
-        ((" ",), "A tenant's name has 1 to 80 characters."),
-        (("Other", "--shards", "17"), "A tenant has 1 to 16 shards."),
+        (("Acme",), "The slug acme is taken."),
+        (("Other", "--slug", "acme"), "The slug acme is taken."),
+        (("Other", "--slug", "Not a slug"), "Use 1-40 lowercase letters, digits or hyphens."),
+        (("日本",), "Use 1-40 lowercase letters, digits or hyphens."),
+        ((" ",), "Use 1-80 characters."),
+        (("Other", "--shards", "17"), "Use 1-16 shards."),
         (("Other", "--shards", "many"), "invalid int value: 'many'"),
-        (("Other", "--owner", "nobody@example.com"), "There is no account with the address nobody@example.com."),
+        (("Other", "--owner", "nobody@example.com"), "No account has the address nobody@example.com."),
     ],
 )
 def test_a_tenant_that_cannot_be_is_refused(world: World, arguments: tuple[str, ...], says: str) -> None:
@@ -119,7 +120,7 @@ def test_two_different_passwords_are_asked_for_again_and_three_times_at_most(
     typed(monkeypatch, "short", "short", "short")
     ended = run("create_user", "eve@example.com", "--name", "Eve")
     assert (ended.status, accounts.find_by_email("eve@example.com")) == (1, None)
-    assert "No account was made: no usable password in 3 attempts." in ended.err
+    assert "No account was created: none of 3 attempts gave a usable password." in ended.err
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_two_different_passwords_are_asked_for_again_and_three_times_at_most(
         ("", "This password is too short."),
         ("password12", "This password is too common."),
         ("doraexample", "too similar to the"),
-        ("x" * 1001, "A password has at most 1,000 characters."),
+        ("x" * 1001, "Use at most 1,000 characters for the password."),
     ],
 )
 def test_a_weak_password_is_refused_with_the_reason(
@@ -145,12 +146,12 @@ def test_a_weak_password_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("alice@example.com", "--name", "Alice"), "alice@example.com has an account already."),
-        (("ALICE@example.com", "--name", "Alice"), "alice@example.com has an account already."),
+        (("alice@example.com", "--name", "Alice"), "alice@example.com already has an account."),
+        (("ALICE@example.com", "--name", "Alice"), "alice@example.com already has an account."),
         (("not an address", "--name", "X"), "“not an address” is not an e-mail address."),
-        (("x@example.com", "--name", " "), "A name has 1 to 100 characters."),
+        (("x@example.com", "--name", " "), "Use 1-100 characters for the name."),
         (("x@example.com",), "the following arguments are required: --name"),
-        (("x@example.com", "--name", "X", "--password-env", "NO_SUCH"), "The environment has no variable NO_SUCH."),
+        (("x@example.com", "--name", "X", "--password-env", "NO_SUCH"), "The environment variable NO_SUCH is not set."),
     ],
 )
 def test_an_account_that_cannot_be_is_refused_before_a_password_is_asked_for(
@@ -168,7 +169,7 @@ def test_an_account_that_cannot_be_is_refused_before_a_password_is_asked_for(
 def test_a_member_is_in_the_tenant_with_the_role(world: World) -> None:
     ended = run("add_member", "charlie@example.com", "--tenant", "acme", "--role", "agent")
 
-    assert (ended.status, ended.out) == (0, "Charlie Example is agent in Acme now.\n")
+    assert (ended.status, ended.out) == (0, "Charlie Example is now an agent in Acme.\n")
     assert world.context("charlie", "acme").role is Role.AGENT
     assert "Charlie Example" in {m.name for m in members.members_of(world.context("alice", "acme").repository)}
 
@@ -177,7 +178,7 @@ def test_a_member_is_in_the_tenant_with_the_role(world: World) -> None:
     ("arguments", "says"),
     [
         (("bob@example.com", "--tenant", "acme", "--role", "owner"), "bob@example.com is a member of Acme already."),
-        (("nobody@example.com", "--tenant", "acme", "--role", "agent"), "Make it with create_user."),
+        (("nobody@example.com", "--tenant", "acme", "--role", "agent"), "Create it with create_user."),
         (("charlie@example.com", "--tenant", "none", "--role", "agent"), "There is no tenant with the slug 'none'."),
         (("charlie@example.com", "--tenant", "acme", "--role", "boss"), "invalid choice: 'boss'"),
     ],
@@ -229,7 +230,7 @@ def test_ctrl_c_at_a_prompt_is_status_130_without_a_traceback(engine: None) -> N
     os.close(terminal)
 
     assert process.returncode == 130
-    assert b"Stopped: The account may exist already" in shown
+    assert b"Stopped: The account may have been created." in shown
     assert b"Traceback" not in shown
 
 
@@ -253,7 +254,7 @@ def test_long_work_shows_a_bar_on_a_terminal(engine: None) -> None:
 
 
 def test_a_tenant_is_suspended_and_resumed_once_each(world: World) -> None:
-    assert run("suspend_tenant", "acme").out.strip() == "Acme is suspended now."
+    assert run("suspend_tenant", "acme").out.strip() == "Acme is suspended."
     assert "already" in run("suspend_tenant", "acme").out
     assert run("resume_tenant", "acme").status == 0
     rows = [raw["action"]["S"] for raw in everything(AUDIT)]
@@ -262,6 +263,13 @@ def test_a_tenant_is_suspended_and_resumed_once_each(world: World) -> None:
         "tenant.suspended",
     ]
     assert run("suspend_tenant", "nothing-here").status == 1
+
+
+def test_the_reason_for_a_suspension_is_kept_in_the_tenants_audit_trail(world: World) -> None:
+    run("suspend_tenant", "acme", "--reason", "Unpaid since May")
+    (row,) = [raw for raw in everything(AUDIT) if raw["action"]["S"] == "tenant.suspended"]
+    assert json.loads(row["after"]["S"]) == {"status": "suspended", "reason": "Unpaid since May"}
+    assert row["tenant_id"]["S"] == world.tenants["acme"].tenant_id
 
 
 def test_an_account_that_there_is_becomes_an_operators(world: World) -> None:

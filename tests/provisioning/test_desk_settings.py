@@ -79,7 +79,15 @@ def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> Non
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("name", " "), ("name", "x" * 81), ("slug", "Acme"), ("slug", "-acme"), ("slug", "a#b"), ("slug", "x" * 41)],
+    [
+        ("name", " "),
+        ("name", "x" * 81),
+        ("name", "Acme\u202emoc.elgoog"),
+        ("slug", "Acme"),
+        ("slug", "-acme"),
+        ("slug", "a#b"),
+        ("slug", "x" * 41),
+    ],
 )
 def test_what_cannot_be_a_name_is_refused_at_its_field(world: World, field: str, value: str) -> None:
     page = world.browser("alice", "acme").send(SETTINGS, {"name": "Acme", "slug": "acme", field: value})

@@ -9,7 +9,6 @@ import pytest
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
 
@@ -87,7 +86,7 @@ def test_a_changed_role_counts_at_the_next_click(world: World) -> None:
 
 def test_a_suspended_tenant_has_its_page_and_the_others_go_on(world: World) -> None:
     browser = world.browser("alice", "acme")
-    tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, tenant_directory.SUSPENDED)
+    tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
     response = browser.get("/tickets/")
     assert response.status_code == 403
     assert "suspended" in text(response)
@@ -97,9 +96,10 @@ def test_a_suspended_tenant_has_its_page_and_the_others_go_on(world: World) -> N
 
 def test_a_resumed_tenant_works_again(world: World) -> None:
     browser = world.browser("bob")
-    for status, expected in ((tenant_directory.SUSPENDED, 403), (tenant_directory.ACTIVE, 200)):
-        tenant_lifecycle.set_status(world.tenants["acme"].tenant_id, status)
-        assert browser.get("/tickets/").status_code == expected
+    tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM)
+    assert browser.get("/tickets/").status_code == 403
+    tenant_lifecycle.resume(world.tenants["acme"].tenant_id, by=SYSTEM)
+    assert browser.get("/tickets/").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from django.test import override_settings
 from portal.dynamo import client, provisioning
 from portal.engines.server import dynamodb_local_available, start_engine
 from portal.schema import registry, tables
+from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
@@ -129,5 +130,5 @@ def new_tenant(world: World, name: str, owner: str, *, shards: int = 1) -> Tenan
     """A tenant whose slug nobody has."""
     tenant_id = accounts.new_id()
     return tenant_lifecycle.create(
-        name=name, slug=f"x{tenant_id}", owner=world.users[owner], shards=shards, tenant_id=tenant_id
+        name=name, slug=f"x{tenant_id}", owner=world.users[owner], shards=shards, tenant_id=tenant_id, by=SYSTEM
     )

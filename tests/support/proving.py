@@ -17,6 +17,7 @@ from proofs.isolation import data_attack, mutants, targets
 from proofs.isolation.schedule import Plan
 from proofs.isolation.visits import attack, tricks
 from proofs.isolation.visits.routes import routes
+from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
@@ -29,7 +30,7 @@ def three_tenants() -> World:
     """Acme with most tickets, Globex, and Initech, where only Dora is; Alice is in two of them."""
     world = World.create(shards=2)
     dora = world.add_user("Dora")
-    world.tenants["initech"] = tenant_lifecycle.create(name="Initech", owner=dora, shards=1)
+    world.tenants["initech"] = tenant_lifecycle.create(name="Initech", owner=dora, shards=1, by=SYSTEM)
     world.join("charlie", "initech", Role.VIEWER)
     for where, who, count in (("acme", "alice", 6), ("globex", "charlie", 9), ("initech", "dora", 4)):
         author = world.context(who, where)

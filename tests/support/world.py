@@ -9,6 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from proofs.isolation.visits import visitors
+from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import members
@@ -32,8 +33,10 @@ class World:
         world = cls()
         for name in ("Alice", "Bob", "Charlie", "Vera"):
             world.add_user(name)
-        world.tenants["acme"] = tenant_lifecycle.create(name="Acme", owner=world.users["alice"], shards=shards)
-        world.tenants["globex"] = tenant_lifecycle.create(name="Globex", owner=world.users["charlie"], shards=shards)
+        for slug, owner in (("acme", "alice"), ("globex", "charlie")):
+            world.tenants[slug] = tenant_lifecycle.create(
+                name=slug.capitalize(), owner=world.users[owner], shards=shards, by=SYSTEM
+            )
         world.join("bob", "acme", Role.AGENT)
         world.join("vera", "acme", Role.VIEWER)
         world.join("alice", "globex", Role.AGENT)

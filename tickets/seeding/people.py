@@ -10,6 +10,7 @@ from django.contrib.auth.hashers import make_password
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, NotFound
+from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import members
@@ -59,7 +60,7 @@ def ensure_tenant(desk: CastDesk) -> TenantItem:
         tenant = tenant_directory.find(desk.slug)
     except NotFound:
         tenant = tenant_lifecycle.create(
-            name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id
+            name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id, by=SYSTEM
         )
     if tenant.tenant_id != desk.tenant_id:
         raise Conflict(f"A tenant with the slug {desk.slug} exists already.{_STRANGER}")

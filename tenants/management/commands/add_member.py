@@ -1,4 +1,4 @@
-"""`manage.py add_member`: somebody with an account joins a tenant."""
+"""`manage.py add_member`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tenants.tenancy.roles import Role
 
 class Command(PortalCommand):
     help = (
-        "Make somebody a member of a tenant; it counts at their next click. Who is a member already keeps the role, "
-        "and the command ends with exit status 1."
+        "Add the owner of an account to a tenant, from their next click on. Somebody who is a member already keeps the "
+        "same role, and the exit status is 1."
     )
-    again = "The membership may exist already; run it again to see."
+    again = "The member may have been added. Run the command again to find out."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", help="the address of the account")
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="which tenant")
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="the slug of the tenant")
         parser.add_argument(
             "--role",
             required=True,
             choices=[role.value for role in Role],
-            help="viewer reads, agent works tickets, admin runs the tenant, owner may also give it away",
+            help="a viewer reads tickets, an agent works them, an admin manages people, an owner also the settings",
         )
 
     def work(self, options: dict[str, Any]) -> None:
@@ -41,4 +41,4 @@ class Command(PortalCommand):
             role=role,
             by=Actor(origin="add_member"),
         )
-        self.stdout.write(f"{user.name} is {role.value} in {tenant.name} now.")
+        self.stdout.write(f"{user.name} is now {role.with_article} in {tenant.name}.")

@@ -1,4 +1,4 @@
-"""`manage.py create_operator`: an account for somebody who runs the platform."""
+"""`manage.py create_operator`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from tenants.management.commands import create_user
 
 class Command(create_user.Command):
     help = (
-        "Create the account of a platform operator, who signs in as everybody does and finds the admin at /admin/. "
-        "An address that has an account already becomes an operator's with --existing. The password is taken as "
-        "create_user takes it. An account that is one already is refused with exit status 1."
+        "Create the account of a platform operator, who signs in like everybody else and finds the admin at /admin/. "
+        "With --existing, make somebody who has an account an operator. The password is read as create_user reads it. "
+        "If the account is an operator's already, nothing changes and the exit status is 1."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", help="the address that the person signs in with")
-        parser.add_argument("--name", default="", help="as others see it, up to 100 characters; not with --existing")
-        parser.add_argument("--existing", action="store_true", help="make an operator of an account that there is")
+        parser.add_argument(
+            "--name", default="", help="the name that others see, up to 100 characters; not with --existing"
+        )
+        parser.add_argument("--existing", action="store_true", help="use the account that has this address")
         parser.add_argument("--password-env", metavar="VAR", help="the environment variable that holds the password")
 
     def work(self, options: dict[str, Any]) -> None:
@@ -31,6 +33,6 @@ class Command(create_user.Command):
             return
         user = accounts.find_by_email(options["email"])
         if user is None:
-            raise Conflict(f"{options['email']} has no account; leave --existing away to make one.")
+            raise Conflict(f"{options['email']} has no account. Leave out --existing to create one.")
         accounts.set_operator(user.id, True, by=Actor(origin="create_operator"))
-        self.stdout.write(f"{user.name} is an operator now; it counts at their next click.")
+        self.stdout.write(f"{user.name} is now an operator, from their next click on.")

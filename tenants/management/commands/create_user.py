@@ -1,4 +1,4 @@
-"""`manage.py create_user`: an account to sign in with."""
+"""`manage.py create_user`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ PASSWORD_LIMIT: Final = 1000  # characters, as the forms have it
 
 class Command(PortalCommand):
     help = (
-        "Create an account. The password is asked for twice on a terminal; otherwise it is the first line of stdin, or "
-        "the variable that --password-env names. An address that has an account is refused with exit status 1."
+        "Create an account. The password comes from the environment variable that --password-env names. Without that "
+        "option it is asked for twice on a terminal, and is otherwise the first line of stdin. If the address has an "
+        "account, nothing is created and the exit status is 1."
     )
-    again = "The account may exist already; run it again to see."
+    again = "The account may have been created. Run the command again to find out."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", help="the address that the person signs in with")
-        parser.add_argument("--name", required=True, help="as others see it, up to 100 characters")
-        parser.add_argument("--operator", action="store_true", help="may use the Django admin, for all tenants")
+        parser.add_argument("--name", required=True, help="the name that others see, up to 100 characters")
+        parser.add_argument(
+            "--operator", action="store_true", help="let the person use the operators' admin, for all tenants"
+        )
         parser.add_argument("--password-env", metavar="VAR", help="the environment variable that holds the password")
 
     def work(self, options: dict[str, Any]) -> None:
@@ -51,8 +54,8 @@ class Command(PortalCommand):
             is_operator=options["operator"],
             by=Actor(origin="create_user"),
         )
-        what = "an operator's account" if user.is_operator else "an account"
-        self.stdout.write(f"{user.name} has {what} with the address {user.email} and the id {user.id}.")
+        kind = "an operator's account" if user.is_operator else "an account"
+        self.stdout.write(f"Created {kind} for {user.name} with the address {user.email} and the id {user.id}.")
 
     def _ask(self, person: User) -> str:
         for _ in range(ATTEMPTS):
@@ -61,30 +64,30 @@ class Command(PortalCommand):
             except Invalid as error:
                 self.stderr.write(error.message)
                 continue
-            if getpass.getpass("The same again: ") == password:
+            if getpass.getpass("Confirm password: ") == password:
                 return password
-            self.stderr.write("The two passwords are not the same.")
-        raise Invalid(f"No account was made: no usable password in {ATTEMPTS} attempts.")
+            self.stderr.write("The passwords do not match.")
+        raise Invalid(f"No account was created: none of {ATTEMPTS} attempts gave a usable password.")
 
 
 def candidate(email: str, name: str) -> User:
-    """The account to be, checked before anybody types a password. Raises Invalid, Conflict."""
+    """Return the account to create, checked before anybody types a password. Raises Invalid and Conflict."""
     email, name = accounts.normal_address(email), " ".join(name.split())
     try:
         validate_email(email)
     except ValidationError:
         raise Invalid(f"“{email}” is not an e-mail address.") from None
     if not 1 <= len(name) <= NAME_LIMIT:
-        raise Invalid(f"A name has 1 to {NAME_LIMIT} characters.")
+        raise Invalid(f"Use 1-{NAME_LIMIT} characters for the name.")
     if accounts.find_by_email(email) is not None:
-        raise Conflict(f"{email} has an account already.")
+        raise Conflict(f"{email} already has an account.")
     return User(email=email, name=name)
 
 
 def checked(password: str, person: User) -> str:
-    """The password, if Django's validators take it for this person. Raises Invalid with all that they say."""
+    """Return the password if Django's validators accept it for this person. Raises Invalid with their messages."""
     if len(password) > PASSWORD_LIMIT:
-        raise Invalid(f"A password has at most {PASSWORD_LIMIT:,} characters.")
+        raise Invalid(f"Use at most {PASSWORD_LIMIT:,} characters for the password.")
     try:
         password_validation.validate_password(password, person)
     except ValidationError as error:
@@ -93,7 +96,8 @@ def checked(password: str, person: User) -> str:
 
 
 def from_environment(variable: str) -> str:
+    """Return the value of an environment variable. Raises Invalid if it is not set."""
     try:
         return os.environ[variable]
     except KeyError:
-        raise Invalid(f"The environment has no variable {variable}.") from None
+        raise Invalid(f"The environment variable {variable} is not set.") from None

@@ -13,15 +13,16 @@ from tenants.tenancy import tenant_directory
 
 
 class Command(PortalCommand):
-    help = "Resume a tenant. Its members go on at their next click. Where that is so already, nothing happens."
+    help = "Resume a suspended tenant. Its members can work again at once. An active tenant is left as it is."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="which tenant")
+        parser.add_argument("slug", help="the slug of the tenant")
+        parser.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the tenant's audit trail")
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
         if tenant.status == tenant_directory.ACTIVE:
-            self.stdout.write(f"{tenant.name} is {tenant.status} already.")
+            self.stdout.write(f"{tenant.name} is already active.")
             return
-        tenant_lifecycle.set_status(tenant.tenant_id, tenant_directory.ACTIVE, by=Actor(origin="resume_tenant"))
-        self.stdout.write(f"{tenant.name} is at work again now.")
+        tenant_lifecycle.resume(tenant.tenant_id, by=Actor(origin="resume_tenant"), reason=options["reason"])
+        self.stdout.write(f"{tenant.name} is active again.")

@@ -14,17 +14,18 @@ from tenants.tenancy import tenant_directory
 
 class Command(PortalCommand):
     help = (
-        "Suspend a tenant. Its members see a page that says so at their next click; nothing is removed. "
-        "Where that is so already, nothing happens."
+        "Suspend a tenant. From their next click on, its members see a page that says so. Nothing is deleted. "
+        "A tenant that is suspended already is left as it is."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="which tenant")
+        parser.add_argument("slug", help="the slug of the tenant")
+        parser.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the tenant's audit trail")
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
         if tenant.status == tenant_directory.SUSPENDED:
-            self.stdout.write(f"{tenant.name} is {tenant.status} already.")
+            self.stdout.write(f"{tenant.name} is already suspended.")
             return
-        tenant_lifecycle.set_status(tenant.tenant_id, tenant_directory.SUSPENDED, by=Actor(origin="suspend_tenant"))
-        self.stdout.write(f"{tenant.name} is suspended now.")
+        tenant_lifecycle.suspend(tenant.tenant_id, by=Actor(origin="suspend_tenant"), reason=options["reason"])
+        self.stdout.write(f"{tenant.name} is suspended.")

@@ -1,4 +1,4 @@
-"""`manage.py verify_audit`: is the audit trail what was written?"""
+"""`manage.py verify_audit`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tenants.tenancy import tenant_directory
 
 class Command(PortalCommand):
     help = (
-        "Read the audit trail of one tenant, or of all and of the platform, and name each row that was altered, is "
-        "missing or was slipped in. Ends with exit status 1 if there is one. Prints a fingerprint for each trail: the "
-        "same again means that nothing was added or changed."
+        "Read the audit trail of one tenant, or of the platform and all tenants, and name each row that was altered, "
+        "deleted or inserted. If there is one, the exit status is 1. Also print a fingerprint of each trail; while it "
+        "stays the same, nothing was added or changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,20 +25,20 @@ class Command(PortalCommand):
         chosen.add_argument("--all", action="store_true", help="the trails of all tenants and of the platform")
 
     def work(self, options: dict[str, Any]) -> None:
-        found = 0
+        faults = 0
         with Progress(self, "Rows", None) as progress:
             for name, tenant_id in self._trails(options):
                 progress.label(f"Rows of {name}")
                 verified = chain.verify(tenant_id, progress=progress.advance)
                 for finding in verified.findings:
-                    progress.say(
-                        f"{name}: {finding.kind}: partition {finding.partition}, row {finding.sequence} {finding.where}"
-                    )
-                found += len(verified.findings)
-                state = f"{len(verified.findings)} findings" if verified.findings else "whole"
+                    place = f"chain partition {finding.partition}, row {finding.sequence}"
+                    progress.say(f"{name}: {place}: {finding.kind} {finding.where}".rstrip())
+                faults += len(verified.findings)
+                plural = "" if len(verified.findings) == 1 else "s"
+                state = f"{len(verified.findings)} fault{plural}" if verified.findings else "intact"
                 self.stdout.write(f"{name}: {verified.rows:,} rows, {state}, fingerprint {verified.fingerprint}")
-        if found:
-            raise CommandError("The audit trail is not what was written.")
+        if faults:
+            raise CommandError("The audit trail was tampered with, or is damaged.")
 
     def _trails(self, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if options["tenant"]:

@@ -1,0 +1,27 @@
+"""Recognise and remove characters that a short text such as a name must not hold.
+
+They are control characters, line separators, marks that turn the reading direction around, and characters of no
+width. Joiners (U+200C, U+200D) are allowed, because Persian words and many emoji need them.
+
+Source: Unicode Technical Report 36, "Unicode Security Considerations", on bidirectional text spoofing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_CONTROLS: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def has_controls(text: str) -> bool:
+    """Tell whether the text holds a character that `without_controls` removes. A tab and a line end are such."""
+    return _CONTROLS.search(text) is not None
+
+
+def without_controls(text: str, *, limit: int) -> str:
+    """Return the text as one line of at most `limit` characters, cut with an ellipsis where it was longer."""
+    line = " ".join(_CONTROLS.sub(" ", text).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
