@@ -52,3 +52,17 @@ def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = {n for n in re.findall(r"`([\w./]+)`", text) if "/" in n and not n.startswith("/")}
+    assert [n for n in sorted(named) if not (ROOT / n).exists() and not [*ROOT.glob(f"*/{n}")]] == []
+
+
+def test_the_picture_of_the_house_shows_every_room() -> None:
+    picture = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
+    rooms = re.findall(r"^(?!#|edge)(.*)$", (ROOT / "tests" / "architecture" / "layers.txt").read_text(), re.MULTILINE)
+    packages = {r for line in rooms for r in line.split() if (ROOT / r.replace(".", "/")).is_dir()}
+    missing = {p for p in packages if p.rpartition(".")[2] not in picture} - {"tickets.templatetags"}
+    assert {p for p in missing if not p.endswith(("templatetags", "management"))} == set()
