@@ -6,8 +6,12 @@ boto3 and PynamoDB never travel further than `portal/dynamo/client.py`, which tr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import zip_longest
+from typing import Any, Final
+
+TRANSACTION_CONFLICT: Final = "TransactionConflict"  # DynamoDB's code: another transaction holds the item
 
 
 class PortalError(Exception):
@@ -93,11 +97,30 @@ class Reason:
 
 
 class TransactionRefused(PortalError):
-    """A transaction was cancelled as a whole. `reasons` holds one entry per member, in the order sent,
-    None where the member itself was fine."""
+    """A transaction was cancelled as a whole. `reasons` holds one entry per member, in the order sent, None where the
+    member itself was fine; `names` holds the members' names, "" where one has none."""
 
     status = 409
 
-    def __init__(self, reasons: list[Reason | None], message: str = "") -> None:
+    def __init__(self, reasons: list[Reason | None], message: str = "", *, names: Sequence[str] = ()) -> None:
         super().__init__(message or "The transaction was refused; nothing was written.")
         self.reasons = reasons
+        self.names = names
+
+    def reason(self, name: str) -> Reason | None:
+        """Why the member of this name was refused, the first one where several have it, or None where none was.
+
+        Raises KeyError where no member has the name.
+        """
+        if name not in self.names:
+            raise KeyError(name)
+        named = (reason for given, reason in zip(self.names, self.reasons, strict=False) if given == name)
+        return next((reason for reason in named if reason), None)
+
+    def is_passing(self, *moving: str) -> bool:
+        """Tell whether the same change, made anew, may succeed: each refused member met another transaction, or has
+        one of these names, which are those of members that depend on what others change."""
+        return all(
+            reason is None or reason.code == TRANSACTION_CONFLICT or name in moving
+            for name, reason in zip_longest(self.names, self.reasons)
+        )

@@ -12,6 +12,8 @@ from typing import Any
 from django.conf import settings
 
 from portal.dynamo import client
+from portal.dynamo.batches import batch_write
+from portal.dynamo.pages import Page, all_pages, query_request
 from portal.errors import Forbidden
 from portal.schema import keys
 from portal.schema.tables import Table
@@ -23,7 +25,7 @@ from tickets.counting import keys as aggregate_keys
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
-_made: list[client.SharedConnection] = []
+_connections: list[client.SharedConnection] = []
 
 
 def refuse_in_production() -> None:
@@ -32,12 +34,16 @@ def refuse_in_production() -> None:
         raise Forbidden("This writes and deletes at will: it needs DEBUG=1 and a local engine.")
 
 
-def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+def _connection() -> client.SharedConnection:
     refuse_in_production()
-    if not _made:
+    if not _connections:
         url = settings.DYNAMODB_ENDPOINT_URL
-        _made.append(client.SharedConnection(lambda: client._create("dynamodb", client._session(url), url)))
-    answer: dict[str, Any] = _made[0].dispatch(operation, request)
+        _connections.append(client.SharedConnection(lambda: client._create("dynamodb", client._session(url), url)))
+    return _connections[0]
+
+
+def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = _connection().dispatch(operation, request)
     return answer
 
 
@@ -68,26 +74,16 @@ def _delete_partition(table: Table, partition: str) -> int:
 
 
 def _keys(table: Table, partition: str) -> Iterator[dict[str, Any]]:
-    request: dict[str, Any] = {
-        "TableName": table.full_name,
-        "KeyConditionExpression": "#h = :h",
-        "ExpressionAttributeNames": {"#h": table.hash},
-        "ExpressionAttributeValues": {":h": {"S": partition}},
-    }
-    while True:
-        answer = _dispatch("Query", request)
-        for raw in answer["Items"]:
+    def read(start: dict[str, Any] | None) -> Page:
+        answer = _dispatch("Query", query_request(table, partition, start=start))
+        return Page(answer["Items"], answer.get("LastEvaluatedKey"))
+
+    for page in all_pages(read):
+        for raw in page.items:
             yield {name: raw[name] for name in (table.hash, table.range) if name}
-        if not answer.get("LastEvaluatedKey"):
-            return
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
 def _delete(table: Table, found: Iterable[dict[str, Any]]) -> int:
-    pending = [{"DeleteRequest": {"Key": key}} for key in found]
-    count = len(pending)
-    while pending:
-        group, pending = pending[:25], pending[25:]
-        left = _dispatch("BatchWriteItem", {"RequestItems": {table.full_name: group}}).get("UnprocessedItems") or {}
-        pending += left.get(table.full_name, [])
-    return count
+    members = [(table.full_name, {"DeleteRequest": {"Key": key}}) for key in found]
+    batch_write(_connection(), members)
+    return len(members)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -181,6 +181,7 @@ _connections: dict[Scope, SharedConnection] = {}
 _streams: SharedConnection | None = None
 _connections_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
+_idle_threads = threading.Semaphore(FAN_OUT_THREADS)
 
 
 def connection(scope: Scope) -> SharedConnection:
@@ -203,8 +204,8 @@ def streams() -> SharedConnection:
 
 def reset() -> None:
     """Forget clients and threads. Called in a forked child, and by tests that change the endpoint."""
-    global _connections_lock, _pool, _streams
-    _connections_lock = threading.Lock()
+    global _connections_lock, _idle_threads, _pool, _streams
+    _connections_lock, _idle_threads = threading.Lock(), threading.Semaphore(FAN_OUT_THREADS)
     _pool = _streams = None
     for shared in _connections.values():
         shared.forget()
@@ -240,16 +241,27 @@ class Item(Model):
 def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
     """Run the calls at the same time and return their results in order: one sequential round trip for all.
 
-    The first runs in the caller's thread. Each keeps the caller's context (tenant, meter). The first error is raised.
+    The first, and each that finds no thread idle, runs in the caller's thread. So a call never waits for a thread, and
+    one that fans out itself cannot wait for itself. Each keeps the caller's context (tenant, meter). The first error
+    is raised.
     """
-    global _pool
-    if len(calls) == 1:
-        return [calls[0]()]
+    if len(calls) < 2:
+        return [call() for call in calls]
     with meter.together():
-        if _pool is None:
-            with _connections_lock:
-                if _pool is None:
-                    _pool = ThreadPoolExecutor(FAN_OUT_THREADS, thread_name_prefix="fan-out")
-        others = [_pool.submit(copy_context().run, call) for call in calls[1:]]
-        first = calls[0]()
-        return [first, *(f.result() for f in others)]
+        started = [None, *(_start(call) for call in calls[1:])]
+        return [call() if future is None else future.result() for call, future in zip(calls, started, strict=True)]
+
+
+def _start(call: Callable[[], _T]) -> Future[_T] | None:
+    """Begin a call in a thread that is idle, or return None where none is."""
+    global _pool
+    idle = _idle_threads
+    if not idle.acquire(blocking=False):
+        return None
+    if _pool is None:
+        with _connections_lock:
+            if _pool is None:
+                _pool = ThreadPoolExecutor(FAN_OUT_THREADS, thread_name_prefix="fan-out")
+    future = _pool.submit(copy_context().run, call)
+    future.add_done_callback(lambda _: idle.release())
+    return future

@@ -9,12 +9,14 @@ Source: Spotlight, "Cross-tenant exception: Platform.Memberships": treat new cod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from portal.dynamo import client, repository
+from portal.dynamo import client
+from portal.dynamo.batches import batch_get, batch_put
 from portal.dynamo.client import Item
-from portal.dynamo.repository import Page, Transaction
+from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.transaction import Transaction, write
 from portal.schema import tables
 
 _I = TypeVar("_I", bound=Item)
@@ -26,7 +28,7 @@ def connection() -> client.SharedConnection:
 
 def transact(transaction: Transaction) -> None:
     """All of the writes or none. Raises TransactionRefused."""
-    repository.write(connection(), transaction)
+    write(connection(), transaction)
 
 
 def get(model: type[_I], hash_key: str, range_key: str) -> _I | None:
@@ -48,18 +50,24 @@ def query(
     start: dict[str, Any] | None = None,
 ) -> Page:
     """One Query of one partition of a platform table, at most 1 MB; see `repository.TenantRepository.query`."""
-    request = repository.query_request(
+    request = query_request(
         table, partition, index=index, begins_with=begins_with, descending=descending, limit=limit, start=start
     )
     answer = connection().dispatch("Query", request)
     return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
 
+def query_all(table: tables.Table, partition: str, **how: Any) -> Iterator[dict[str, Any]]:
+    """All raw items of one partition, read page by page as they are taken; `how` is as in `query`."""
+    pages = all_pages(lambda start: query(table, partition, start=start, **how))
+    return (raw for page in pages for raw in page.items)
+
+
 def get_all(wanted: Sequence[tuple[type[Item], str, str | None]], *, consistent: bool = False) -> list[Any]:
-    """Items of any tables in one round trip; see `repository.batch_get`."""
-    return list(repository.batch_get(connection(), wanted, consistent=consistent))
+    """Items of any tables in one round trip; see `batches.batch_get`."""
+    return list(batch_get(connection(), wanted, consistent=consistent))
 
 
 def put_all(items: Iterable[Item]) -> None:
-    """Many items without a transaction; see `repository.batch_put`."""
-    repository.batch_put(connection(), items)
+    """Many items without a transaction; see `batches.batch_put`."""
+    batch_put(connection(), items)

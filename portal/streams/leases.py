@@ -24,7 +24,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from portal import clock
-from portal.dynamo import repository
+from portal.dynamo.batches import batch_get
 from portal.errors import ConditionFailed
 from portal.streams import keys, worker
 from portal.streams.items import FinishedShardItem, HeartbeatItem, LeaseItem
@@ -169,7 +169,7 @@ def finished_among(stream_arn: str, shard_ids: Iterable[str]) -> dict[str, Finis
     wanted = [(FinishedShardItem, keys.finished(stream_arn), shard_id) for shard_id in shard_ids]
     if not wanted:
         return {}
-    items = repository.batch_get(worker.connection(), wanted, consistent=True)
+    items = batch_get(worker.connection(), wanted, consistent=True)
     return {item.shard: item for item in items if isinstance(item, FinishedShardItem)}
 
 

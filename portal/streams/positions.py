@@ -10,7 +10,7 @@ import time
 
 from pynamodb.expressions.update import Action
 
-from portal.dynamo import repository
+from portal.dynamo.batches import batch_get
 from portal.errors import ConditionFailed
 from portal.streams import keys, worker
 from portal.streams.batch import Batch, BatchResult, padded
@@ -21,7 +21,7 @@ from portal.streams.leases import KEPT_SECONDS
 def read(stream_arn: str, shard_id: str) -> str:
     """Return the padded sequence number up to which the shard is applied, "" where nobody has said; consistent."""
     wanted = [(LeaseItem, stream_arn, shard_id), (FinishedShardItem, keys.finished(stream_arn), shard_id)]
-    items = repository.batch_get(worker.connection(), wanted, consistent=True)
+    items = batch_get(worker.connection(), wanted, consistent=True)
     return max((item.position or "" for item in items if isinstance(item, LeaseItem | FinishedShardItem)), default="")
 
 

@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from portal.dynamo import client, repository
+from portal.dynamo import client
 from portal.dynamo.client import Item
-from portal.dynamo.repository import Transaction
+from portal.dynamo.transaction import Transaction, write
 from portal.errors import Rejected
 
 
@@ -24,7 +24,7 @@ def connection() -> client.SharedConnection:
 
 def commit(transaction: Transaction) -> None:
     """All of the transaction's writes or none. Raises TransactionRefused."""
-    repository.write(connection(), transaction)
+    write(connection(), transaction)
 
 
 def put(item: Item) -> None:

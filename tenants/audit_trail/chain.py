@@ -140,11 +140,6 @@ def _ends(tenant_id: str) -> dict[str, tuple[int, str]]:
 
 
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
-    repository, start = TenantRepository(tenant_id), None
-    while True:
-        page = repository.query(AUDIT, keys.tenant, start=start, consistent=True)
+    for page in TenantRepository(tenant_id).query_pages(AUDIT, keys.tenant, consistent=True):
         progress(len(page.items))
         yield from page.items
-        start = page.last_key
-        if start is None:
-            return

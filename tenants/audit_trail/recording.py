@@ -10,8 +10,6 @@ Source: the isolation model's threat "insider accesses DynamoDB directly: audit 
 from __future__ import annotations
 
 import json
-import random
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
+from portal.dynamo.retry import retrying
 from portal.errors import Throttled, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import chain
@@ -32,7 +31,8 @@ ATTEMPTS: Final = 12
 VALUE_LIMIT: Final = 500  # characters of one value before or after; what is longer is cut
 # What the name of a value may not contain: a secret never gets into the trail.
 _SECRET: Final = ("password", "token", "secret", "hash", "cookie", "session_key", "credential")
-_CONFLICT: Final = "TransactionConflict"
+# Members of the transaction that depend on where the chain ends.
+_ROW, _CHAIN = "audit row", "end of the audit chain"
 
 
 class AuditAction(StrEnum):
@@ -114,22 +114,20 @@ def commit(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
     """The changes and their rows, all or none. The given transaction is not altered.
 
     Where only the chain has moved on in between, or another transaction was at the same items, it is sent again.
-    Raises TransactionRefused with the reasons of the caller's own members, and Throttled when nothing helped.
+    Raises TransactionRefused where a member of the caller's was refused, and Throttled when nothing helped.
     """
-    own = list(transaction.members)
-    for attempt in range(ATTEMPTS):
-        whole = Transaction(list(own))
+
+    def attempt() -> None:
+        whole = transaction.copy()
         _add_rows(whole, entries)
-        try:
-            platform.transact(whole)
-        except TransactionRefused as error:
-            mine = error.reasons[: len(own)]
-            if any(reason and reason.code != _CONFLICT for reason in mine):
-                raise TransactionRefused(mine) from error
-            time.sleep(random.uniform(0, 0.004 * 2 ** min(attempt, 5)))  # noqa: S311  # spreads writers
-        else:
-            return
-    raise Throttled("Too much is being changed at the same time.")
+        platform.transact(whole)
+
+    retrying(
+        attempt,
+        again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_ROW, _CHAIN),
+        attempts=ATTEMPTS,
+        given_up=Throttled("Too much is being changed at the same time."),
+    )
 
 
 def record(*entries: AuditEntry) -> None:
@@ -147,11 +145,11 @@ def _add_rows(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
             sequence += 1
             row.partition, row.sequence, row.previous = end.partition, sequence, previous
             row.hash = previous = chain.hash_of(row.serialize(null_check=False))
-            transaction.put(row, condition=AuditItem.timestamp_event_id.does_not_exist())
+            transaction.put(row, name=_ROW, condition=AuditItem.timestamp_event_id.does_not_exist())
         unmoved = (ChainItem.sequence == end.sequence) & (ChainItem.hash == end.hash)
         first = ChainItem.partition.does_not_exist()
         moved = ChainItem(tenant_id, end.partition, sequence=sequence, hash=previous)
-        transaction.put(moved, condition=unmoved if end.hash else first)
+        transaction.put(moved, name=_CHAIN, condition=unmoved if end.hash else first)
 
 
 def _row(entry: AuditEntry) -> AuditItem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth.hashers import make_password
 
@@ -19,6 +19,8 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import keys
 from tenants.identity.items import AccountItem, UniqueItem
 from tenants.identity.models import User
+
+ACCOUNT: Final = "account"  # names the members of a transaction that are about the account itself
 
 
 def new_id() -> str:
@@ -117,8 +119,8 @@ def draft(
 
 def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -> None:
     """Write what `draft` made, if neither the address nor the id is taken."""
-    transaction.put(unique, condition=UniqueItem.pk.does_not_exist())
-    transaction.put(account, condition=AccountItem.pk.does_not_exist())
+    transaction.put(unique, name=ACCOUNT, condition=UniqueItem.pk.does_not_exist())
+    transaction.put(account, name=ACCOUNT, condition=AccountItem.pk.does_not_exist())
 
 
 def set_password(user_id: str, password: str, *, by: Actor | None = None) -> User:
@@ -182,11 +184,12 @@ def _update(
     if stored is None:
         raise NotFound("This account no longer exists.")
     transaction = Transaction()
-    transaction.update(item, actions, condition=stands & condition if condition is not None else stands)
+    transaction.update(item, actions, name=ACCOUNT, condition=stands & condition if condition is not None else stands)
     try:
         recording.commit(transaction, _entries(stored, action, by))
     except TransactionRefused as error:
-        if condition is None or error.reasons[0] is None or error.reasons[0].item is None:
+        refused = error.reason(ACCOUNT)
+        if condition is None or refused is None or refused.item is None:
             raise NotFound("This account no longer exists.") from error
         raise Conflict(f"The account is {already} already.") from error
     return User.from_item(platform.get_all([(AccountItem, item.pk, None)], consistent=True)[0])

@@ -37,6 +37,7 @@ from tenants.tenancy.roles import Role
 LIFETIME: Final = timedelta(days=7)
 _SECRET_BYTES: Final = 32
 MOST_AT_ONCE: Final = 50  # addresses in one pasted list
+_ADDRESS, _MEMBERSHIP = "address", "membership"
 _GONE: Final = "This invitation was used, revoked or sent again in the meantime."
 
 
@@ -75,14 +76,8 @@ def is_expired(invite: InviteItem | InvitedItem) -> bool:
 
 def pending(repository: TenantRepository) -> list[InviteItem]:
     """The tenant's invitations that are neither used nor revoked, the latest first: one Query up to 1 MB."""
-    found: list[InviteItem] = []
-    start = None
-    while True:
-        page = repository.query(INVITES, keys.tenant, start=start)
-        found += [InviteItem.from_raw_data(raw) for raw in page.items]
-        start = page.last_key
-        if start is None:
-            return sorted(found, key=lambda invite: invite.sent_at, reverse=True)
+    stored = repository.query_all(INVITES, keys.tenant)
+    return sorted(map(InviteItem.from_raw_data, stored), key=lambda invite: invite.sent_at, reverse=True)
 
 
 def waiting_for(address: str) -> list[InvitedItem]:
@@ -133,7 +128,7 @@ def _invite(tenant: TenantContext, address: str, role: Role, by: Actor) -> Sent:
     secret = _renew(invite)
     link, invited = _companions(invite, tenant.name)
     transaction = Transaction()
-    transaction.put(invited, condition=InvitedItem.tenant_id.does_not_exist())
+    transaction.put(invited, name=_ADDRESS, condition=InvitedItem.tenant_id.does_not_exist())
     transaction.put(invite, condition=InviteItem.tenant_id.does_not_exist())
     transaction.put(link, condition=InviteLinkItem.pk.does_not_exist())
     _if_still_in_role(transaction, tenant)
@@ -141,7 +136,7 @@ def _invite(tenant: TenantContext, address: str, role: Role, by: Actor) -> Sent:
     try:
         seats.commit(transaction, entries, tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
     except TransactionRefused as error:
-        if error.reasons[0] is not None:
+        if error.reason(_ADDRESS):
             raise Conflict("There is an invitation for this address already. You can send it again.") from error
         raise Conflict("Your role has just changed.") from error
     return Sent(invite, secret)
@@ -269,7 +264,7 @@ def accept(offer: Offer, *, user: User, by: Actor) -> None:
     try:
         _seat(offer, user, transaction, [_accepted(offer, user, by)])
     except TransactionRefused as error:
-        if error.reasons[3] is None:
+        if not error.reason(_MEMBERSHIP):
             raise Conflict(_GONE) from error
         used = Transaction()
         _take_away(used, offer.invite)
@@ -299,14 +294,14 @@ def accept_as_new(offer: Offer, *, name: str, password: str, origin: str) -> Use
     try:
         _seat(offer, user, transaction, entries)
     except TransactionRefused as error:
-        if any(error.reasons[-2:]):
+        if error.reason(accounts.ACCOUNT):
             raise Conflict("This address has an account by now. Sign in with it.", field="name") from error
         raise Conflict(_GONE) from error
     return user
 
 
 def _acceptance(offer: Offer, user: User) -> Transaction:
-    """Members 0 to 2 take the invitation away, 3 and 4 make the membership."""
+    """The transaction that takes the invitation away and makes the membership."""
     if offer.expired:
         raise Conflict("This invitation has expired. Ask for a new one.")
     tenant, transaction = offer.tenant, Transaction()
@@ -318,7 +313,7 @@ def _acceptance(offer: Offer, user: User) -> Transaction:
         tenant_slug=tenant.slug,
         role=Role(offer.invite.role),
     )
-    transaction.put(membership, condition=MembershipItem.tenant_id.does_not_exist())
+    transaction.put(membership, name=_MEMBERSHIP, condition=MembershipItem.tenant_id.does_not_exist())
     transaction.put(mirror)
     return transaction
 

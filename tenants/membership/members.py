@@ -8,6 +8,7 @@ from typing import Final
 
 from portal import clock
 from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.retry import retrying
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
@@ -19,8 +20,9 @@ from tenants.membership.tables import MEMBERS
 from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
 
-# How often another owner is looked for, when the one that was named stepped down at the same moment.
-_WITNESSES: Final = 5
+# Where the owner that was named steps down at the same moment another one is looked for.
+_ATTEMPTS: Final = 20
+_MEMBERSHIP, _WITNESS = "membership", "another owner"
 LAST_OWNER: Final = "A desk always has an owner. Make somebody else an owner first."
 _CHANGED: Final = "Somebody else has just changed this membership. This is how it is now."
 
@@ -56,15 +58,10 @@ def memberships_of(user_id: str) -> list[Membership]:
 
 def members_of(repository: TenantRepository, *, consistent: bool = False) -> list[Member]:
     """The members of a tenant by name: one Query for some 6,000 members, then one more for each further 1 MB."""
-    members: list[Member] = []
-    start = None
-    while True:
-        page = repository.query(MEMBERS, keys.tenant, start=start, consistent=consistent)
-        items = [MemberItem.from_raw_data(raw) for raw in page.items]
-        members += [Member(i.user_id, i.name, i.email, Role(i.role)) for i in items]
-        start = page.last_key
-        if start is None:
-            return sorted(members, key=lambda m: (m.name.casefold(), m.id))
+    stored = repository.query_all(MEMBERS, keys.tenant, consistent=consistent)
+    items = [MemberItem.from_raw_data(raw) for raw in stored]
+    people = [Member(i.user_id, i.name, i.email, Role(i.role)) for i in items]
+    return sorted(people, key=lambda m: (m.name.casefold(), m.id))
 
 
 def member(repository: TenantRepository, user_id: str) -> Member | None:
@@ -117,6 +114,7 @@ def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor)
     transaction.update(
         MembershipItem(user_id, tenant_id),
         [MembershipItem.role.set(role.value)],
+        name=_MEMBERSHIP,
         condition=MembershipItem.role == seen.value,
     )
     transaction.update(MemberItem(tenant_id, user_id), [MemberItem.role.set(role.value)])
@@ -132,7 +130,7 @@ def remove(*, user_id: str, tenant_id: str, by: Actor | None = None) -> None:
     transaction = Transaction()
     found = member(TenantRepository(tenant_id), user_id) if by else None
     stands = MembershipItem.role == found.role.value if found else MembershipItem.tenant_id.exists()
-    transaction.delete(MembershipItem(user_id, tenant_id), condition=stands)
+    transaction.delete(MembershipItem(user_id, tenant_id), name=_MEMBERSHIP, condition=stands)
     transaction.delete(MemberItem(tenant_id, user_id))
     before = {"role": found.role.value} if found else {}
     entries = _entries(tenant_id, user_id, AuditAction.MEMBER_REMOVED, by, before=before)
@@ -150,23 +148,23 @@ def commit_leaving_an_owner(
     """`audit.commit` of what ends a person's ownership, on condition that somebody else is an owner.
 
     Transactions are serialisable, so the last of any number of simultaneous ones finds nobody left to name.
-    Raises Conflict for the last owner, and TransactionRefused with the reasons of the caller's own members.
+    Raises Conflict for the last owner, and TransactionRefused where a member of the caller's was refused.
     """
-    own = list(transaction.members)
-    for _ in range(_WITNESSES):
+
+    def attempt() -> None:
         others = owners_of(repository, but=but)
         if not others:
             raise Conflict(LAST_OWNER, field="role")
-        whole = Transaction(list(own))
-        whole.check(MembershipItem(others[0].id, repository.tenant_id), MembershipItem.role == Role.OWNER.value)
-        try:
-            recording.commit(whole, entries)
-        except TransactionRefused as error:
-            if any(error.reasons[: len(own)]):
-                raise TransactionRefused(error.reasons[: len(own)]) from error
-        else:
-            return
-    raise Conflict(_CHANGED)
+        whole, witness = transaction.copy(), MembershipItem(others[0].id, repository.tenant_id)
+        whole.check(witness, MembershipItem.role == Role.OWNER.value, name=_WITNESS)
+        recording.commit(whole, entries)
+
+    retrying(
+        attempt,
+        again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_WITNESS),
+        attempts=_ATTEMPTS,
+        given_up=Conflict(_CHANGED),
+    )
 
 
 def _write_existing(transaction: Transaction, entries: list[AuditEntry], tenant_id: str, owner: str) -> None:
@@ -177,7 +175,7 @@ def _write_existing(transaction: Transaction, entries: list[AuditEntry], tenant_
         else:
             recording.commit(transaction, entries)
     except TransactionRefused as error:
-        refused = next((reason for reason in error.reasons if reason), None)
+        refused = error.reason(_MEMBERSHIP)
         if refused is not None and refused.item is not None:
             raise Conflict(_CHANGED) from error
         raise Conflict("This person is not a member.") from error

@@ -14,14 +14,13 @@ Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels: a Q
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from portal.dynamo import platform
 from portal.dynamo.repository import Condition, TenantRepository, Transaction
+from portal.dynamo.retry import retrying
 from portal.errors import Conflict, NotFound, Throttled, TransactionRefused
 from portal.schema import keys
 from portal.schema.tables import Table
@@ -31,7 +30,9 @@ from tenants.membership.items import InviteItem, MemberItem
 from tenants.membership.tables import INVITES, MEMBERS
 from tenants.tenancy.items import TenantItem
 
-_ATTEMPTS: Final = 20  # of which each lets one of several simultaneous ones through
+_ATTEMPTS: Final = 40  # of which each lets one of several simultaneous ones through, or moves the audit chain on
+# Members of the transaction that depend on what was counted.
+_LIMIT, _LAST_SEAT = "limit", "last seat"
 
 
 @dataclass(frozen=True)
@@ -72,21 +73,20 @@ def commit(
 
     Who comes by an invitation has had a seat, `for_invite`, and is refused only where the limit was lowered below the
     number of members since. With `status`, the tenant must have it. Raises Conflict with a sentence for people,
-    NotFound, Throttled, and TransactionRefused with the reasons of the caller's own members.
+    NotFound, Throttled, and TransactionRefused where a member of the caller's was refused.
     """
-    own = list(transaction.members)
-    for attempt in range(_ATTEMPTS):
-        whole = Transaction(list(own))
+
+    def attempt() -> None:
+        whole = transaction.copy()
         _reserve(whole, _tenant(tenant_id), seat, for_invite, status)
-        try:
-            recording.commit(whole, entries)
-        except TransactionRefused as error:
-            if any(error.reasons[: len(own)]):
-                raise TransactionRefused(error.reasons[: len(own)]) from error
-            time.sleep(random.uniform(0, 0.002 * 2 ** min(attempt, 5)))  # noqa: S311  # spreads writers
-        else:
-            return
-    raise Throttled("Too much is being changed at the same time.")
+        recording.commit(whole, entries)
+
+    retrying(
+        attempt,
+        again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_LIMIT, _LAST_SEAT),
+        attempts=_ATTEMPTS,
+        given_up=Throttled("Too much is being changed at the same time."),
+    )
 
 
 def _tenant(tenant_id: str) -> TenantItem:
@@ -106,7 +106,7 @@ def _reserve(
     if status is not None:
         stands &= TenantItem.status == status
     if not tenant.member_limit:
-        transaction.check(tenant, stands)
+        transaction.check(tenant, stands, name=_LIMIT)
         return
     taken = _taken(tenant.tenant_id)
     _refuse_where_full(int(tenant.member_limit), taken, seat, for_invite)
@@ -114,12 +114,13 @@ def _reserve(
     transaction.update(
         tenant,
         [TenantItem.seatings.set(int(tenant.seatings or 0) + 1), TenantItem.last_seat.set(str(seat))],
+        name=_LIMIT,
         condition=stands,
     )
     if tenant.last_seat and tenant.last_seat not in (str(seat), str(for_invite)):
         last = Seat(*tenant.last_seat.split("/"))
         item, key = last.item(tenant.tenant_id)
-        transaction.check(item, key.exists() if last in taken else key.does_not_exist())
+        transaction.check(item, key.exists() if last in taken else key.does_not_exist(), name=_LAST_SEAT)
 
 
 def _refuse_where_full(limit: int, taken: set[Seat], seat: Seat, for_invite: Seat | None) -> None:
@@ -149,14 +150,7 @@ def _taken(tenant_id: str) -> set[Seat]:
 
 
 def _ids(repository: TenantRepository, table: Table) -> list[str]:
-    found: list[str] = []
-    start = None
-    while True:
-        page = repository.query(table, keys.tenant, start=start, consistent=True)
-        found += [raw[str(table.range)]["S"] for raw in page.items]
-        start = page.last_key
-        if start is None:
-            return found
+    return [raw[str(table.range)]["S"] for raw in repository.query_all(table, keys.tenant, consistent=True)]
 
 
 def _is(attribute: Any, value: Any) -> Condition:

@@ -25,6 +25,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 
 COPIES: Final = 50  # members whose copy changes in one transaction
+_SLUG: Final = "slug"
 _ROUNDS: Final = 5  # of copying, while others go on renaming
 
 
@@ -51,7 +52,7 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
     transaction.update(stored, [TenantItem.name.set(name), TenantItem.slug.set(slug)], condition=unchanged)
     if slug != stored.slug:
         taken = UniqueItem.pk.does_not_exist()
-        transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), condition=taken)
+        transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), name=_SLUG, condition=taken)
         transaction.delete(UniqueItem(keys.slug(stored.slug)))
         transaction.delete(DirectoryItem(tenant_directory.TENANTS, stored.slug))
     transaction.put(
@@ -80,7 +81,7 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as error:
-        if slug != stored.slug and error.reasons[1] is not None:
+        if slug != stored.slug and error.reason(_SLUG):
             raise Conflict(f"Another desk has the short name {slug}.", field="slug") from error
         raise Conflict("Somebody else has just changed this desk. Look at it again.") from error
 

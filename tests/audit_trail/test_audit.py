@@ -34,7 +34,8 @@ def entry(number: int = 1, tenant_id: str = TENANT, **more: Any) -> AuditEntry:
 def unique(value: str) -> Transaction:
     """A change that can take place once."""
     transaction = Transaction()
-    transaction.put(UniqueItem(tenancy_keys.slug(value), owner=TENANT), condition=UniqueItem.pk.does_not_exist())
+    slug = UniqueItem(tenancy_keys.slug(value), owner=TENANT)
+    transaction.put(slug, name="slug", condition=UniqueItem.pk.does_not_exist())
     return transaction
 
 
@@ -61,11 +62,13 @@ def test_a_change_and_its_row_are_written_together(engine: None) -> None:
     assert platform.get_all([(UniqueItem, tenancy_keys.slug("acme"), None)])[0] is not None
 
 
-def test_a_refused_change_leaves_no_row_and_tells_the_callers_own_reasons(engine: None) -> None:
+def test_a_refused_change_leaves_no_row_and_tells_the_callers_own_reason(engine: None) -> None:
     recording.commit(unique("acme"), [entry()])
     with pytest.raises(TransactionRefused) as refused:
         recording.commit(unique("acme"), [entry(2)])
-    assert [reason and reason.code for reason in refused.value.reasons] == ["ConditionalCheckFailed"]
+    reason = refused.value.reason("slug")
+    assert reason is not None
+    assert reason.code == "ConditionalCheckFailed"
     assert len(trail()) == 1
     assert chain.verify(TENANT).findings == []
 
@@ -90,7 +93,8 @@ def test_of_two_writers_with_the_same_change_one_is_refused_with_its_own_reason(
         try:
             recording.commit(unique("acme"), [entry(number)])
         except TransactionRefused as error:
-            return ",".join(reason.code if reason else "" for reason in error.reasons)
+            reason = error.reason("slug")
+            return reason.code if reason else "not the slug"
         return "done"
 
     with ThreadPoolExecutor(6) as pool:

@@ -354,6 +354,34 @@ def test_fan_out_raises_what_one_of_the_calls_raised(failing: int) -> None:
         client.fan_out([lambda n=n: call(n) for n in range(4)])
 
 
+def test_calls_that_fan_out_themselves_do_not_wait_for_each_others_threads() -> None:
+    many = client.FAN_OUT_THREADS
+    everybody_inside = threading.Barrier(many, timeout=10)
+
+    def request(number: int) -> list[int]:
+        def inner() -> list[int]:
+            everybody_inside.wait()  # by now each thread of the pool is taken, and its call fans out
+            return client.fan_out([lambda n=n: number + n for n in range(3)])  # type: ignore[misc]
+
+        return client.fan_out([lambda: [number], inner])[1]
+
+    answers: dict[int, list[int]] = {}
+    threads = [threading.Thread(target=lambda n=n: answers.update({n: request(n)}), daemon=True) for n in range(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert answers == {n: [n, n + 1, n + 2] for n in range(many)}
+
+
+def test_each_thread_of_a_fan_out_is_idle_again_afterwards() -> None:
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            client.fan_out([lambda: 0, *[lambda: 1 // 0] * 40])
+    together = threading.Barrier(client.FAN_OUT_THREADS + 1, timeout=10)
+    client.fan_out([together.wait] * (client.FAN_OUT_THREADS + 1))
+
+
 # --- processes ---
 
 

@@ -11,7 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from portal.dynamo import client, meter
-from portal.dynamo.repository import TenantRepository, Transaction, batch_get, batch_put, write
+from portal.dynamo.batches import batch_get, batch_put
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
 from portal.schema import keys, tables
 from tenants.identity import keys as identity_keys
@@ -234,6 +236,16 @@ def test_rows_of_one_moment_have_one_order_that_turns_around(any_engine: AnyEngi
         assert read(start=start, descending=True) == whole[:position][::-1]
 
 
+def test_everything_in_a_partition_is_read_page_by_page(collection: list[str]) -> None:
+    with meter.measure() as bill:
+        items = acme().query_all(TICKETS, ticket_keys.ticket, 1, limit=4, descending=True)
+        assert len(bill.calls) == 0
+        first = next(items)
+        assert len(bill.calls) == 1
+        assert [raw["sk"]["S"] for raw in (first, *items)] == collection[::-1]
+        assert len(bill.calls) == 2
+
+
 # --- batches ---
 
 
@@ -333,15 +345,17 @@ def test_a_refused_transaction_writes_nothing_and_gives_its_reasons_in_the_order
     transaction = Transaction()
     # PynamoDB alone would send checks, deletes, puts and updates, in this order.
     transaction.update(detail(1, ""), [DetailItem.description.set("changed")])
-    transaction.put(detail(2, "overwritten"), condition=DetailItem.pk.does_not_exist())
-    transaction.put(detail(3, "added"))
+    transaction.put(detail(2, "overwritten"), name="second", condition=DetailItem.pk.does_not_exist())
+    transaction.put(detail(3, "added"), name="third")
     transaction.delete(detail(4, ""), condition=DetailItem.pk.exists())
     transaction.update(detail(5, ""), [DetailItem.description.set("x")], condition=DetailItem.description == "y")
     with pytest.raises(TransactionRefused) as caught:
         write(platform(), transaction)
-    reasons = caught.value.reasons
+    refused, reasons = caught.value, caught.value.reasons
     failed = "ConditionalCheckFailed"
     assert [r.code if r else None for r in reasons] == [None, failed, None, failed, failed]
+    assert refused.reason("second") is reasons[1]
+    assert refused.reason("third") is None
     assert reasons[1] is not None
     assert reasons[1].item == detail(2, "stays too").serialize()
     assert reasons[3] is not None

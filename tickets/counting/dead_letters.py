@@ -73,7 +73,8 @@ def replay(letter: DeadLetterItem, *, by: Actor) -> None:
 
 def _count(letter: DeadLetterItem, by: Actor) -> None:
     writing, counts = _settling(letter), _counts(letter)
-    writing.members += [_update(letter.tenant_id, sort_key, total) for sort_key, total in sorted(counts.items())]
+    for sort_key, total in sorted(counts.items()):
+        writing.add("Update", _update(letter.tenant_id, sort_key, total))
     try:
         recording.commit(writing, [_entry(letter, AuditAction.DEAD_LETTER_REPLAYED, by)])
     except TransactionRefused as refused:
@@ -91,14 +92,14 @@ def _settling(letter: DeadLetterItem) -> Transaction:
     note = DeadLetterItem(aggregate_keys.settled_letters(letter.stream), letter.sequence)
     expires_at = int(time.time()) + SETTLED_SECONDS
     writing = Transaction()
-    writing.delete(letter, condition=DeadLetterItem.sequence.exists())
+    writing.delete(letter, name="dead letter", condition=DeadLetterItem.sequence.exists())
     writing.update(note, [DeadLetterItem.at.set(clock.stamp()), DeadLetterItem.expires_at.set(expires_at)])
     return writing
 
 
 def _gone(refused: TransactionRefused) -> PortalError:
-    codes = [reason.code if reason else "" for reason in refused.reasons]
-    if codes and codes[0] == "ConditionalCheckFailed":
+    taken = refused.reason("dead letter")
+    if taken is not None and taken.code == "ConditionalCheckFailed":
         return NotFound("It has been replayed or dropped by somebody else.")
     why = next((reason.message for reason in refused.reasons if reason), "the database refused")
     return Conflict(f"It still cannot be counted: {why}")
@@ -140,12 +141,10 @@ def _epoch_of(sort_key: str) -> int:
 def _update(tenant_id: str, sort_key: str, counts: Counts) -> dict[str, Any]:
     adding = stream.additions(counts)
     return {
-        "Update": {
-            "TableName": TICKETS.full_name,
-            "Key": {"pk": {"S": aggregate_keys.aggregate(tenant_id)}, "sk": {"S": sort_key}},
-            # An item that a rebuild has left to TTL is needed after all; see rebuild.py.
-            "UpdateExpression": "SET #at = :now REMOVE #ttl" + adding["expression"],
-            "ExpressionAttributeNames": {**adding["names"], "#at": "applied_at", "#ttl": TICKETS.ttl},
-            "ExpressionAttributeValues": {**adding["values"], ":now": {"S": clock.stamp()}},
-        }
+        "TableName": TICKETS.full_name,
+        "Key": {"pk": {"S": aggregate_keys.aggregate(tenant_id)}, "sk": {"S": sort_key}},
+        # An item that a rebuild has left to TTL is needed after all; see rebuild.py.
+        "UpdateExpression": "SET #at = :now REMOVE #ttl" + adding["expression"],
+        "ExpressionAttributeNames": {**adding["names"], "#at": "applied_at", "#ttl": TICKETS.ttl},
+        "ExpressionAttributeValues": {**adding["values"], ":now": {"S": clock.stamp()}},
     }

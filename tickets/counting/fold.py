@@ -231,12 +231,13 @@ def _bury(sequence: str, tenant_id: str, reason: str, record: Mapping[str, Any],
     )
     settled = DeadLetterItem(keys.settled_letters(letter.stream), letter.sequence)
     writing = Transaction()
-    writing.check(settled, DeadLetterItem.sequence.does_not_exist())
+    writing.check(settled, DeadLetterItem.sequence.does_not_exist(), name="settled")
     writing.put(letter)
     try:
         worker.commit(writing)
     except TransactionRefused as refused:
-        if refused.reasons and refused.reasons[0] and refused.reasons[0].code == "ConditionalCheckFailed":
+        settled_by = refused.reason("settled")
+        if settled_by is not None and settled_by.code == "ConditionalCheckFailed":
             return  # replayed or dropped: a redelivery must not bring it back, to be counted a second time
         raise Throttled("A dead letter could not be written.") from refused
     log.error("A stream record was put aside: %s, tenant %s, %s", sequence.lstrip("0"), tenant_id or "(none)", reason)

@@ -25,6 +25,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Condition, TenantRepository
+from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import watermark
 from portal.streams import worker as stream_worker
@@ -141,17 +142,15 @@ def _move(repository: TenantRepository, epoch: int, numbers: range) -> tuple[int
 def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
     """The version stays: nobody's form becomes stale by this."""
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
-    for attempt in range(_TRIES):
-        try:
-            repository.update(SummaryItem(pk, ticket_keys.SUMMARY), [SummaryItem.epoch.set(epoch)], condition=condition)
-        except ConditionFailed:
-            return  # deleted meanwhile, or moved by a request whose answer was lost
-        except Throttled:
-            if attempt == _TRIES - 1:
-                raise
-            time.sleep(0.1 * 2**attempt)
-        else:
-            return
+    summary = SummaryItem(pk, ticket_keys.SUMMARY)
+    with suppress(ConditionFailed):  # deleted meanwhile, or moved by a request whose answer was lost
+        retrying(
+            lambda: repository.update(summary, [SummaryItem.epoch.set(epoch)], condition=condition),
+            again=lambda error: isinstance(error, Throttled),
+            attempts=_TRIES,
+            first=0.2,
+            longest=2,
+        )
 
 
 # --- the worker ---

@@ -114,14 +114,8 @@ def recount(repository: TenantRepository, *, advance: Advance = lambda numbers: 
 
 def stored(repository: TenantRepository) -> list[dict[str, Any]]:
     """All aggregate items of the tenant, raw, read consistently, and only those."""
-    found: list[dict[str, Any]] = []
-    start = None
-    while True:
-        page = repository.query(TICKETS, aggregate_keys.aggregate, start=start, consistent=True)
-        found += [raw for raw in page.items if aggregate_keys.aggregate_parts(raw["sk"]["S"])]
-        start = page.last_key
-        if start is None:
-            return found
+    everything = repository.query_all(TICKETS, aggregate_keys.aggregate, consistent=True)
+    return [raw for raw in everything if aggregate_keys.aggregate_parts(raw["sk"]["S"])]
 
 
 def verify(

@@ -199,16 +199,8 @@ def share(tenant: TenantContext) -> Share:
 
 def _stored(tenant: TenantContext, lowest: str) -> list[dict[str, Any]]:
     """The aggregate items from a sort key on: one Query, then one more for each further 1 MB, which tags may reach."""
-    found: list[dict[str, Any]] = []
-    start = None
-    while True:
-        page = tenant.repository.query(
-            TICKETS, aggregate_keys.aggregate, between=(lowest, aggregate_keys.VERIFIED), start=start
-        )
-        found += page.items
-        start = page.last_key
-        if start is None:
-            return found
+    between = (lowest, aggregate_keys.VERIFIED)
+    return list(tenant.repository.query_all(TICKETS, aggregate_keys.aggregate, between=between))
 
 
 def _sorted_out(stored: Iterable[Mapping[str, Any]]) -> tuple[Counts, Counts, Mapping[date, Counts]]:

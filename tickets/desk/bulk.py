@@ -105,6 +105,7 @@ def _add(tenant: TenantContext, transaction: Transaction, seen: Seen, to: Status
     transaction.update(
         SummaryItem(pk, keys.SUMMARY),
         actions,
+        name=str(seen.number),
         condition=(SummaryItem.version == seen.version)
         & (SummaryItem.status == seen.status.value)
         & (SummaryItem.resolver == seen.resolver),
@@ -115,7 +116,8 @@ def _add(tenant: TenantContext, transaction: Transaction, seen: Seen, to: Status
 
 def _explain(tickets: list[Seen], refused: TransactionRefused) -> BulkRefused:
     refusals, kept = [], []
-    for seen, reason in zip(tickets, refused.reasons[::_ITEMS_PER_TICKET], strict=False):
+    for seen in tickets:
+        reason = refused.reason(str(seen.number))
         if reason is None:
             kept.append(seen)
             continue

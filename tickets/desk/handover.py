@@ -160,7 +160,7 @@ def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> i
         try:
             tenant.repository.transact(transaction)
         except TransactionRefused as refused:
-            kept = [row for row, reason in zip(rows, refused.reasons[::2], strict=False) if reason is None]
+            kept = [row for row in rows if refused.reason(str(row.number)) is None]
             if len(kept) == len(rows):
                 return 0
             rows = kept
@@ -177,6 +177,6 @@ def _add(tenant: TenantContext, transaction: Transaction, row: TicketRow, to: st
     actions += [SummaryItem.resolver_name.set(name), SummaryItem.version.set(row.version + 1)]
     unchanged = (SummaryItem.version == row.version) & (SummaryItem.status == row.status)
     unchanged &= SummaryItem.resolver == row.resolver
-    transaction.update(SummaryItem(pk, ticket_keys.SUMMARY), actions, condition=unchanged)
+    transaction.update(SummaryItem(pk, ticket_keys.SUMMARY), actions, name=str(row.number), condition=unchanged)
     changes = [("resolver", row.resolver_name, name)]
     transaction.put(lifecycle.event(tenant, pk, at, verb="changed", changes=changes))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.repository import Action, Condition, Transaction
+from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, NotFound, Throttled, TransactionRefused
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
@@ -30,8 +31,7 @@ LABELS: Final = {
     "tags": "Tags",
     "resolver": "Assignee",
 }
-_RETRIES = 3  # for writes that do not depend on the version: a comment on a ticket that is being changed
-_RETRY_DELAY = 0.05  # seconds, doubled each time
+_ATTEMPTS: Final = 6  # of writes that do not depend on the version: a comment on a ticket that is being changed
 _REQUEST_TTL = 24 * 3600  # seconds
 
 
@@ -94,24 +94,23 @@ def create(
         expires_at=int(time.time()) + _REQUEST_TTL,
     )
     transaction = Transaction()
-    transaction.put(record, condition=RequestItem.pk.does_not_exist())
+    transaction.put(record, name="request", condition=RequestItem.pk.does_not_exist())
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description))
     transaction.put(event(tenant, pk, at, verb="opened the ticket"))
-    for attempt in range(_RETRIES):
-        try:
-            repository.transact(transaction)
-            break
-        except TransactionRefused as refused:
-            first = refused.reasons[0]
-            if first is not None and first.item is not None:
-                return int(first.item["number"]["N"])
-            if all(reason is None or reason.code != "TransactionConflict" for reason in refused.reasons):
-                raise
+    try:
+        retrying(
+            lambda: repository.transact(transaction),
             # The same form, sent twice, is being written at this moment.
-            if attempt == _RETRIES - 1:
-                raise Throttled("The database is busy.") from refused
-            time.sleep(_RETRY_DELAY * 2**attempt)
+            again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
+            attempts=_ATTEMPTS,
+            given_up=Throttled("The database is busy."),
+        )
+    except TransactionRefused as refused:
+        request = refused.reason("request")
+        if request is None or request.item is None:
+            raise
+        return int(request.item["number"]["N"])
     return number
 
 
@@ -255,19 +254,13 @@ def comment(
     if len(body) > COMMENT_LIMIT:
         raise Invalid(f"A comment has at most {COMMENT_LIMIT:,} characters.", field="body")
     request_id = request_id or new_request_id()
-    for attempt in range(_RETRIES):
+
+    def attempt() -> None:
         summary = read(tenant, number)
-        if summary.request_id == request_id:
-            return
-        try:
+        if summary.request_id != request_id:
             _write_comment(tenant, summary, body, internal, then, request_id)
-            return
-        except EditConflict as conflict:
-            if conflict.stored.request_id == request_id:
-                return
-            if attempt == _RETRIES - 1:
-                raise
-            time.sleep(_RETRY_DELAY * 2**attempt)
+
+    retrying(attempt, again=lambda error: isinstance(error, EditConflict), attempts=_ATTEMPTS)
 
 
 def _write_comment(
@@ -337,6 +330,7 @@ def _write(
     transaction.update(
         SummaryItem(summary.pk, keys.SUMMARY),
         actions,
+        name="summary",
         condition=unchanged if condition is None else unchanged & condition,
     )
     if detail is not None:
@@ -350,9 +344,9 @@ def _write(
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:
-        first = refused.reasons[0]
-        if first is not None and first.item:
-            raise EditConflict(SummaryItem.from_raw_data(first.item)) from refused
+        changed = refused.reason("summary")
+        if changed is not None and changed.item:
+            raise EditConflict(SummaryItem.from_raw_data(changed.item)) from refused
         # Another transaction holds the ticket at this moment (TransactionConflict), or it was deleted.
         raise EditConflict(read(tenant, int(summary.number))) from refused
 

@@ -32,6 +32,7 @@ from tickets.ticket.tables import TICKETS
 TRANSACTION_BYTES: Final = 4_000_000  # of all items of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 ITEM_BYTES: Final = 4096  # more than an item holds beside its long text: keys, names, title, tags
 PART: Final = 100  # entries written and held at a time
+_MARKER: Final = "marker"
 
 
 class People:
@@ -142,7 +143,7 @@ def _fits(made: History) -> bool:
 def _claim(tenant: TenantContext, marker: ImportItem, condition: Condition) -> None:
     marker.done = 0
     transaction = Transaction()
-    transaction.put(marker, condition=condition)
+    transaction.put(marker, name=_MARKER, condition=condition)
     tenant.repository.transact(transaction)
     marker.done = 1
 
@@ -151,7 +152,7 @@ def _finish(
     tenant: TenantContext, marker: ImportItem, items: Collection, activity: list[ActivityItem], condition: Condition
 ) -> None:
     transaction = Transaction()
-    transaction.put(marker, condition=condition)
+    transaction.put(marker, name=_MARKER, condition=condition)
     transaction.put(items.summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(items.detail)
     for entry in activity:
@@ -164,18 +165,13 @@ def _expire(tenant: TenantContext, number: int) -> None:
 
     The ticket gets another number, so nobody sees these items meanwhile.
     """
-    start = None
-    while True:
-        page = tenant.repository.query(TICKETS, ticket_keys.ticket, number, limit=TRANSACTION_LIMIT, start=start)
+    for page in tenant.repository.query_pages(TICKETS, ticket_keys.ticket, number, limit=TRANSACTION_LIMIT):
         transaction = Transaction()
         for raw in page.items:
             item = RequestItem(raw["pk"]["S"], raw["sk"]["S"])
             transaction.update(item, [RequestItem.expires_at.set(int(time.time()))])
         if len(transaction):
             tenant.repository.transact(transaction)
-        start = page.last_key
-        if start is None:
-            return
 
 
 def _why(error: TransactionRefused) -> str:
@@ -183,6 +179,6 @@ def _why(error: TransactionRefused) -> str:
     strange = next((reason for reason in error.reasons if reason and reason.code not in expected), None)
     if strange:
         return f"was refused by the database: {strange.message or strange.code}"
-    if error.reasons[0] is None:
+    if error.reason(_MARKER) is None:
         return "got the number of a ticket that exists; run the import again for another one"
     return "is being imported by somebody else at this moment"

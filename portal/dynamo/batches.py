@@ -1,0 +1,101 @@
+"""Read and write many items in one request, and repeat what the engine left unprocessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from portal.dynamo import client
+from portal.dynamo.client import Item
+from portal.dynamo.retry import retrying
+from portal.errors import PortalError, Throttled
+
+BATCH_GET_LIMIT: Final = 100  # keys of one BatchGetItem; AWS, "Quotas in Amazon DynamoDB"
+BATCH_WRITE_LIMIT: Final = 25  # members of one BatchWriteItem
+_READS: Final = 5
+_WRITES: Final = 9
+
+
+class _Unprocessed(Throttled):
+    """The engine took a part of the request, and left the rest."""
+
+
+def _is_unprocessed(error: PortalError) -> bool:
+    return isinstance(error, _Unprocessed)
+
+
+def batch_get(
+    connection: client.SharedConnection,
+    wanted: Sequence[tuple[type[Item], str, str | None]],
+    *,
+    consistent: bool = False,
+) -> list[Item | None]:
+    """Up to 100 items of any tables in one round trip: `(model, partition key, sort key)` to items, None where absent.
+
+    Raises Throttled where the engine leaves keys unprocessed again and again.
+    """
+    keys: list[tuple[type[Item], dict[str, Any]]] = []
+    request: dict[str, dict[str, Any]] = {}
+    for model, hash_key, range_key in wanted:
+        key: dict[str, Any] = {model.table.hash: {"S": hash_key}}
+        if model.table.range:
+            key[model.table.range] = {"S": range_key}
+        keys.append((model, key))
+        of_table = request.setdefault(model.Meta.table_name, {"Keys": [], "ConsistentRead": consistent})["Keys"]
+        if key not in of_table:
+            of_table.append(key)
+    stored = batch_get_raw(connection, request)
+    items: list[Item | None] = []
+    for model, key in keys:
+        rows = stored.get(model.Meta.table_name, ())
+        raw = next((row for row in rows if all(row.get(k) == v for k, v in key.items())), None)
+        items.append(model.from_raw_data(raw) if raw else None)
+    return items
+
+
+def batch_get_raw(
+    connection: client.SharedConnection, request: dict[str, dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The raw items of a BatchGetItem by table, in no order. Raises Throttled as `batch_get` does."""
+    stored: dict[str, list[dict[str, Any]]] = {}
+    pending = request
+
+    def read() -> None:
+        nonlocal pending
+        answer = connection.dispatch("BatchGetItem", {"RequestItems": pending})
+        for table, items in answer["Responses"].items():
+            stored.setdefault(table, []).extend(items)
+        pending = answer.get("UnprocessedKeys") or {}
+        if pending:
+            raise _Unprocessed("The database did not return every item.")
+
+    retrying(read, again=_is_unprocessed, attempts=_READS, first=0.02)
+    return stored
+
+
+def batch_put(connection: client.SharedConnection, items: Iterable[Item]) -> None:
+    """Write items in groups of 25 without a transaction: for seeds and imports, which write them again on a rerun."""
+    batch_write(connection, [(i.Meta.table_name, {"PutRequest": {"Item": i.serialize()}}) for i in items])
+
+
+def batch_write(connection: client.SharedConnection, members: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Send members of BatchWriteItem, each with its table's full name, in groups of 25.
+
+    Raises Throttled where the engine leaves members of a group unprocessed again and again.
+    """
+    for start in range(0, len(members), BATCH_WRITE_LIMIT):
+        _write_group(connection, members[start : start + BATCH_WRITE_LIMIT])
+
+
+def _write_group(connection: client.SharedConnection, group: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    pending: dict[str, list[dict[str, Any]]] = {}
+    for table, member in group:
+        pending.setdefault(table, []).append(member)
+
+    def send() -> None:
+        nonlocal pending
+        pending = connection.dispatch("BatchWriteItem", {"RequestItems": pending}).get("UnprocessedItems") or {}
+        if pending:
+            raise _Unprocessed("The database did not take every item.")
+
+    retrying(send, again=_is_unprocessed, attempts=_WRITES, first=0.02)
