@@ -158,33 +158,33 @@ def test_every_declared_table_is_there_and_no_other(production: Stack) -> None:
     assert made == {f"Pooldesk.Prod.{table.name}" for table in registry.tables()}
 
 
-@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
-def test_keys_and_billing_are_the_declared_ones(table: tables.Table, production: Stack) -> None:
-    properties = production.properties(infra.logical_id(table))
-    assert keys_of(properties) == (table.hash, table.range)
-    indexes = properties.get("GlobalSecondaryIndexes", [])
-    used = {table.hash, table.range, *(k for index in indexes for k in keys_of(index))} - {None}
-    types = {a["AttributeName"]: a["AttributeType"] for a in properties["AttributeDefinitions"]}
-    assert types == dict.fromkeys(used, "S")
-    assert properties["BillingMode"] == "PAY_PER_REQUEST"
+def test_keys_and_billing_are_the_declared_ones(production: Stack) -> None:
+    for table in registry.tables():
+        properties = production.properties(infra.logical_id(table))
+        assert keys_of(properties) == (table.hash, table.range)
+        indexes = properties.get("GlobalSecondaryIndexes", [])
+        used = {table.hash, table.range, *(k for index in indexes for k in keys_of(index))} - {None}
+        types = {a["AttributeName"]: a["AttributeType"] for a in properties["AttributeDefinitions"]}
+        assert types == dict.fromkeys(used, "S")
+        assert properties["BillingMode"] == "PAY_PER_REQUEST"
 
 
-@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
-def test_indexes_project_what_is_declared(table: tables.Table, production: Stack) -> None:
-    indexes = production.properties(infra.logical_id(table)).get("GlobalSecondaryIndexes", [])
-    assert [(i["IndexName"], keys_of(i), i["Projection"]) for i in indexes] == [
-        (i.name, (i.hash, i.range), {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)})
-        for i in table.indexes
-    ]
+def test_indexes_project_what_is_declared(production: Stack) -> None:
+    for table in registry.tables():
+        indexes = production.properties(infra.logical_id(table)).get("GlobalSecondaryIndexes", [])
+        assert [(i["IndexName"], keys_of(i), i["Projection"]) for i in indexes] == [
+            (i.name, (i.hash, i.range), {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)})
+            for i in table.indexes
+        ]
 
 
-@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
-def test_items_expire_and_changes_stream_where_declared(table: tables.Table, production: Stack) -> None:
-    properties = production.properties(infra.logical_id(table))
-    ttl = {"AttributeName": table.ttl, "Enabled": True} if table.ttl else None
-    assert properties.get("TimeToLiveSpecification") == ttl
-    stream = {"StreamViewType": "NEW_AND_OLD_IMAGES"} if table.stream else None
-    assert properties.get("StreamSpecification") == stream
+def test_items_expire_and_changes_stream_where_declared(production: Stack) -> None:
+    for table in registry.tables():
+        properties = production.properties(infra.logical_id(table))
+        ttl = {"AttributeName": table.ttl, "Enabled": True} if table.ttl else None
+        assert properties.get("TimeToLiveSpecification") == ttl
+        stream = {"StreamViewType": "NEW_AND_OLD_IMAGES"} if table.stream else None
+        assert properties.get("StreamSpecification") == stream
 
 
 def keys_of(holder: Json) -> tuple[str, str | None]:
@@ -192,33 +192,31 @@ def keys_of(holder: Json) -> tuple[str, str | None]:
     return by_type["HASH"], by_type.get("RANGE")
 
 
-@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
-def test_production_keeps_and_protects_every_table(table: tables.Table, production: Stack) -> None:
-    resource = production.resources[infra.logical_id(table)]
-    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
-    assert resource["Properties"]["DeletionProtectionEnabled"] is True
-    assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+def test_production_keeps_and_protects_every_table(production: Stack) -> None:
+    for table in registry.tables():
+        resource = production.resources[infra.logical_id(table)]
+        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+        assert resource["Properties"]["DeletionProtectionEnabled"] is True
+        assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
 
 
-@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
-def test_development_leaves_nothing_behind(table: tables.Table, development: Stack) -> None:
-    resource = development.resources[infra.logical_id(table)]
-    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Delete", "Delete")
-    assert resource["Properties"]["DeletionProtectionEnabled"] is False
-    assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
+def test_development_leaves_nothing_behind(development: Stack) -> None:
+    for table in registry.tables():
+        resource = development.resources[infra.logical_id(table)]
+        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Delete", "Delete")
+        assert resource["Properties"]["DeletionProtectionEnabled"] is False
+        assert resource["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
 
 
 def test_who_names_no_environment_gets_production(written: Json) -> None:
     assert Stack(written).resources["SupportTicketsTable"]["DeletionPolicy"] == "Retain"
 
 
-@pytest.mark.parametrize("table", registry.tables(), ids=lambda table: table.name)
-def test_every_table_is_encrypted_with_the_chosen_key(
-    table: tables.Table, production: Stack, development: Stack
-) -> None:
-    own, of_aws = (s.properties(infra.logical_id(table))["SSESpecification"] for s in (production, development))
-    assert own == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": "TableKey.Arn"}
-    assert of_aws == {"SSEEnabled": True, "SSEType": "KMS"}
+def test_every_table_is_encrypted_with_the_chosen_key(production: Stack, development: Stack) -> None:
+    for table in registry.tables():
+        own, of_aws = (s.properties(infra.logical_id(table))["SSESpecification"] for s in (production, development))
+        assert own == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": "TableKey.Arn"}
+        assert of_aws == {"SSEEnabled": True, "SSEType": "KMS"}
 
 
 def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: Stack, development: Stack) -> None:
