@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.html import format_html_join
 
-from portal.nosql.admin import DynamoAdmin
+from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.identity import accounts
 from tenants.identity.models import User
@@ -51,12 +51,18 @@ class AccountAdmin(DynamoAdmin):
     list_display = ("email", "name", "is_active", "is_operator", "user_id")
     search_fields = ("=email", "=user_id")
     search_help_text = "The whole e-mail address, or the id"
-    buttons = (
-        ("_disable", "Disable", "Ends every session at the next click; nobody can sign in to it."),
-        ("_enable", "Enable", "The person can sign in again."),
-        ("_sign_out", "Sign out everywhere", "Ends every session of the account with one write."),
-        ("_operator", "Make an operator", "The person may then do everything that you may do here."),
-        ("_no_operator", "End operatorship", "The person keeps the account and loses this admin."),
+    object_actions = (
+        ObjectAction(
+            "_disable", "Disable", "Every session ends and nobody can sign in with this account.", needs_reason=True
+        ),
+        ObjectAction("_enable", "Enable", "The person can sign in again."),
+        ObjectAction("_sign_out", "Sign out everywhere", "Every session ends; the password stays."),
+        ObjectAction(
+            "_operator", "Make operator", "The person can then do everything that you can do here.", needs_reason=True
+        ),
+        ObjectAction(
+            "_no_operator", "Remove operator", "The person keeps the account and loses this admin.", needs_reason=True
+        ),
     )
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
@@ -75,15 +81,17 @@ class AccountAdmin(DynamoAdmin):
         links = [(f"{reverse(f'admin:tenants_{kind}_changelist')}?user_id={obj.pk}", text) for kind, text in kinds]
         return format_html_join(", ", '<a href="{}">{}</a>', links)
 
-    def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
-        fitting: Mapping[str, bool] = {
-            "_disable": obj.is_active,
+    def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
+        """Leave out what is so already, and what an operator may not do to their own account."""
+        is_somebody_else = obj.pk != request.user.pk
+        offered: Mapping[str, bool] = {
+            "_disable": obj.is_active and is_somebody_else,
             "_enable": not obj.is_active,
             "_sign_out": True,
             "_operator": not obj.is_operator,
-            "_no_operator": obj.is_operator,
+            "_no_operator": obj.is_operator and is_somebody_else,
         }
-        return [button for button in self.buttons if fitting[button[0]]]
+        return [action for action in self.object_actions if offered[action.name]]
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
         made = accounts.create(
@@ -99,13 +107,13 @@ class AccountAdmin(DynamoAdmin):
         if form.cleaned_data["password1"]:
             accounts.set_password(obj.user_id, form.cleaned_data["password1"], by=actor(request))
 
-    def press(self, request: Any, obj: Any, button: str) -> str:
+    def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         by = actor(request)
-        if button == "_sign_out":
+        if action == "_sign_out":
             accounts.sign_out_everywhere(obj.user_id, by=by)
             return f"{obj.email} is signed out on every device."
-        if button in ("_disable", "_enable"):
-            accounts.set_active(obj.user_id, button == "_enable", by=by)
-            return f"{obj.email} is {'enabled' if button == '_enable' else 'disabled'}."
-        accounts.set_operator(obj.user_id, button == "_operator", by=by)
-        return f"{obj.email} is {'an operator now' if button == '_operator' else 'no operator any more'}."
+        if action in ("_disable", "_enable"):
+            accounts.set_active(obj.user_id, action == "_enable", by=by, reason=reason)
+            return f"{obj.email} is {'enabled' if action == '_enable' else 'disabled'}."
+        accounts.set_operator(obj.user_id, action == "_operator", by=by, reason=reason)
+        return f"{obj.email} is {'now an operator' if action == '_operator' else 'no longer an operator'}."

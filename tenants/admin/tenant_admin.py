@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 from portal.errors import Invalid
-from portal.nosql.admin import DynamoAdmin, Notice
+from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.identity import accounts
 from tenants.operators.facades import Tenant
@@ -34,9 +34,14 @@ class TenantAdmin(DynamoAdmin):
     search_fields = ("^slug",)
     search_help_text = "What the slug begins with"
     ordering = ("slug",)
-    buttons = (
-        ("_suspend", "Suspend", "Its members see a page that says so, from their next click on. Nothing is deleted."),
-        ("_resume", "Resume", "Its members can work again at once."),
+    object_actions = (
+        ObjectAction(
+            "_suspend",
+            "Suspend",
+            "From their next click on, its members see only a page that says so. Nothing is deleted.",
+            needs_reason=True,
+        ),
+        ObjectAction("_resume", "Resume", "Its members can work again at once."),
     )
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
@@ -50,8 +55,8 @@ class TenantAdmin(DynamoAdmin):
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
 
-    def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
-        suspend, resume = self.buttons
+    def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
+        suspend, resume = self.object_actions
         return [suspend if obj.status == tenant_directory.ACTIVE else resume]
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
@@ -78,10 +83,10 @@ class TenantAdmin(DynamoAdmin):
             by=actor(request),
         )
 
-    def press(self, request: Any, obj: Any, button: str) -> str:
-        switch = tenant_lifecycle.suspend if button == "_suspend" else tenant_lifecycle.resume
-        switch(obj.tenant_id, by=actor(request))
-        return f"{obj.name} is {'suspended' if button == '_suspend' else 'active again'}."
+    def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
+        switch = tenant_lifecycle.suspend if action == "_suspend" else tenant_lifecycle.resume
+        switch(obj.tenant_id, by=actor(request), reason=reason)
+        return f"{obj.name} is {'suspended' if action == '_suspend' else 'active again'}."
 
 
 @OperatorSite.watches

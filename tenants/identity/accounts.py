@@ -137,30 +137,33 @@ def sign_out_everywhere(user_id: str, *, by: Actor | None = None) -> User:
     return user
 
 
-def set_active(user_id: str, active: bool, *, by: Actor) -> User:
-    """Disable an account, which ends at the person's next click, or enable it again.
+def set_active(user_id: str, active: bool, *, by: Actor, reason: str = "") -> User:
+    """Disable an account, which ends at the person's next click, or enable it again; the audit row keeps the reason.
 
     Raises NotFound, and Conflict where it is so already or the account is the actor's own.
     """
     if user_id == by.id:
         raise Conflict("Nobody disables their own account.")
     action = AuditAction.USER_ENABLED if active else AuditAction.USER_DISABLED
-    user = _switch(user_id, AccountItem.is_active, active, action, by, "enabled" if active else "disabled")
+    user = _switch(user_id, AccountItem.is_active, active, action, by, reason, "enabled" if active else "disabled")
     if not active:
         session_store.forget(user_id)
     return user
 
 
-def set_operator(user_id: str, operator: bool, *, by: Actor) -> User:
+def set_operator(user_id: str, operator: bool, *, by: Actor, reason: str = "") -> User:
     """Make somebody an operator, or end it. Raises NotFound, and Conflict as `set_active` does."""
     if user_id == by.id:
         raise Conflict("Nobody ends their own operatorship.")
     action = AuditAction.USER_MADE_OPERATOR if operator else AuditAction.USER_OPERATOR_ENDED
-    return _switch(user_id, AccountItem.is_operator, operator, action, by, "so" if operator else "no operator")
+    return _switch(user_id, AccountItem.is_operator, operator, action, by, reason, "so" if operator else "no operator")
 
 
-def _switch(user_id: str, attribute: Any, to: bool, action: AuditAction, by: Actor, state: str) -> User:
-    return _update(user_id, [attribute.set(to)], action, by, condition=attribute == (not to), already=state)
+def _switch(user_id: str, attribute: Any, to: bool, action: AuditAction, by: Actor, reason: str, state: str) -> User:
+    after = {"reason": reason} if reason else {}
+    return _update(
+        user_id, [attribute.set(to)], action, by, condition=attribute == (not to), already=state, after=after
+    )
 
 
 def _update(
@@ -171,6 +174,7 @@ def _update(
     *,
     condition: Condition | None = None,
     already: str = "",
+    after: Mapping[str, object] | None = None,
 ) -> User:
     item = AccountItem(keys.user(user_id))
     stands = AccountItem.pk.exists()
@@ -186,7 +190,7 @@ def _update(
     transaction = Transaction()
     transaction.update(item, actions, name=ACCOUNT, condition=stands & condition if condition is not None else stands)
     try:
-        recording.commit(transaction, _entries(stored, action, by))
+        recording.commit(transaction, _entries(stored, action, by, after=after))
     except TransactionRefused as error:
         refused = error.reason(ACCOUNT)
         if condition is None or refused is None or refused.item is None:

@@ -11,7 +11,7 @@ from django.contrib import admin
 
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
-from portal.nosql.admin import Change, DynamoAdminSite
+from portal.nosql.admin import AuditedChange, DynamoAdminSite
 from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -41,7 +41,7 @@ class OperatorSite(DynamoAdminSite):
         user = request.user
         return bool(user.is_authenticated and user.is_active and user.is_operator)
 
-    def commit(self, request: Any, transaction: Transaction, change: Change) -> None:
+    def commit(self, request: Any, transaction: Transaction, change: AuditedChange) -> None:
         tenant_id, kind, entity_id = entity_of(change.obj)
         action = _VERBS[change.verb]
         entry = AuditEntry(

@@ -49,6 +49,8 @@ def test_root_makes_a_tenant_suspends_it_and_resumes_it(
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
     page.get_by_role("link", name="initech", exact=True).click()
     page.get_by_role("button", name="Suspend").click()
+    page.get_by_label("Reason").fill("Unpaid since March")
+    page.get_by_role("button", name="Suspend").click()
     expect(message).to_contain_text("Initech is suspended.")
     witness.accepts(403)
     charlie.goto("/tickets/")

@@ -294,7 +294,7 @@ def test_a_worker_that_has_stopped_stands_before_all_else_but_missing_tables(
     watermark.write(TICKETS, clock.stamp())
     monkeypatch.setattr(clock, "now", lambda: now)
     bury(1, "")
-    root.post(tenant_url(world, "acme"), {"_suspend": "1"})
+    root.act(tenant_url(world, "acme"), "_suspend")
     describe = provisioning.describe
     monkeypatch.setattr(provisioning, "describe", lambda t: None if t is LEASES else describe(t))
     root.get("/admin/")  # which says what was done; the next one does not
@@ -326,4 +326,5 @@ def test_a_status_that_was_chosen_stays_chosen_until_the_tenant_completes_the_li
 def test_an_address_that_cannot_be_is_forgotten_so_that_the_next_step_is_not_refused_too(root: Operator) -> None:
     page = root.get("/admin/tenants/tenant/?nosuch=1")
     assert page.status_code == 400
-    assert "nosuch" not in re.sub(r"<head>.*</head>", "", page.content.decode())
+    search, filters = (page.content.decode().split(f'id="changelist-{part}"')[1] for part in ("search", "filter"))
+    assert "nosuch" not in search.split("</form>")[0] + filters.split("</nav>")[0]

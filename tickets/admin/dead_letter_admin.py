@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.urls import reverse
 
 from portal.errors import PortalError, Unavailable
-from portal.nosql.admin import DynamoAdmin, Notice
+from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from tenants.admin.partition_filters import TenantInput
 from tenants.operators.operator_site import OperatorSite, actor
 from tickets.admin.facades import DeadLetter
@@ -24,9 +24,9 @@ class DeadLetterAdmin(DynamoAdmin):
     list_filter = (TenantInput,)
     fields = readonly_fields = ("sequence", "at", "tenant_id", "aggregate", "reason", "record")
     actions = ("replay", "drop")
-    buttons = (
-        ("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
-        ("_drop", "Drop", "Removes it; what it holds is not counted."),
+    object_actions = (
+        ObjectAction("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
+        ObjectAction("_drop", "Drop", "Removes it; what it holds is not counted."),
     )
 
     @admin.action(description="Replay: count them after all")
@@ -49,14 +49,14 @@ class DeadLetterAdmin(DynamoAdmin):
                 messages.error(request, f"{obj}: {error.message}")
         messages.success(request, f"{done} {'replayed' if replay else 'dropped'}.")
 
-    def press(self, request: Any, obj: Any, button: str) -> str:
-        if button == "_replay":
+    def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
+        if action == "_replay":
             dead_letters.replay(obj.letter, by=actor(request))
             return "It is counted."
         dead_letters.drop(obj.letter, by=actor(request))
         return "It is dropped."
 
-    def pressed_url(self, request: Any) -> str:
+    def performed_url(self, request: Any) -> str:
         return reverse("admin:tickets_deadletter_changelist")
 
 

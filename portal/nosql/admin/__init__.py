@@ -6,7 +6,16 @@ how a change is committed, where a history is read) and of `DynamoAdmin`.
 
 from portal.nosql.admin.changelist import DynamoChangeList
 from portal.nosql.admin.input_filter import InputFilter
+from portal.nosql.admin.object_actions import ObjectAction
 from portal.nosql.admin.options import DynamoAdmin
-from portal.nosql.admin.site import Change, DynamoAdminSite, Notice
+from portal.nosql.admin.site import AuditedChange, DynamoAdminSite, Notice
 
-__all__ = ["Change", "DynamoAdmin", "DynamoAdminSite", "DynamoChangeList", "InputFilter", "Notice"]
+__all__ = [
+    "AuditedChange",
+    "DynamoAdmin",
+    "DynamoAdminSite",
+    "DynamoChangeList",
+    "InputFilter",
+    "Notice",
+    "ObjectAction",
+]

@@ -72,7 +72,7 @@ class DynamoChangeList(ChangeList):
 
     def _forget_parameters(self, request: Any) -> None:
         """Show the filters beside the list as on its plain address."""
-        kept, self.filter_params = self.filter_params, {}
+        kept, self.filter_params, self.params = self.filter_params, {}, {}
         (self.filter_specs, self.has_filters, _, _, self.has_active_filters) = self.get_filters(request)
         self.clear_all_filters_qs = "?"
         self.has_active_filters = bool(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.options import ShowFacets
@@ -17,8 +17,10 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Invalid, PortalError
 from portal.nosql.admin.admin_checks import DynamoAdminChecks
 from portal.nosql.admin.changelist import CURSOR_VAR, DynamoChangeList
-from portal.nosql.admin.site import Change, content_type
+from portal.nosql.admin.object_actions import ObjectActions
+from portal.nosql.admin.site import AuditedChange, content_type
 from portal.nosql.admin.stale_forms import SeenForm
+from portal.nosql.planner.patterns import Listing, Query
 
 HISTORY_PAGE = 50
 
@@ -28,8 +30,8 @@ else:
     _ModelAdmin = admin.ModelAdmin
 
 
-class DynamoAdmin(_ModelAdmin):
-    """`may_add`, `may_change`, `may_delete` say what whoever is let into the site can do; looking is always possible.
+class DynamoAdmin(ObjectActions, _ModelAdmin):
+    """Let whoever may enter the site look, and do what `may_add`, `may_change` and `may_delete` allow.
 
     `add`, `change` and `remove` write. As they are, they put, update or delete the one item of the object; an admin
     whose objects are more than that calls its rules there instead.
@@ -47,15 +49,13 @@ class DynamoAdmin(_ModelAdmin):
     show_facets = ShowFacets.NEVER
     view_on_site = False
     may_add = may_change = may_delete = False
-    # What the change form offers beside saving: (name of the button, its label, what it says before it is pressed).
-    buttons: ClassVar[tuple[tuple[str, str, str], ...]] = ()
 
     # --- writing ---
 
     def add(self, request: HttpRequest, obj: Any, form: Any) -> None:
         transaction, item = Transaction(), obj.to_item()
         transaction.put(item, condition=_key(item).does_not_exist())
-        self.admin_site.commit(request, transaction, Change("added", obj, after=_values(obj, form.changed_data)))
+        self.admin_site.commit(request, transaction, AuditedChange("added", obj, after=_values(obj, form.changed_data)))
 
     def change(self, request: HttpRequest, obj: Any, form: Any) -> None:
         """Write the changed fields, if they still are what they were when this request read them."""
@@ -73,29 +73,17 @@ class DynamoAdmin(_ModelAdmin):
         transaction = Transaction()
         actions = [getattr(type(item), name).set(getattr(obj, name)) for name in names]
         transaction.update(item, actions, condition=_key(item).exists() & condition)
-        self.admin_site.commit(request, transaction, Change("changed", obj, before, _values(obj, names)))
+        self.admin_site.commit(request, transaction, AuditedChange("changed", obj, before, _values(obj, names)))
 
     def remove(self, request: HttpRequest, obj: Any) -> None:
         transaction, item = Transaction(), obj.to_item()
         transaction.delete(item, condition=_key(item).exists())
         names = [field.name for field in obj._meta.concrete_fields if not field.primary_key]
-        self.admin_site.commit(request, transaction, Change("removed", obj, before=_values(obj, names)))
+        self.admin_site.commit(request, transaction, AuditedChange("removed", obj, before=_values(obj, names)))
 
     def consequences(self, obj: Any) -> Iterable[str]:
-        """What else goes with the object, as sentences on the page that asks for confirmation."""
+        """Return what else goes with the object, as sentences on the page that asks for confirmation."""
         return ()
-
-    def press(self, request: HttpRequest, obj: Any, button: str) -> str:
-        """What one of `buttons` does; returns what to say about it. Raises PortalError."""
-        raise NotImplementedError
-
-    def pressed_url(self, request: HttpRequest) -> str:
-        """Where a button leads that did what it says: the same page, unless the object is gone."""
-        return request.get_full_path()
-
-    def buttons_of(self, obj: Any) -> list[tuple[str, str, str]]:
-        """Those of `buttons` that make sense for this object."""
-        return list(self.buttons)
 
     def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
         (self.change if change else self.add)(request, obj, form)
@@ -104,13 +92,13 @@ class DynamoAdmin(_ModelAdmin):
         self.remove(request, obj)
 
     def log_addition(self, *args: Any, **kwargs: Any) -> Any:
-        """Nothing: the audit row was written with the change."""
+        """Do nothing: the audit row was written with the change."""
 
     def log_change(self, *args: Any, **kwargs: Any) -> Any:
-        """The same."""
+        """Do nothing, for the same reason."""
 
     def log_deletions(self, *args: Any, **kwargs: Any) -> Any:
-        """The same."""
+        """Do nothing, for the same reason."""
 
     # --- who may what ---
 
@@ -137,18 +125,22 @@ class DynamoAdmin(_ModelAdmin):
         """Add to objects that were just read what their page shows beside them, by one read for all of them."""
 
     def get_sortable_by(self, request: Any) -> Any:
-        return {getattr(pattern, "order", "") for pattern in self.model.patterns} & set(self.get_list_display(request))
+        """Return the columns that the list of this address can be sorted by."""
+        chosen = {name.partition("__")[0] for name, value in request.GET.items() if value}
+        lists = [p for p in self.model.patterns if isinstance(p, Query | Listing) and set(p.by) <= chosen]
+        longest = max((len(p.by) for p in lists), default=0)
+        return {p.order for p in lists if len(p.by) == longest} & set(self.get_list_display(request))
 
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """By prefix ("^field"), or by the first exact value that finds something ("=field")."""
-        term, found = search_term.strip(), queryset
+        """Search by prefix ("^field"), or by the first exact value that finds something ("=field")."""
+        term, matches = search_term.strip(), queryset
         for name in self.search_fields if term else ():
             if name.startswith("^"):
                 return queryset.filter(**{f"{name[1:]}__startswith": term}), False
-            found = queryset.filter(**{name[1:]: term})
-            if found:
+            matches = queryset.filter(**{name[1:]: term})
+            if name != self.search_fields[-1] and matches:
                 break
-        return found, False
+        return matches, False
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         if request.POST.get("select_across", "0") not in ("", "0"):
@@ -165,21 +157,23 @@ class DynamoAdmin(_ModelAdmin):
         raise Http404(f"There is no such {opts.verbose_name}.")
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        made: Any = super().get_form(request, obj, change, **kwargs)
-        made.refusal = getattr(request, "nosql_refusal", None)
-        return made
+        form: Any = super().get_form(request, obj, change, **kwargs)
+        form.refusal = getattr(request, "nosql_refusal", None)
+        return form
 
     def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         content_type(self.model)
+        if context.get("original") is not None:
+            self.prepare([context["original"]])
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(
         self, request: Any, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> Any:
-        """A write that is refused becomes an error of its form, which then stands upon what is stored now."""
-        pressed = next((name for name, _, _ in self.buttons if name in request.POST), None)
-        if object_id is not None and pressed is not None:
-            return self._pressed(request, object_id, pressed)
+        """Turn a write that is refused into an error of its form, which then stands upon what is stored now."""
+        action = self.action_of(request)
+        if object_id is not None and action is not None:
+            return self.act(request, object_id, action)
         status = 422
         response: Any
         try:
@@ -189,30 +183,16 @@ class DynamoAdmin(_ModelAdmin):
                 raise
             request.nosql_refusal, status = error, error.status
             response = super().changeform_view(request, object_id, form_url, extra_context)
-        shown = (getattr(response, "context_data", None) or {}).get("adminform")
-        if request.method == "POST" and shown is not None:
-            response.status_code = 409 if shown.form.is_conflict else status
-        elif shown is not None and shown.form.instance.pk:
-            response.context_data["buttons"] = self.buttons_of(shown.form.instance) if self.may_change else []
+        context = getattr(response, "context_data", None) or {}
+        adminform = context.get("adminform")
+        if request.method == "POST" and adminform is not None:
+            response.status_code = 409 if adminform.form.is_conflict else status
+        elif adminform is not None and adminform.form.instance.pk and self.may_change:
+            context["object_actions"] = self.offered_actions(request, adminform.form.instance)
         return response
 
-    def _pressed(self, request: Any, object_id: str, button: str) -> Any:
-        obj = self.get_object(request, unquote(object_id))
-        if obj is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-        if not self.has_change_permission(request, obj):
-            raise PermissionDenied
-        try:
-            messages.success(request, self.press(request, obj, button))
-        except PortalError as error:
-            if error.status >= 500:
-                raise
-            messages.error(request, error.message)
-            return HttpResponseRedirect(request.get_full_path())
-        return HttpResponseRedirect(self.pressed_url(request))
-
     def get_deleted_objects(self, objs: Any, request: Any) -> Any:
-        """What the page lists: the object and its consequences. Django would follow relations through SQL."""
+        """List the object and its consequences. Django would follow relations through SQL."""
         sentences = [sentence for obj in objs for sentence in (f"{capfirst(self.opts.verbose_name)}: {obj}",)]
         sentences += [sentence for obj in objs for sentence in self.consequences(obj)]
         return sentences, {}, set(), []

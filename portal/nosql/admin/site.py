@@ -34,7 +34,7 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Change:
+class AuditedChange:
     """What is about to be written, for the audit trail: values before and after of the fields that change."""
 
     verb: Literal["added", "changed", "removed"]
@@ -68,7 +68,7 @@ class DynamoAdminSite(AdminSite):
         """Called with every view of the site, to note on it who may call it."""
         return view
 
-    def commit(self, request: Any, transaction: Transaction, change: Change) -> None:
+    def commit(self, request: Any, transaction: Transaction, change: AuditedChange) -> None:
         """Write, with whatever belongs into the same transaction. Raises PortalError; here without any audit."""
         try:
             platform.transact(transaction)

@@ -1,0 +1,89 @@
+"""Actions that take something away ask first, and keep the reason; nobody is offered to act against themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenants.audit_trail import recording
+from tenants.identity import accounts
+from tenants.operators.facades import AuditRow
+from tenants.tenancy import tenant_directory
+from tests.support.operators import Operator, make_operator, tenant_url, text_of, user_url
+from tests.support.world import World
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def status_of(name: str) -> str:
+    return str(tenant_directory.find(name).status)
+
+
+def newest(tenant_id: str) -> AuditRow:
+    row: AuditRow = AuditRow.objects.filter(tenant_id=tenant_id).first()
+    return row
+
+
+def test_the_button_to_suspend_only_asks(world: World, root: Operator) -> None:
+    page = root.post(tenant_url(world, "acme"), {"_suspend": "1"})
+    assert (page.status_code, status_of("acme")) == (200, "active")
+    assert "Suspend: Acme (acme)" in text_of(page)
+    assert "its members see only a page that says so" in text_of(page)
+
+
+def test_without_a_reason_nothing_is_suspended(world: World, root: Operator) -> None:
+    page = root.act(tenant_url(world, "acme"), "_suspend", reason="  ")
+    assert (page.status_code, status_of("acme")) == (422, "active")
+    assert "Say why" in text_of(page)
+
+
+def test_a_reason_that_is_too_long_is_refused_and_not_lost(world: World, root: Operator) -> None:
+    page = root.act(tenant_url(world, "acme"), "_suspend", reason="x" * 301)
+    assert (page.status_code, status_of("acme")) == (422, "active")
+    assert "x" * 301 in page.content.decode()
+
+
+def test_the_reason_of_a_suspension_stands_in_the_tenants_trail(world: World, root: Operator) -> None:
+    root.act(tenant_url(world, "acme"), "_suspend", reason="Unpaid since March")
+    row = newest(world.tenants["acme"].tenant_id)
+    assert (row.action, row.after) == ("tenant.suspended", "reason: Unpaid since March, status: suspended")
+    assert "Unpaid since March" in root.says(tenant_url(world, "acme", "history/"))
+
+
+@pytest.mark.parametrize("action", ["_disable", "_operator"])
+def test_an_account_is_not_changed_before_a_reason_is_given(world: World, root: Operator, action: str) -> None:
+    before = accounts.find_by_email("bob@example.com")
+    assert root.post(user_url(world, "bob"), {action: "1"}).status_code == 200
+    after = accounts.find_by_email("bob@example.com")
+    assert before is not None
+    assert after is not None
+    assert (after.is_active, after.is_operator) == (before.is_active, before.is_operator)
+
+
+def test_the_reason_of_a_new_operator_stands_in_the_platforms_trail(world: World, root: Operator) -> None:
+    root.act(user_url(world, "bob"), "_operator", reason="Covers the night shift")
+    row = newest(recording.PLATFORM)
+    assert (row.action, row.entity_name, row.after) == (
+        "user.made_operator",
+        "bob@example.com",
+        "reason: Covers the night shift",
+    )
+
+
+def test_an_operator_is_not_offered_to_disable_or_demote_themselves(world: World, root: Operator) -> None:
+    me = accounts.find_by_email("root@example.com")
+    assert me is not None
+    make_operator("Ruth")
+    ruth = accounts.find_by_email("ruth@example.com")
+    assert ruth is not None
+    for person, offered in ((me, []), (ruth, ["_disable", "_no_operator"])):
+        page = root.get(f"/admin/tenants/account/{person.id}/change/").content.decode()
+        assert [name for name in ("_disable", "_no_operator") if f'name="{name}"' in page] == offered
+
+
+def test_an_address_in_a_message_keeps_its_case(world: World, root: Operator) -> None:
+    page = root.act(user_url(world, "bob"), "_sign_out", follow=True)
+    assert "bob@example.com is signed out on every device." in text_of(page)
