@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo import cursor
 from portal.dynamo.client import fan_out
+from portal.dynamo.pager import Pager
+from portal.dynamo.pages import all_pages
 from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys, tables
@@ -111,38 +112,25 @@ def page(
     repository: TenantRepository, *, only: TrailFilter, after: str | None = None, size: int = PAGE_SIZE
 ) -> TrailPage:
     """A page of the trail: one Query. Raises Invalid for a cursor that is not of this list."""
-    bound = _bound(only)
-    backwards, start = False, None
-    if after:
-        position = cursor.load(after, tenant_id=repository.tenant_id, query=bound)
-        backwards, start = bool(position[0]), _start(repository, only, str(position[1]))
-    found = _query(repository, only, size + 1, start, descending=not backwards)
-    rows = found.items[:size]
-    more = len(found.items) > size or found.last_key is not None
-
-    def link(raw: dict[str, Any], *, back: bool) -> str:
-        position = [int(back), raw[AUDIT.range or ""]["S"]]
-        return cursor.dump(position, tenant_id=repository.tenant_id, query=bound)
-
-    if backwards:
-        rows.reverse()
-    has_next, has_previous = (True, more) if backwards else (more, bool(after))
-    return TrailPage(
-        rows=[_row(raw) for raw in rows],
-        next=link(rows[-1], back=False) if rows and has_next else None,
-        previous=link(rows[0], back=True) if rows and has_previous else None,
-    )
+    pager = Pager(repository.tenant_id, _bound(only))
+    place = pager.place(after, size=1) if after else None
+    backwards = place is not None and place.backwards
+    start = _start(repository, only, str(place.position[0])) if place else None
+    stored = _query(repository, only, size + 1, start, descending=not backwards)
+    rows = stored.items[:size]
+    if not rows:
+        return TrailPage([], None, None)
+    more = len(stored.items) > size or stored.last_key is not None
+    begin, end = ([raw[str(AUDIT.range)]["S"]] for raw in (rows[0], rows[-1]))
+    links = pager.links(place, begin=begin, end=end, more=more)
+    in_order = rows[::-1] if backwards else rows
+    return TrailPage([_row(raw) for raw in in_order], links.next, links.previous)
 
 
 def everything(repository: TenantRepository, *, only: TrailFilter) -> Iterator[TrailRow]:
     """All rows of a filter, newest first, read as they are wanted."""
-    start = None
-    while True:
-        found = _query(repository, only, _EXPORT_PAGE, start)
-        yield from (_row(raw) for raw in found.items)
-        start = found.last_key
-        if start is None:
-            return
+    for stored in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
+        yield from (_row(raw) for raw in stored.items)
 
 
 def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from portal.dynamo import cursor
 from portal.dynamo.client import fan_out
+from portal.dynamo.pager import Links, Pager, Place
 from portal.errors import Invalid
 from portal.schema import keys
 from portal.schema.tables import Index
@@ -78,18 +78,19 @@ def page(
     """
     statuses = (status,) if isinstance(status, Status) else tuple(status)
     listing = _Listing(tenant, statuses, resolver, only)
-    position = listing.load(after) if after else None
+    place = listing.pager.place(after, size=3) if after else None
+    position = listing.position(place) if place else None
     backwards = position is not None and position.backwards
     stretch = listing.read(position, size)
     rows, matches = (stretch.rows[::-1], stretch.matches[::-1]) if backwards else (stretch.rows, stretch.matches)
-    has_next = bool(rows) if backwards else not stretch.complete
-    has_previous = not stretch.complete if backwards else position is not None and bool(rows)
+    begin, end = (listing.signed(row) for row in (stretch.rows[0], stretch.rows[-1])) if rows else ((), ())
+    links = listing.pager.links(place, begin=begin, end=end, more=not stretch.complete) if rows else Links()
     # An index lags behind by a moment, in which a ticket that changed may stand in it twice: the newer row is right.
     newest = {item.number: item for item in reversed(matches)}
     return TicketPage(
         rows=[item for item in matches if newest[item.number] is item],
-        next=listing.dump(rows[-1], backwards=False) if has_next and rows else None,
-        previous=listing.dump(rows[0], backwards=True) if has_previous else None,
+        next=links.next,
+        previous=links.previous,
         looked_at=len(rows),
         stopped=bool(only) and not stretch.complete and len(matches) < size,
     )
@@ -162,15 +163,16 @@ class _Listing:
         self.statuses = only.possible(tuple(statuses))
         self.index = _index(resolver)
         self.prefix = "" if resolver is None else ticket_keys.resolver_prefix(resolver)
-        self.bound = binding(tenant, statuses=statuses, resolver=resolver, only=only)
+        bound = binding(tenant, statuses=statuses, resolver=resolver, only=only)
+        self.pager = Pager(tenant.tenant_id, bound)
 
-    def dump(self, row: _Row, *, backwards: bool) -> str:
-        position = [int(backwards), row.sort.removeprefix(self.prefix), row.place, int(row.raw["number"]["N"])]
-        return cursor.dump(position, tenant_id=self.tenant.tenant_id, query=self.bound)
+    def signed(self, row: _Row) -> list[Any]:
+        """The position of a row as its cursor holds it: without the prefix, which would name the person."""
+        return [row.sort.removeprefix(self.prefix), row.place, int(row.raw["number"]["N"])]
 
-    def load(self, text: str) -> _Position:
-        backwards, sort, place, number = cursor.load(text, tenant_id=self.tenant.tenant_id, query=self.bound)
-        return _Position(bool(backwards), self.prefix + sort, place, number)
+    def position(self, place: Place) -> _Position:
+        sort, partition, number = place.position
+        return _Position(place.backwards, self.prefix + sort, partition, number)
 
     def read(self, position: _Position | None, size: int) -> _Stretch:
         """From the position on, up to `size` matches or as far as may be read."""

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 
-from portal.dynamo import cursor
+from portal.dynamo.pager import Pager
 from portal.dynamo.repository import BATCH_GET_LIMIT
-from portal.errors import Invalid, NotFound
+from portal.errors import NotFound
 from portal.nosql.planner import planning
 from portal.nosql.planner.patterns import SEPARATOR, Get, Listing, Lookup, Query, ResultPage
 from portal.nosql.planner.planning import QueryPlan, QuerySpec, Unplannable
@@ -91,7 +91,9 @@ def _read_query(spec: QuerySpec, plan: QueryPlan, pattern: Query) -> ResultPage:
     descending = spec.order.startswith("-") if spec.order else pattern.newest_first
     conditions = (sorted(map(str, spec.exact.items())), spec.prefixes, spec.contains)
     bound = (spec.model._meta.label, pattern.name, conditions, descending)
-    backwards, start = _start(spec.cursor, pattern, bound)
+    pager = Pager("", bound)
+    place = pager.place(spec.cursor, size=len(pattern.key_names())) if spec.cursor else None
+    backwards = place is not None and place.backwards
     try:
         begins_with = pattern.begins_with([text for _, text in spec.prefixes])
         pattern.key(plan.values)
@@ -102,34 +104,25 @@ def _read_query(spec: QuerySpec, plan: QueryPlan, pattern: Query) -> ResultPage:
         begins_with=begins_with,
         descending=descending != backwards,
         limit=READ_LIMIT if plan.checks_rows else size + 1,
-        start=start,
+        start=_start_key(pattern, place.position) if place else None,
     )
     if not page.items:
         return read(replace(spec, cursor="")) if backwards else ResultPage([])
-    objects = [(spec.model.from_item(pattern.item.from_raw_data(raw)), raw) for raw in page.items]
-    matches = [(obj, raw) for obj, raw in objects if _matches(obj, plan)]
+    rows = [(spec.model.from_item(pattern.item.from_raw_data(raw)), raw) for raw in page.items]
+    matches = [(obj, raw) for obj, raw in rows if _matches(obj, plan)]
     on_page, more = matches[:size], len(matches) > size or page.last_key is not None
     rows_read = len(page.items) if plan.checks_rows else len(on_page)
     # The page ends at its last row if more match, else where reading has stopped.
     end = on_page[-1][1] if len(matches) > size else (page.last_key or page.items[-1])
 
-    def link(raw: dict[str, Any], to: str) -> str:
-        position = [to, *(raw[name]["S"] for name in pattern.key_names())]
-        return cursor.dump(position, tenant_id="", query=bound)
-
-    found = [obj for obj, _ in on_page]
-    if backwards:
-        return ResultPage(found[::-1], rows_read, link(page.items[0], "next"), link(end, "previous") if more else None)
-    behind = link(page.items[0], "previous") if start else None
-    return ResultPage(found, rows_read, link(end, "next") if more else None, behind)
+    links = pager.links(place, begin=_position(pattern, page.items[0]), end=_position(pattern, end), more=more)
+    objects = [obj for obj, _ in (on_page[::-1] if backwards else on_page)]
+    return ResultPage(objects, rows_read, links.next, links.previous)
 
 
-def _start(token: str, pattern: Query, bound: tuple[object, ...]) -> tuple[bool, dict[str, Any] | None]:
-    """Return whether a cursor leads backwards, and its exclusive start key."""
-    if not token:
-        return False, None
-    where, *key = cursor.load(token, tenant_id="", query=bound)
-    names = pattern.key_names()
-    if where not in ("next", "previous") or len(key) != len(names):
-        raise Invalid("This page link is damaged.")
-    return where == "previous", {name: {"S": value} for name, value in zip(names, key, strict=True)}
+def _position(pattern: Query, raw: dict[str, Any]) -> list[str]:
+    return [raw[name]["S"] for name in pattern.key_names()]
+
+
+def _start_key(pattern: Query, position: list[str]) -> dict[str, Any]:
+    return {name: {"S": value} for name, value in zip(pattern.key_names(), position, strict=True)}
