@@ -11,7 +11,8 @@ import os
 
 import pytest
 
-from portal.engines.server import Engine, EngineError, point_at, start_engine
+from portal.engines.endpoint import point_at
+from portal.engines.server import Engine, EngineError, start_engine
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -8,28 +8,35 @@ an endpoint URL. Django is not imported here, because the test suite needs its e
 
 from __future__ import annotations
 
-import http.client
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Self
 
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import dynamodb_local_available
-from portal.engines.processes import LOOPBACK, Child, acquire_lock, free_port, lock_note, port_obstacle, release_lock
+from portal.engines.endpoint import REGION, answers
+from portal.engines.processes import (
+    LOOPBACK,
+    Child,
+    acquire_lock,
+    free_port,
+    inspect_lock,
+    lock_note,
+    port_obstacle,
+    release_lock,
+)
 
-__all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "point_at", "running_engine", "start_engine"]
+__all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "running_engine", "start_engine"]
 
 START_SECONDS = 60
 STOP_SECONDS = 60
 LOG_LINES = 15
 LOCK_NAME = "lock"
-# Always the same one: ministack keeps the regions apart, so in another the saved data would seem gone.
-REGION = "eu-central-1"
-ACCESS_KEY = "pooldesk"  # DynamoDB Local takes letters and digits only
 
 
 class EngineError(RuntimeError):
@@ -53,7 +60,7 @@ class Engine:
         log_path: Path | None = None,
         report: Callable[[str], object] = print,
     ) -> None:
-        self._wanted_port = port
+        self._port_is_fixed = bool(port)
         self.port = port or free_port()
         self.state_dir = Path(state_dir).resolve() if state_dir else None
         self._wanted_log_path = log_path
@@ -85,14 +92,21 @@ class Engine:
         return self._child.poll() if self._child else None
 
     def start(self) -> Self:
-        """Raises EngineError: port taken, state in use or unreadable, ended at once, no answer in time."""
+        """Start it, after a death at the same port.
+
+        Raises EngineError: port taken, state in use or unreadable, ended at once, no answer in time.
+        """
         self._scratch = tempfile.TemporaryDirectory(prefix="pooldesk-engine-", ignore_cleanup_errors=True)
         self.log_path = Path(self._wanted_log_path or (self.state_dir or Path(self._scratch.name)) / "engine.log")
         try:
-            if self._wanted_port and (obstacle := port_obstacle(self._wanted_port)):
+            if self._port_is_fixed and (obstacle := port_obstacle(self.port)):
                 raise EngineError(f"The engine's port {obstacle}; choose another with ENGINE_PORT=<number>.")
+            if self._was_killed():
+                self.report(f"The {self.name} was killed the last time. {self.lost_data()}")
             self._lock_state()
             self.log_path.parent.mkdir(parents=True, exist_ok=True)
+            if self.log_path.exists():  # how the last one ended may stand in it
+                self.log_path.replace(self.log_path.with_name(f"{self.log_path.name}.1"))
             with self.log_path.open("wb") as log:
                 self._child = Child(
                     self.kind,
@@ -112,6 +126,16 @@ class Engine:
             self._clean_up()
             raise
         return self
+
+    def clear_up(self) -> None:
+        """End what a dead engine has left running and let its data go."""
+        if self._child:
+            self._child.kill()
+        self._clean_up()
+
+    def lost_data(self) -> str:
+        """Return a sentence on what an engine that was killed has lost."""
+        return "It saves each write, so nothing is lost."
 
     def stop(self) -> None:
         """Save and end; safe to call twice. Raises EngineError if the state was not saved."""
@@ -134,6 +158,17 @@ class Engine:
     def _complaint(self) -> str:
         """The lines of the log that say that state was not loaded or not saved."""
         return ""
+
+    def _saved_at(self) -> float:
+        """Return when the state was saved last, in seconds since the epoch; 0.0 for never."""
+        raise NotImplementedError
+
+    def _was_killed(self) -> bool:
+        """Tell whether the last engine on this data ended without saving: its note stands, and nobody holds it."""
+        if self.state_dir is None:
+            return False
+        note, held = inspect_lock(self.state_dir / LOCK_NAME)
+        return bool(note) and not held and self._saved_at() < (self.state_dir / LOCK_NAME).stat().st_mtime
 
     def _lock_state(self) -> None:
         if self.state_dir is None:
@@ -196,6 +231,17 @@ class Ministack(Engine):
             "DOCKER_HOST": "unix:///nonexistent",
         }
 
+    def _saved_at(self) -> float:
+        state = self.state_dir / "dynamodb.json" if self.state_dir else None
+        return state.stat().st_mtime if state and state.exists() else 0.0
+
+    def lost_data(self) -> str:
+        saved_at = self._saved_at()
+        if not saved_at:
+            return "It saves only when it is stopped, and had not been before: all data are lost."
+        when = datetime.fromtimestamp(saved_at, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"It saves only when it is stopped: what was written after {when} is lost."
+
     def _complaint(self) -> str:
         lines = self.log_path.read_text(errors="replace").splitlines()
         return "\n".join(line for line in lines if " ERROR " in line and "persist" in line.lower())
@@ -205,6 +251,9 @@ class DynamoDBLocal(Engine):
     """AWS's own engine. It saves on each write."""
 
     kind = "dynamodb-local"
+
+    def _saved_at(self) -> float:
+        return time.time()
 
     def _command(self) -> Sequence[str | Path]:
         try:
@@ -241,35 +290,3 @@ def start_engine(
 def running_engine(state_dir: Path) -> str | None:
     """The endpoint of the engine that has ``state_dir`` open; None if there is none or it still starts."""
     return lock_note(state_dir / LOCK_NAME) or None
-
-
-def point_at(endpoint_url: str, environ: MutableMapping[str, str]) -> None:
-    """Point the AWS SDK of ``environ`` at a local engine, with credentials that open nothing elsewhere."""
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-        environ.pop(name, None)
-    environ.update(
-        DYNAMODB_ENDPOINT_URL=endpoint_url,
-        AWS_ACCESS_KEY_ID=ACCESS_KEY,
-        AWS_SECRET_ACCESS_KEY=ACCESS_KEY,
-        AWS_REGION=REGION,
-        AWS_DEFAULT_REGION=REGION,
-        AWS_EC2_METADATA_DISABLED="true",
-    )
-
-
-def answers(port: int) -> bool:
-    """Whether ListTables succeeds; the signature is not checked, but both engines want its shape."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
-    scope = f"{ACCESS_KEY}/20260101/{REGION}/dynamodb/aws4_request"
-    headers = {
-        "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0",
-        "Content-Type": "application/x-amz-json-1.0",
-        "X-Amz-Target": "DynamoDB_20120810.ListTables",
-    }
-    try:
-        connection.request("POST", "/", body=b"{}", headers=headers)
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

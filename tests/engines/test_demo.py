@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
+from portal.engines import dynamodb_local
 from portal.engines.processes import free_port
 from portal.engines.server import running_engine
 
@@ -81,6 +82,8 @@ class Command(BaseCommand):
         parser.add_argument("--drain", type=float)
         parser.add_argument("--metrics", type=float)
     def handle(self, **options):
+        if Path("broken").exists():
+            sys.exit(7)
         signal.signal(signal.SIGTERM, stop)
         Path("worker").write_text(str(os.getpid()))
         assert options["drain"] == 10
@@ -105,12 +108,20 @@ class Command(BaseCommand):
 }
 
 
+def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 class Demo:
     """A project with one table, in a directory of its own."""
 
     def __init__(self, directory: Path, files: dict[str, str] = FILES) -> None:
         self.directory = directory
         self.port = free_port()
+        self.options = ["--port", str(self.port), "--workers", "1"]
         self.running: subprocess.Popen[str] | None = None
         for name, text in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +132,7 @@ class Demo:
     def start(self, *, until: str = "Ctrl-C") -> str:
         """What it printed up to that line, or all of it if it ended before."""
         self.running = subprocess.Popen(
-            [sys.executable, "manage.py", "demo", "--port", str(self.port), "--workers", "1"],
+            [sys.executable, "manage.py", "demo", *self.options],
             cwd=self.directory,
             env=self.environ,
             stdout=subprocess.PIPE,
@@ -129,6 +140,11 @@ class Demo:
             text=True,
             start_new_session=True,
         )
+        return self.read(until=until)
+
+    def read(self, *, until: str) -> str:
+        """Return what it prints from now up to that line, or to its end."""
+        assert self.running
         assert self.running.stdout is not None
         printed = ""
         for line in self.running.stdout:
@@ -141,6 +157,19 @@ class Demo:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=20) as answer:
             page: dict[str, int] = json.load(answer)
             return page
+
+    def answers(self) -> bool:
+        try:
+            self.page()
+        except OSError:
+            return False
+        return True
+
+    def worker(self) -> int:
+        """Return the id of the stream worker's process, waited for."""
+        file = self.directory / "worker"
+        wait_until(lambda: file.exists() and file.read_text() != "")
+        return int(file.read_text())
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Signal the process group, as a terminal does; the exit status and the rest of the output."""
@@ -237,29 +266,106 @@ def test_the_stream_worker_is_stopped_while_the_engine_still_answers(demo: Demo)
     assert (demo.directory / "drained").read_text() == "2 items"
 
 
-def test_a_stream_worker_that_dies_stops_everything(demo: Demo) -> None:
+def test_a_stream_worker_that_is_killed_is_started_again_and_pages_work_meanwhile(demo: Demo) -> None:
     demo.start()
-    pid = demo.directory / "worker"
-    deadline = time.monotonic() + 30
-    while not (pid.exists() and pid.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.kill(int(pid.read_text()), signal.SIGKILL)
+    os.kill(demo.worker(), signal.SIGKILL)
+    assert demo.page()["items"] == 1
+    assert demo.read(until="runs again") == (
+        "The stream worker died with signal 9; it is started again in 0.5 s.\nThe stream worker runs again.\n"
+    )
+    assert demo.end()[0] == 0
+    assert (demo.directory / "drained").exists()
+
+
+def test_a_web_server_that_is_killed_is_started_again(demo: Demo) -> None:
+    demo.start()
+    killed = demo.page()["gunicorn"]
+    os.kill(killed, signal.SIGKILL)
+    assert "The web server died with signal 9" in demo.read(until="runs again")
+    wait_until(lambda: demo.answers() and demo.page()["gunicorn"] != killed)
+    assert demo.end()[0] == 0
+
+
+def killed_engine(demo: Demo) -> str:
+    """Return what is said until the engine that was killed runs again."""
+    demo.start()
+    assert demo.call(*demo.options, "seed", "--key", "second").returncode == 0
+    assert demo.running
+    (engine,) = (
+        pid
+        for pid in children(demo.running.pid)
+        if any(name in Path(f"/proc/{pid}/cmdline").read_text() for name in ("-m\0ministack", "LoopbackServer"))
+    )
+    os.kill(engine, signal.SIGKILL)
+    return demo.read(until="The engine runs again")
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's process in /proc")
+
+
+@linux
+def test_a_ministack_that_is_killed_is_started_again_and_the_loss_is_said(demo: Demo) -> None:
+    said = killed_engine(demo)
+    assert "The engine died with signal 9; it is started again in 0.5 s." in said
+    assert "It saves only when it is stopped, and had not been before: all data are lost." in said
+    assert demo.page()["items"] == 1  # sample data, written anew
+    wait_until(lambda: bool(demo.worker()))
+    assert demo.end()[0] == 0
+
+
+@linux
+def test_a_ministack_that_had_saved_says_since_when_data_are_lost(demo: Demo) -> None:
+    demo.start()
+    assert demo.end()[0] == 0
+    assert "It saves only when it is stopped: what was written after 20" in killed_engine(demo)
+    assert demo.page()["items"] == 1
+
+
+@linux
+@pytest.mark.timeout(300)
+def test_a_dynamodb_local_that_is_killed_loses_nothing(demo: Demo) -> None:
+    try:
+        dynamodb_local.install()
+    except dynamodb_local.InstallError as reason:
+        pytest.skip(str(reason))
+    demo.options += ["--engine", "dynamodb-local"]
+    assert "It saves each write, so nothing is lost." in killed_engine(demo)
+    assert demo.page()["items"] == 2
+    assert demo.end()[0] == 0
+
+
+@linux
+def test_a_demo_that_is_killed_with_its_engine_says_at_the_next_start_what_was_lost(demo: Demo) -> None:
+    demo.start()
+    assert demo.running
+    for pid in [demo.running.pid, *children(demo.running.pid)]:
+        os.kill(pid, signal.SIGKILL)
+    demo.running.wait()
+    assert "The engine ministack was killed the last time. It saves only when it is stopped" in demo.start()
+
+
+def test_a_child_that_keeps_dying_ends_the_demo_with_a_sentence(demo: Demo) -> None:
+    demo.start()
+    (demo.directory / "broken").touch()
+    os.kill(demo.worker(), signal.SIGKILL)
     assert demo.running
     rest, _ = demo.running.communicate(timeout=60)
     assert demo.running.returncode == 1
-    assert "The stream worker ended unexpectedly, with exit status -9." in rest
-
-
-def test_a_web_server_that_dies_stops_everything(demo: Demo) -> None:
-    demo.start()
-    os.kill(demo.page()["gunicorn"], signal.SIGKILL)
-    assert demo.running
-    rest, _ = demo.running.communicate(timeout=60)
-    assert demo.running.returncode == 1
-    assert "The web server ended unexpectedly, with exit status -9." in rest
+    assert "CommandError: The stream worker died with exit status 7, for the 5th time within a minute." in rest
     assert "Traceback" not in rest
     assert running_engine(demo.directory / "var" / "ministack") is None
+
+
+def test_a_web_server_that_cannot_start_ends_the_demo_at_once(demo: Demo) -> None:
+    demo.environ["GUNICORN_CMD_ARGS"] = "--no-such-option"
+    rest = demo.start()
+    assert demo.running
+    assert demo.running.wait(60) == 1
+    assert "The web server ended unexpectedly, with exit status" in rest
 
 
 def test_ctrl_c_while_sample_data_is_written_ends_in_order(demo: Demo) -> None:

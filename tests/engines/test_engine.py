@@ -20,8 +20,9 @@ from django.conf import settings
 
 from portal.engines import dynamodb_local
 from portal.engines import server as engines
+from portal.engines.endpoint import point_at
 from portal.engines.processes import free_port
-from portal.engines.server import Engine, EngineError, Ministack, point_at, running_engine, start_engine
+from portal.engines.server import Engine, EngineError, Ministack, running_engine, start_engine
 
 TABLE = "Engine.Test"
 

@@ -11,7 +11,7 @@ from typing import Any
 from cfnlint.decode import cfn_yaml
 from django.conf import settings
 
-from portal.engines.server import REGION
+from portal.engines.endpoint import REGION
 from portal.management.commands.infra_template import PATH
 
 Json = dict[str, Any]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from argparse import REMAINDER
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +20,8 @@ from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.engines import discovery
+from portal.engines import supervisor as supervision
+from portal.engines.endpoint import point_at
 from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
 from portal.engines.server import (
     ENGINES,
@@ -26,10 +29,10 @@ from portal.engines.server import (
     Engine,
     EngineError,
     engine_class,
-    point_at,
     running_engine,
     start_engine,
 )
+from portal.engines.supervisor import GaveUp, StartError, Supervisor
 
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 60
@@ -53,6 +56,24 @@ BANNER = """
 
 class StopAskedFor(Exception):
     """Somebody pressed Ctrl-C or sent SIGTERM."""
+
+
+class SupervisedEngine:
+    """The engine, started again at its address; ``recover`` then brings the rest in line with it."""
+
+    name = "engine"
+
+    def __init__(self, engine: Engine, recover: Callable[[], object]) -> None:
+        self._engine, self._recover = engine, recover
+        self.poll, self.end = engine.poll, engine.clear_up
+
+    def start(self) -> None:
+        try:
+            self._engine.stop()  # one that runs, but could not be brought in line
+            self._engine.start()
+        except EngineError as error:
+            raise StartError(str(error)) from error
+        self._recover()
 
 
 class Command(BaseCommand):
@@ -95,7 +116,7 @@ class Command(BaseCommand):
                     self._serve(stack, engine, options)
         except StopAskedFor:
             self._say("Stopped.")
-        except EngineError as error:
+        except (EngineError, GaveUp) as error:
             raise CommandError(str(error)) from None
         if status:
             sys.exit(status)
@@ -127,24 +148,24 @@ class Command(BaseCommand):
             lock.flush()
 
     def _serve(self, stack: contextlib.ExitStack, engine: Engine | None, options: dict[str, Any]) -> None:
-        """Start all children, say where they are, and watch them; ends by StopAskedFor or CommandError."""
+        """Start all children, say where they are, and keep them alive; ends by StopAskedFor, CommandError or GaveUp."""
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
         gunicorn += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{options['port']}"]
         gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
         gunicorn += ["--log-level", "warning", "--no-control-socket"]
-        # The last is the first to be stopped, so that workers still see what the last requests wrote.
-        commands = {
-            "stream worker": self._argv("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0"),
-            "web server": gunicorn,
-        }
-        quiet = {"LOG_LEVEL": "WARNING", **self.environ}
-        children: list[Engine | Child] = [engine] if engine else []
-        for name, command in commands.items():
-            child = Child(name, command, env=quiet if name == "stream worker" else self.environ)
-            stack.callback(child.stop, seconds=CHILD_STOP_SECONDS)
-            children.append(child)
+        supervisor = Supervisor(self._say)
+        worker = self._argv("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0")
+        stream_worker = supervision.Command("stream worker", worker, {"LOG_LEVEL": "WARNING", **self.environ})
+        web_server = supervision.Command("web server", gunicorn, self.environ)
+        if engine:
+            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(stack, engine, stream_worker)))
+        # The last is the first to be stopped, so that the worker still sees what the last requests wrote.
+        for command in (stream_worker, web_server):
+            command.start()
+            stack.callback(command.end)
+            supervisor.watch(command)
         stack.callback(self._say, "\nStopping ...")
-        self._wait_for_web(options["port"], children)
+        self._wait_for_web(options["port"], supervisor)
         where = f" ({engine.kind}, data in {engine.state_dir})" if engine else ""
         self._say(
             BANNER.format(
@@ -156,7 +177,23 @@ class Command(BaseCommand):
         if engine:
             self._verify_in_background(stack)
         while True:
-            self._watch(children)
+            self._sleep()
+            supervisor.tend()
+
+    def _recover(self, stack: contextlib.ExitStack, engine: Engine, stream_worker: supervision.Command) -> None:
+        """Bring tables, data and aggregates in line with an engine that has just been started again.
+
+        Raises StartError.
+        """
+        self._say(engine.lost_data())
+        stream_worker.end()  # it follows a stream that is no more
+        try:
+            self._manage("create_tables", "--wait")
+            self._manage("seed", "--if-empty")
+        except CommandError as error:
+            raise StartError(str(error)) from error
+        stream_worker.start()
+        self._verify_in_background(stack)
 
     def _verify_in_background(self, stack: contextlib.ExitStack) -> None:
         """Make the aggregates right again, should the engine have ended before they were: it forgets its stream."""
@@ -167,20 +204,22 @@ class Command(BaseCommand):
         child = Child("verification", command, env=self.environ, output=log)
         stack.callback(child.stop, seconds=CHILD_STOP_SECONDS)
 
-    def _watch(self, children: list[Engine | Child]) -> None:
-        """Sleep a moment; raises StopAskedFor after a signal, CommandError if a child ended."""
+    def _sleep(self) -> None:
+        """Sleep a moment; raises StopAskedFor after a signal."""
         time.sleep(POLL_SECONDS)
         if self.signal is not None:
             raise StopAskedFor
-        for child in children:
-            if (status := child.poll()) is not None:
-                raise CommandError(f"The {child.name} ended unexpectedly, with exit status {status}.")
 
-    def _wait_for_web(self, port: int, children: list[Engine | Child]) -> None:
-        """Until the web server answers anything at all: an error page is for the browser to show."""
+    def _wait_for_web(self, port: int, supervisor: Supervisor) -> None:
+        """Wait until the web server answers anything at all: an error page is for the browser to show.
+
+        A process that dies meanwhile would die again: raises CommandError, and StopAskedFor after a signal.
+        """
         deadline = time.monotonic() + WEB_START_SECONDS
         while time.monotonic() < deadline:
-            self._watch(children)
+            self._sleep()
+            if death := supervisor.first_death():
+                raise CommandError(death)
             connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
             with contextlib.suppress(OSError, http.client.HTTPException):
                 connection.request("GET", "/healthz")

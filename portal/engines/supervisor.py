@@ -1,0 +1,120 @@
+"""Keep child processes alive: one that dies is started again after a pause that grows, until it dies too often."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from portal.engines.processes import Child
+
+MOST_DEATHS = 5
+WINDOW_SECONDS = 60.0
+FIRST_PAUSE_SECONDS = 0.5  # doubled with each death within the window
+STOP_SECONDS = 15.0
+
+
+class Supervised(Protocol):
+    """What can be started again, with one process at a time."""
+
+    @property
+    def name(self) -> str: ...
+
+    def start(self) -> object:
+        """Start the process. Raises StartError."""
+
+    def poll(self) -> int | None:
+        """Return the exit status of a process that has ended by itself, else None."""
+
+    def end(self) -> object:
+        """Stop the process if it runs, and what it has left behind if it does not."""
+
+
+class GaveUp(RuntimeError):
+    """A child died too often. The message says which, and how it ended."""
+
+
+class StartError(RuntimeError):
+    """A start did not succeed, which counts as a death. The message says why."""
+
+
+class Command:
+    """A command line that runs as a child process."""
+
+    def __init__(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str]) -> None:
+        self.name = name
+        self._argv, self._env = argv, env
+        self._child: Child | None = None
+
+    def start(self) -> None:
+        self._child = Child(self.name, self._argv, env=self._env)
+
+    def poll(self) -> int | None:
+        return self._child.poll() if self._child else None
+
+    def end(self) -> None:
+        if self._child:
+            self._child.stop(seconds=STOP_SECONDS)
+        self._child = None
+
+
+@dataclass
+class _Entry:
+    supervised: Supervised
+    due: float | None = None  # when it is to be started again; None while it runs
+    deaths: list[float] = field(default_factory=list)
+
+
+class Supervisor:
+    """Watches what runs. Times are those of ``clock``, in seconds; ``say`` gets a sentence for each death and start."""
+
+    def __init__(self, say: Callable[[str], object], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._clock = clock
+        self._entries: list[_Entry] = []
+
+    def watch(self, supervised: Supervised) -> None:
+        """Begin to watch a process that runs."""
+        self._entries.append(_Entry(supervised))
+
+    def first_death(self) -> str | None:
+        """Say which process has ended and how, without starting it again; None while all run."""
+        for entry in self._entries:
+            if (status := entry.supervised.poll()) is not None:
+                return f"The {entry.supervised.name} ended unexpectedly, with {outcome(status)}."
+        return None
+
+    def tend(self) -> None:
+        """Notice deaths and start what is due. Raises GaveUp at the fifth death of one process within a minute."""
+        for entry in self._entries:
+            if entry.due is not None:
+                if self._clock() >= entry.due:
+                    self._start(entry)
+            elif (status := entry.supervised.poll()) is not None:
+                entry.supervised.end()
+                self._note_death(entry, f"died with {outcome(status)}")
+
+    def _start(self, entry: _Entry) -> None:
+        try:
+            entry.supervised.start()
+        except StartError as error:
+            self._note_death(entry, f"could not start: {error}")
+        else:
+            entry.due = None
+            self._say(f"The {entry.supervised.name} runs again.")
+
+    def _note_death(self, entry: _Entry, sentence: str) -> None:
+        now = self._clock()
+        entry.deaths = [*(death for death in entry.deaths if now - death < WINDOW_SECONDS), now]
+        if len(entry.deaths) >= MOST_DEATHS:
+            raise GaveUp(f"The {entry.supervised.name} {sentence}, for the {MOST_DEATHS}th time within a minute.")
+        pause = FIRST_PAUSE_SECONDS * 2 ** (len(entry.deaths) - 1)
+        entry.due = now + pause
+        self._say(f"The {entry.supervised.name} {sentence}; it is started again in {pause:g} s.")
+
+
+def outcome(status: int) -> str:
+    """Put an exit status in words."""
+    return f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -1,0 +1,107 @@
+"""The supervisor by itself, on a clock of the test's own: pauses that grow, and an end to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from portal.engines.supervisor import GaveUp, StartError, Supervisor
+
+
+@dataclass
+class Mortal:
+    """A process that ends when told to, and cannot start while it is `broken`."""
+
+    name: str = "worker"
+    status: int | None = None
+    broken: bool = False
+    starts: int = 0
+
+    def start(self) -> None:
+        self.starts += 1
+        if self.broken:
+            raise StartError("no disk")
+        self.status = None
+
+    def poll(self) -> int | None:
+        return self.status
+
+    def end(self) -> None:
+        self.status = None
+
+
+@dataclass
+class Scene:
+    now: float = 0.0
+    said: list[str] = field(default_factory=list)
+    worker: Mortal = field(default_factory=Mortal)
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(self.said.append, clock=lambda: self.now)
+        self.supervisor.watch(self.worker)
+
+    def dies(self) -> None:
+        self.worker.status = -9
+        self.supervisor.tend()
+
+    def after(self, seconds: float) -> int:
+        """Return how often the worker was started by then."""
+        self.now += seconds
+        self.supervisor.tend()
+        return self.worker.starts
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_process_that_runs_is_left_alone(scene: Scene) -> None:
+    assert scene.after(1000) == 0
+    assert scene.said == []
+
+
+def test_a_process_that_died_is_started_after_a_pause(scene: Scene) -> None:
+    scene.dies()
+    assert scene.after(0.4) == 0
+    assert scene.after(0.1) == 1
+    assert scene.said == ["The worker died with signal 9; it is started again in 0.5 s.", "The worker runs again."]
+
+
+def test_the_pause_doubles_with_each_death_within_a_minute(scene: Scene) -> None:
+    for pause in (0.5, 1, 2, 4):
+        scene.dies()
+        assert f"in {pause:g} s." in scene.said[-1]
+        scene.after(pause)
+
+
+def test_the_fifth_death_within_a_minute_is_the_last(scene: Scene) -> None:
+    for _ in range(4):
+        scene.dies()
+        scene.after(8)
+    with pytest.raises(GaveUp, match="The worker died with signal 9, for the 5th time within a minute"):
+        scene.dies()
+
+
+def test_deaths_that_are_far_apart_are_not_counted_together(scene: Scene) -> None:
+    for _ in range(20):
+        scene.dies()
+        scene.after(61)
+    assert scene.worker.starts == 20
+
+
+def test_a_start_that_does_not_succeed_is_tried_again(scene: Scene) -> None:
+    scene.dies()
+    scene.worker.broken = True
+    assert scene.after(0.5) == 1
+    assert scene.said[-1] == "The worker could not start: no disk; it is started again in 1 s."
+    scene.worker.broken = False
+    assert scene.after(1) == 2
+    assert scene.said[-1] == "The worker runs again."
+
+
+def test_before_all_is_up_a_death_is_only_said(scene: Scene) -> None:
+    assert scene.supervisor.first_death() is None
+    scene.worker.status = 3
+    assert scene.supervisor.first_death() == "The worker ended unexpectedly, with exit status 3."
