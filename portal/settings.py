@@ -76,10 +76,12 @@ if DEBUG and (BASE_DIR / "proofs").is_dir():
     INSTALLED_APPS.append("proofs.apps.ProofsConfig")
 
 MIDDLEWARE = [
+    "portal.web.middleware.HealthMiddleware",
     "portal.web.middleware.MeterMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "portal.web.request_limits.RequestLimitsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
     "portal.web.middleware.ErrorPageMiddleware",
     # Before the identity, which needs the engine: the page of an outage carries a form, and the form a token.
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -152,7 +154,6 @@ SECURE_SSL_REDIRECT: bool = env.bool("SECURE_SSL_REDIRECT", default=not DEBUG)
 SECURE_HSTS_SECONDS: int = 0 if DEBUG else env.int("SECURE_HSTS_SECONDS", default=365 * 24 * 3600)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = not DEBUG
 SECURE_HSTS_PRELOAD = not DEBUG
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 if env.bool("BEHIND_TLS_PROXY", default=False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # No other site learns where somebody came from: the addresses of invitations and new passwords are secrets. Not

@@ -4,12 +4,10 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from portal.web import views
 from portal.web.access import public
 
 urlpatterns = [
     path("", public(RedirectView.as_view(pattern_name="tickets:queue")), name="home"),
-    path("healthz", views.healthz, name="healthz"),
     path("", include("tenants.urls")),
     path("tickets/", include("tickets.urls")),
     path("admin/", admin.site.urls),

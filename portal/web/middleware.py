@@ -1,17 +1,37 @@
-"""What surrounds every request: its bill, and pages instead of tracebacks for errors of ours."""
+"""Surround every request: health, its bill, and pages instead of tracebacks for errors of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
 from portal.dynamo import meter
 from portal.errors import PortalError
 from portal.web import error_pages
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+class HealthMiddleware:
+    """Answers `/healthz` before everything else: a load balancer sends an address as Host, and plain HTTP.
+
+    It says that the process answers, and nothing of the engine, which one process cannot mend by restarting;
+    `check_health` is for that.
+    """
+
+    PATH = "/healthz"
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path != self.PATH:
+            return self.get_response(request)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        return HttpResponse("ok\n", content_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
 class MeterMiddleware:
@@ -29,7 +49,7 @@ class MeterMiddleware:
 
 
 class ErrorPageMiddleware:
-    """Turns a PortalError that a view lets through into its page. Middlewares call `pages.error_page` themselves."""
+    """Turns a PortalError that a view lets through into its page. Middlewares call `error_page` themselves."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

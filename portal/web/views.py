@@ -6,17 +6,9 @@ from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from portal.web.access import public
 from portal.web.stash import Stash
-
-
-@public
-@require_safe
-def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers. It says nothing of the engine, which one process cannot mend by restarting."""
-    return HttpResponse("ok\n", content_type="text/plain")
 
 
 @public

@@ -121,3 +121,10 @@ def test_a_stopping_server_answers_what_has_arrived(tmp_path: Path) -> None:
         connection.request("GET", "/login/")
         time.sleep(0.5)  # it has arrived: the page takes longer than this
     assert connection.getresponse().status == 200
+
+
+def test_an_upload_is_refused_when_its_length_is_known(portal: Portal) -> None:
+    head = b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Content-Length: 150000000\r\n\r\n"
+    with connections(portal, head) as clients:
+        clients[0].settimeout(20)
+        assert clients[0].recv(100).startswith(b"HTTP/1.1 413 ")

@@ -1,0 +1,80 @@
+"""Refuse requests that no page of the portal can mean, before anything reads them: cheaply, and with a sentence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+log = logging.getLogger("pooldesk")
+
+METHODS = ("GET", "HEAD", "POST")
+_ADDRESS_HEADERS = ("HX-Current-URL", "Origin", "Referer")
+_UTF8 = ("", "utf-8", "utf8")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The status of an answer and its sentence for a person."""
+
+    status: int
+    sentence: str
+
+
+class RequestLimitsMiddleware:
+    """Answers 400, 405, 413 or 415 with a page where `refusal` finds a reason."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        found = refusal(request)
+        if found is None:
+            return self.get_response(request)
+        context = {"reason": found.sentence, "status": found.status}
+        response = render(request, "portal/400.html", context, status=found.status)
+        if found.status == 405:
+            response["Allow"] = ", ".join(METHODS)
+        return response
+
+
+def refusal(request: HttpRequest) -> Refusal | None:
+    """Return why the request is refused, or None: its method, host, size, character set or addresses."""
+    if request.method not in METHODS:
+        return Refusal(405, f"No page takes {request.method} requests.")
+    try:
+        request.get_host()
+    except DisallowedHost:
+        log.warning(
+            "Refused a request for the host %.100r, which ALLOWED_HOSTS does not name.", request.headers["Host"]
+        )
+        return Refusal(400, "This host name is not served here.")
+    if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000
+        return Refusal(413, f"What was sent is larger than {limit} MB, the most that a form may hold.")
+    if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
+        return Refusal(415, "What was sent is not encoded as UTF-8.")
+    if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):
+        return Refusal(400, "A header that names a page holds no address.")
+    return None
+
+
+def _content_length(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0
+
+
+def _is_address(text: str) -> bool:
+    try:
+        urlsplit(text)
+    except ValueError:
+        return False
+    return True

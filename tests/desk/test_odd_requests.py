@@ -1,0 +1,89 @@
+"""Requests that no page can mean, sent to the portal as a whole: a status and a sentence, never a failure of ours."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+from django.conf import LazySettings
+
+from tests.desk.test_outage import engine_down
+from tests.support.world import Browser, World
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def test_health_is_answered_to_any_host_without_the_engine(settings: LazySettings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    with engine_down(settings):
+        response = Browser().get("/healthz", headers={"Host": "10.0.3.17:8000"})
+    assert (response.status_code, response.content) == (200, b"ok\n")
+
+
+def test_health_is_only_asked_for() -> None:
+    assert Browser().post("/healthz").status_code == 405
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "FOO"])
+def test_a_method_of_no_page_is_405_on_every_page(world: World, method: str) -> None:
+    browser = world.browser("bob")
+    for path in (
+        "/",
+        "/login/",
+        "/tickets/",
+        "/tickets/new/",
+        "/tickets/1/comment/",
+        "/members/",
+        "/admin/",
+        "/nowhere/",
+    ):
+        response = browser.generic(method, path)
+        assert (path, response.status_code, response["Allow"]) == (path, 405, "GET, HEAD, POST")
+        assert f"No page takes {method} requests." in response.content.decode()
+
+
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("header", ["HX-Current-URL", "Origin", "Referer"])
+def test_an_address_header_that_is_none_is_a_bad_request(settings: LazySettings, header: str, debug: bool) -> None:
+    settings.DEBUG = debug
+    headers = {"HX-Request": "true", header: "http://[bad"}
+    assert Browser().get("/tickets/", headers=headers).status_code == 400
+    assert Browser(enforce_csrf_checks=True).post("/login/", {"email": "x"}, headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_a_form_in_another_character_set_is_refused(settings: LazySettings, debug: bool) -> None:
+    settings.DEBUG = debug
+    response = Browser().post("/login/", "email=x", content_type=f"{FORM}; charset=latin-1")
+    assert response.status_code == 415
+    assert "not encoded as UTF-8" in response.content.decode()
+
+
+def test_a_form_that_says_utf_8_is_read(engine: None) -> None:
+    assert Browser().post("/login/", "email=x", content_type=f"{FORM}; charset=UTF-8").status_code == 422
+
+
+def test_an_upload_is_refused_by_its_length_before_it_is_read() -> None:
+    class Unread(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise AssertionError("the upload was read")
+
+    response = Browser().post(
+        "/login/",
+        b"",
+        content_type="multipart/form-data; boundary=x",
+        CONTENT_LENGTH="150000000",
+        **{"wsgi.input": Unread()},
+    )
+    assert response.status_code == 413
+    assert "larger than 1 MB" in response.content.decode()
+
+
+def test_a_host_that_is_not_served_is_one_line_of_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        response = Browser().get("/login/", headers={"Host": "elsewhere.example"})
+    assert response.status_code == 400
+    assert "This host name is not served here." in response.content.decode()
+    (record,) = [one for one in caplog.records if "elsewhere.example" in one.getMessage()]
+    assert record.exc_info is None

@@ -1,0 +1,67 @@
+"""`check_health`: what an operator learns about engine, tables and streams."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.core.cache import cache
+
+from portal import clock
+from portal.streams import watermark
+from portal.streams.watermark import Watermark
+from tests.desk.test_outage import engine_down
+from tests.support.commands import run
+from tests.support.embedded import Wire
+from tickets.ticket.tables import TICKETS
+
+
+def reported(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
+    """The stream worker reported so many seconds ago up to when it has applied everything."""
+    now = clock.now()
+    known = Watermark(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
+    monkeypatch.setattr(watermark, "read", lambda table: known)
+
+
+def test_all_is_well(engine: None, monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
+    reported(monkeypatch, as_of=2, written=1)
+    ended = run("check_health")
+    assert ended.status == 0
+    assert f"engine: {settings.DYNAMODB_ENDPOINT_URL} answers" in ended.out
+    assert f"stream of {TICKETS.full_name}: applied up to 20" in ended.out
+
+
+def test_a_lambda_function_that_does_not_report_is_no_fault(engine: None) -> None:
+    cache.clear()
+    ended = run("check_health")
+    assert ended.status == 0
+    assert f"stream of {TICKETS.full_name}: nobody reports" in ended.out
+
+
+def test_a_worker_that_has_stopped_is_a_fault(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported(monkeypatch, as_of=200, written=200)
+    ended = run("check_health")
+    assert ended.status == 1
+    assert "nobody has followed the stream of" in ended.err
+
+
+def test_a_worker_that_is_behind_is_a_fault(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported(monkeypatch, as_of=200, written=1)
+    ended = run("check_health")
+    assert ended.status == 1
+    assert "is more than 60 s behind" in ended.err
+
+
+def test_a_missing_table_is_named(engine: None) -> None:
+    Wire().call("DeleteTable", TableName=TICKETS.full_name)
+    ended = run("check_health")
+    assert ended.status == 1
+    assert f"{TICKETS.full_name} is missing." in ended.err
+
+
+def test_an_engine_that_does_not_answer_is_a_fault(settings: LazySettings) -> None:
+    with engine_down(settings):
+        ended = run("check_health")
+    assert ended.status == 1
+    assert "cannot be reached" in ended.err
