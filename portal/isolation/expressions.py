@@ -33,9 +33,8 @@ def key_conditions(expression: str) -> tuple[tuple[str, str, str], ...]:
     """The clauses of a key condition as (name, operator, value placeholder). Raises NotUnderstood unless the whole
     expression is one or two clauses joined by AND, optionally in one pair of parentheses."""
     text = expression.strip(string.whitespace)  # not what Unicode takes for blanks: DynamoDB does not
-    if text.startswith("(") and text.endswith(")") and text.count("(") - text.count("begins_with (") == 1:
-        text = text[1:-1]
-    match = _CONDITION.fullmatch(text)
+    # boto3 puts a pair around the two clauses that its own conditions are joined from.
+    match = _CONDITION.fullmatch(text[1:-1] if text.startswith("(") and text.endswith(")") else text)
     if match is None:
         raise NotUnderstood("a key condition that is not understood")
     clauses = []

@@ -13,9 +13,8 @@ a wildcard; a variable without a value matches nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 TAG: Final = "aws:PrincipalTag/TenantId"
@@ -31,7 +30,10 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. `keys` are the leading keys of all members; `tag` is the session's TenantId, None without."""
+    """An operation on a resource. `keys` are the leading keys of all members; `tag` is the session's TenantId.
+
+    None and "" both stand for a session without the tag.
+    """
 
     action: str
     resource: str
@@ -39,20 +41,41 @@ class Request:
     tag: str | None = None
 
 
-Matcher = Callable[[str], bool]
+@dataclass(frozen=True)
+class _Pattern:
+    """A text with wildcards and variables, compiled once for all tenants.
+
+    The expression matches the tag, a NUL and the value, so that a variable is a reference back to the tag.
+    """
+
+    expression: re.Pattern[str]
+    has_variable: bool
+
+    def matches(self, value: str, tag: str | None) -> bool:
+        """A variable without a value matches nothing."""
+        if self.has_variable and (not tag or "\0" in tag):
+            return False
+        return self.expression.fullmatch(f"{tag if self.has_variable else ''}\0{value}") is not None
+
+
+@dataclass(frozen=True)
+class _Condition:
+    operator: str
+    key: str  # in lower case
+    patterns: tuple[_Pattern, ...] = ()
+    values: tuple[str, ...] = ()  # of Null
 
 
 @dataclass(frozen=True)
 class _Statement:
     deny: bool
-    actions: tuple[re.Pattern[str], ...]
-    resources: tuple[str, ...]
-    # (operator, context key in lower case, expected values)
-    conditions: tuple[tuple[str, str, tuple[str, ...]], ...]
+    actions: tuple[_Pattern, ...]
+    resources: tuple[_Pattern, ...]
+    conditions: tuple[_Condition, ...]
 
 
 class Policy:
-    """A loaded document. `allows` costs some microseconds: patterns are compiled once per tenant."""
+    """A loaded document. `allows` costs some microseconds: every pattern is compiled when the document is loaded."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         if not isinstance(document, Mapping):
@@ -88,13 +111,10 @@ def _statement(raw: Any) -> _Statement:
     actions = _texts(raw.get("Action"), "Action")
     if any("${" in a for a in actions):
         raise PolicyError("an Action has no variables")
-    resources = _texts(raw.get("Resource"), "Resource")
-    for resource in resources:
-        _check_variables(resource)
     return _Statement(
         deny=raw["Effect"] == "Deny",
-        actions=tuple(_wildcards(a.lower()) for a in actions),
-        resources=resources,
+        actions=tuple(_pattern(a.lower(), wild=True) for a in actions),
+        resources=tuple(_pattern(r, wild=True) for r in _texts(raw.get("Resource"), "Resource")),
         conditions=tuple(_conditions(raw.get("Condition", {}))),
     )
 
@@ -108,10 +128,10 @@ _OPERATORS: Final = {
 }
 
 
-def _conditions(raw: Any) -> list[tuple[str, str, tuple[str, ...]]]:
+def _conditions(raw: Any) -> list[_Condition]:
     if not isinstance(raw, Mapping):
         raise PolicyError("Condition is a JSON object")
-    found = []
+    conditions = []
     for operator, entries in raw.items():
         if operator.lower() not in _OPERATORS or not isinstance(entries, Mapping):
             raise PolicyError(f"unknown condition operator {operator}")
@@ -123,12 +143,12 @@ def _conditions(raw: Any) -> list[tuple[str, str, tuple[str, ...]]]:
                 values = tuple(str(v).lower() for v in _listed(expected, key))
                 if not values or set(values) - {"true", "false"}:
                     raise PolicyError("Null takes true or false")
+                conditions.append(_Condition("null", key.lower(), values=values))
             else:
-                values = _texts(expected, key)
-                for value in values:
-                    _check_variables(value)
-            found.append((operator.lower(), key.lower(), values))
-    return found
+                wild = operator.lower().endswith("like")
+                patterns = tuple(_pattern(text, wild=wild) for text in _texts(expected, key))
+                conditions.append(_Condition(operator.lower(), key.lower(), patterns))
+    return conditions
 
 
 def _listed(value: Any, what: str) -> list[Any]:
@@ -152,55 +172,46 @@ def _check_variables(text: str) -> None:
             raise PolicyError(f"unknown policy variable {token}")
 
 
-def _wildcards(text: str) -> re.Pattern[str]:
-    parts = (".*" if p == "*" else "." if p == "?" else re.escape(p) for p in re.split(r"([*?])", text))
-    return re.compile("".join(parts), re.DOTALL)
-
-
-@lru_cache(maxsize=4096)
-def _pattern(text: str, tag: str | None, wild: bool) -> re.Pattern[str] | None:
-    """A pattern with its variables filled in, or None where one has no value: it then matches nothing."""
-    parts = []
+def _pattern(text: str, *, wild: bool) -> _Pattern:
+    """Compile a text of a policy; `wild` says that `*` and `?` are wildcards. Raises PolicyError."""
+    _check_variables(text)
+    parts, has_variable = [], False
     for part in _TOKENS.split(text):
         if part in _LITERALS:
             parts.append(re.escape(_LITERALS[part]))
         elif part.startswith("${"):
-            if tag is None:
-                return None
-            parts.append(re.escape(tag))
+            has_variable = True
+            parts.append("(?P=tag)")
         elif wild and part == "*":
             parts.append(".*")
         elif wild and part == "?":
             parts.append(".")
         else:
             parts.append(re.escape(part))
-    return re.compile("".join(parts), re.DOTALL)
+    return _Pattern(_compiled(r"(?P<tag>[^\0]*)\0" + "".join(parts)), has_variable)
+
+
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.DOTALL)
 
 
 def _applies(statement: _Statement, request: Request) -> bool:
-    action = request.action.lower()
-    if not any(p.fullmatch(action) for p in statement.actions):
+    if not _matches(request.action.lower(), statement.actions, request.tag):
         return False
-    if not _matches(request.resource, statement.resources, request.tag, wild=True):
+    if not _matches(request.resource, statement.resources, request.tag):
         return False
     return all(_holds(condition, request) for condition in statement.conditions)
 
 
-def _holds(condition: tuple[str, str, tuple[str, ...]], request: Request) -> bool:
-    operator, key, expected = condition
-    about_keys = key == LEADING_KEYS.lower()
-    if operator == "null":
-        absent = not request.keys if about_keys else request.tag is None
-        return str(absent).lower() in expected
-    wild = operator.endswith("like")
+def _holds(condition: _Condition, request: Request) -> bool:
+    about_keys = condition.key == LEADING_KEYS.lower()
+    if condition.operator == "null":
+        absent = not request.keys if about_keys else not request.tag
+        return str(absent).lower() in condition.values
     if about_keys:
-        return all(_matches(k, expected, request.tag, wild=wild) for k in request.keys)
-    return request.tag is not None and _matches(request.tag, expected, request.tag, wild=wild)
+        return all(_matches(k, condition.patterns, request.tag) for k in request.keys)
+    return bool(request.tag) and _matches(str(request.tag), condition.patterns, request.tag)
 
 
-def _matches(value: str, patterns: Sequence[str], tag: str | None, *, wild: bool) -> bool:
-    for text in patterns:
-        pattern = _pattern(text, tag, wild)
-        if pattern is not None and pattern.fullmatch(value):
-            return True
-    return False
+def _matches(value: str, patterns: Sequence[_Pattern], tag: str | None) -> bool:
+    return any(pattern.matches(value, tag) for pattern in patterns)

@@ -112,6 +112,9 @@ def _query(params: dict[str, Any], tenant: str | None) -> iam.Request:
     start = params.get("ExclusiveStartKey") or {}
     if name in start and _text(start[name]) != equal[0]:
         raise NotUnderstood("starts in another partition")
+    # A start in an index names an item of the table as well.
+    if tenant is not None and not all(keys.belongs_to(tenant, _text(start[n])) for n in _hashes(table) if n in start):
+        raise NotUnderstood("starts at an item that is not the tenant's")
     return iam.Request("dynamodb:Query", policies.table_arn(table, index), tuple(equal), tenant)
 
 

@@ -120,8 +120,8 @@ class Oracle:
         node = conditions.read(body["KeyConditionExpression"])
         pins = conditions.pinned(node, body.get("ExpressionAttributeNames") or {}, values)
         start = body.get("ExclusiveStartKey") or {}
-        return any(pin == name and self.is_own(value) for pin, value in pins) and (
-            name not in start or self.is_own(start[name])
+        return any(pin == name and self.is_own(value) for pin, value in pins) and all(
+            self.is_own(start[hash_name]) for hash_name in (name, table.hash) if hash_name in start
         )
 
     def _plants_nothing(self, hashes: list[str], body: dict[str, Any]) -> bool:

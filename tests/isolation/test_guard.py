@@ -62,6 +62,7 @@ ALLOWED: list[tuple[str, Params]] = [
     ("GetItem", {"TableName": MEMBERS, "Key": {"tenant_id": {"S": A}, "user_id": {"S": B}}}),
     ("Query", query()),
     ("Query", in_index()),
+    ("Query", in_index(ExclusiveStartKey=key() | {"tenant_status": {"S": OWN_STATUS}})),
     ("Query", in_index() | {"IndexName": "gsi-status-resolver"}),
     ("Query", query(FilterExpression="title <> :h", ExclusiveStartKey=key())),
     ("Query", query(A, name="tenant_id") | {"TableName": MEMBERS}),
@@ -124,6 +125,10 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "an index's key of the table": ("Query", query(OWN_STATUS, name="tenant_status")),
     "another start": ("Query", query(ExclusiveStartKey=key(FOREIGN))),
     "another start in an index": ("Query", in_index(ExclusiveStartKey={"tenant_status": {"S": FOREIGN_STATUS}})),
+    "a foreign item to start at in an index": (
+        "Query",
+        in_index(ExclusiveStartKey={"tenant_status": {"S": OWN_STATUS}, "pk": {"S": FOREIGN}, "sk": {"S": "SUMMARY"}}),
+    ),
     "a start that is no text": ("Query", query(ExclusiveStartKey={"pk": {"N": "1"}})),
     "a legacy condition": ("Query", {"TableName": TICKETS, "KeyConditions": {"pk": {}}}),
     "a legacy condition beside one": ("Query", query(KeyConditions={})),

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder, Key
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,15 @@ def test_the_fuzzing_reaches_both_verdicts() -> None:
 )
 def test_what_the_repositories_and_pynamodb_write_is_understood(condition: str) -> None:
     assert check(condition, NAMES, VALUES)
+
+
+@pytest.mark.parametrize(
+    "rest", [Key("sk").begins_with("x"), Key("sk").between("a", "b"), Key("sk").gte("x"), Key("sk").eq("x")]
+)
+def test_what_boto3_makes_of_its_own_conditions_is_understood(rest: ConditionBase) -> None:
+    own = Key("pk").eq(OWN)
+    for condition in (own, own & rest, rest & own):
+        assert check(*ConditionExpressionBuilder().build_expression(condition, is_key_condition=True))
 
 
 @pytest.mark.parametrize(

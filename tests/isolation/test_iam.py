@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.isolation import policies
+from portal.isolation import iam, policies
 from portal.isolation.iam import LEADING_KEYS, TAG, Policy, PolicyError, Request
 from portal.schema import registry
 from portal.schema.registry import ROLES
@@ -124,6 +124,30 @@ def test_the_tag_can_be_required() -> None:
     tagged = policy(allow(Condition={"Null": {TAG: False}}))
     assert tagged.allows(ask())
     assert not tagged.allows(ask(tag=None))
+
+
+def test_an_empty_tag_is_no_tag() -> None:
+    assert not policy(allow(Condition={"Null": {TAG: False}})).allows(ask(tag=""))
+    assert not policy(allow(Condition={"StringLike": {TAG: "*"}})).allows(ask(tag=""))
+    assert not policy(bound(OWN)).allows(ask("TENANT#|TICKET#1", tag=""))
+
+
+def test_a_nul_in_tag_or_value_shifts_nothing() -> None:
+    assert not policy(bound(OWN)).allows(ask(f"TENANT#{A}|TICKET#1", tag=f"{A}\0"))
+    assert not policy(bound(OWN)).allows(ask(f"{A}\0TENANT#{A}|TICKET#1"))
+    assert not policy(bound("x")).allows(ask("\0x", tag=None))
+
+
+def test_a_policy_is_compiled_once_for_all_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compile_one = iam._compiled
+    monkeypatch.setattr(iam, "_compiled", lambda text: (compiled.append(text), compile_one(text))[1])
+    loaded = policy(bound(OWN))
+    when_loaded = len(compiled)
+    for number in range(5000):
+        tenant = f"{number:032x}"
+        assert loaded.allows(ask(f"TENANT#{tenant}|TICKET#1", tag=tenant))
+    assert len(compiled) == when_loaded > 0
 
 
 def test_a_variable_can_stand_in_a_resource() -> None:
