@@ -1,4 +1,4 @@
-"""Who is in which tenant, and who is invited: listed by tenant or by user, never all."""
+"""List members and pending invitations, by tenant or by user."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from portal.errors import Invalid, NotFound
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.stale_forms import SeenForm
+from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
 from tenants.identity import accounts
 from tenants.membership import members
@@ -28,19 +29,16 @@ class NewMembershipForm(SeenForm):
 
 
 @admin.register(Membership)
-class MembershipAdmin(DynamoAdmin):
+class MembershipAdmin(NamedColumns, DynamoAdmin):
     may_add = may_change = may_delete = True
-    # By tenant the name is the person's, by user the tenant's.
-    list_display = ("name", "email", "role", "created_at", "tenant_id", "user_id")
+    list_display = ("person", "role", "tenant", "created_at")
     list_filter = (TenantInput, UserInput, "role")
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        return (
-            ("who", "where", "role") if obj is None else ("name", "email", "role", "tenant_id", "user_id", "created_at")
-        )
+        return ("who", "where", "role") if obj is None else ("account", "role", "tenant", "created_at")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        return ("name", "email", "tenant_id", "user_id", "created_at") if obj else ()
+        return ("account", "tenant", "created_at") if obj else ()
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewMembershipForm}))
@@ -89,7 +87,7 @@ class MembershipAdmin(DynamoAdmin):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(DynamoAdmin):
+class InvitationAdmin(NamedColumns, DynamoAdmin):
     list_display = ("email", "role", "invited_by_name", "sent_at", "expires_at")
     list_filter = (TenantInput, "role")
-    fields = ("email", "role", "invited_by_name", "created_at", "sent_at", "expires_at", "tenant_id")
+    fields = ("email", "role", "invited_by_name", "created_at", "sent_at", "expires_at", "tenant")

@@ -1,27 +1,46 @@
-"""The filters that name a partition: whose memberships, whose trail."""
+"""Type in the tenant, person or trail that a list is of."""
 
 from __future__ import annotations
 
+from portal.errors import Invalid
 from portal.nosql.admin import InputFilter
 from portal.schema import keys
 from tenants.identity import accounts
+from tenants.operators.facades import Tenant
 from tenants.tenancy import tenant_directory
 
 
 class TenantInput(InputFilter):
-    """An id costs nothing to read; a slug costs a look at whose it is."""
+    """Name a tenant. An id costs nothing to look up, a slug one read, and a name a Query more."""
 
     title, parameter_name = "tenant", "tenant_id"
-    help_text = "slug or id"
+    help_text = "slug, name or id"
 
     def clean(self, value: str) -> str | None:
-        return value if keys.TENANT_ID.match(value) else tenant_directory.id_of(value)
+        """Return a tenant's id. Raises Invalid where a part of a name fits several tenants."""
+        if keys.TENANT_ID.match(value):
+            return value
+        tenant_id = tenant_directory.id_of(value.casefold())
+        if tenant_id is not None:
+            return tenant_id
+        named = [tenant.pk for tenant in Tenant.objects.filter(name__icontains=value)[:2]]
+        if len(named) > 1:
+            raise Invalid(f"Several tenants have “{value[:60]}” in their names. Type the slug of one.")
+        return named[0] if named else None
+
+
+class NameInput(InputFilter):
+    """Search the tenants by a part of their names, some hundred rows at a time."""
+
+    title, parameter_name = "name", "name"
+    lookup = "icontains"
+    help_text = "a part of the name"
 
 
 class TrailInput(TenantInput):
-    """The platform's own trail, of events that belong to no tenant, is one more."""
+    """Name a tenant's trail, or the platform's own, of events that belong to no tenant."""
 
-    help_text = "slug or id; “platform” for what belongs to no tenant"
+    help_text = "slug, name or id; “platform” for what belongs to no tenant"
 
     def clean(self, value: str) -> str | None:
         return keys.PLATFORM if value == "platform" else super().clean(value)

@@ -1,4 +1,4 @@
-"""Tenants: listed by slug, created with their first owner, changed, suspended, resumed."""
+"""List tenants by slug, create them with their first owner, change, suspend and resume them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from django.urls import reverse
 from portal.errors import Invalid
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
+from tenants.admin.named_columns import with_id
+from tenants.admin.partition_filters import NameInput
 from tenants.identity import accounts
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
@@ -28,11 +30,11 @@ class NewTenantForm(SeenForm):
 @admin.register(Tenant)
 class TenantAdmin(DynamoAdmin):
     may_add = may_change = True
-    list_display = ("slug", "name", "status", "created_at", "tenant_id")
-    list_display_links = ("slug", "name")
-    list_filter = ("status",)
+    list_display = ("slug", "title", "status", "created_at")
+    list_filter = ("status", NameInput)
     search_fields = ("^slug",)
-    search_help_text = "What the slug begins with"
+    search_help_text = "The beginning of a slug, or else a part of a name."
+    search_rows_by = "name"
     ordering = ("slug",)
     object_actions = (
         ObjectAction(
@@ -43,6 +45,10 @@ class TenantAdmin(DynamoAdmin):
         ),
         ObjectAction("_resume", "Resume", "Its members can work again at once."),
     )
+
+    @admin.display(description="name")
+    def title(self, obj: Any) -> Any:
+        return with_id(obj.name, obj.tenant_id)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
@@ -91,13 +97,13 @@ class TenantAdmin(DynamoAdmin):
 
 @OperatorSite.watches
 def suspended_tenants() -> list[Notice]:
-    """The first suspended tenants: one Query of their own partition."""
-    found = tenant_directory.suspended_tenants(NOTICED + 1)
+    """Name the first suspended tenants: one Query of their own partition."""
+    suspended = tenant_directory.suspended_tenants(NOTICED + 1)
     notices = [
         Notice(30, f"{item.title} is suspended.", reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
-        for item in found[:NOTICED]
+        for item in suspended[:NOTICED]
     ]
-    if len(found) > NOTICED:
+    if len(suspended) > NOTICED:
         url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_directory.SUSPENDED}"
         notices.append(Notice(31, "More tenants are suspended.", url, "info"))
     return notices

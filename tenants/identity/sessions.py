@@ -17,10 +17,17 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 
 _GONE: Final = "This session has ended already."
-# What tells browsers and systems apart, in an order in which the first that is found is right.
-_BROWSERS: Final = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
-_SYSTEMS: Final = ("Windows", "Android", "iPhone", "iPad", "Mac OS", "Linux")
-_CALLED: Final = {"Edg": "Edge", "OPR": "Opera", "Mac OS": "macOS"}
+# Product tokens of a User-Agent header with the browser's name, and systems, in an order in which the first that
+# occurs is right: Chrome on an iPhone says CriOS and Safari, Edge says Chrome and Safari too.
+_BROWSERS: Final = {
+    "EdgiOS": "Edge", "EdgA": "Edge", "Edg": "Edge", "OPT": "Opera", "OPR": "Opera",
+    "SamsungBrowser": "Samsung Internet", "FxiOS": "Firefox", "Firefox": "Firefox",
+    "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",
+}  # fmt: skip
+_SYSTEMS: Final = {
+    "Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Mac OS": "macOS",
+    "CrOS": "ChromeOS", "Linux": "Linux",
+}  # fmt: skip
 
 
 def started(tenant_id: str, *, by: Actor) -> None:
@@ -68,8 +75,7 @@ def _stored(session_id: str) -> SessionItem | None:
 
 
 def browser_of(agent: str) -> str:
-    """What people call the browser of a User-Agent header: "Firefox on Windows"."""
-    browser = next((b for b in _BROWSERS if f"{b}/" in agent), "")
-    system = next((s for s in _SYSTEMS if s in agent), "")
-    known = [_CALLED.get(part, part) for part in (browser, system) if part]
-    return " on ".join(known) or agent[:40] or "Unknown browser"
+    """Return what people call the browser of a User-Agent header: "Firefox on Windows"."""
+    browser = next((name for token, name in _BROWSERS.items() if f"{token}/" in agent), "")
+    system = next((name for token, name in _SYSTEMS.items() if token in agent), "")
+    return " on ".join(part for part in (browser, system) if part) or agent[:40] or "Unknown browser"

@@ -1,4 +1,4 @@
-"""What the operators' admin shows of tenants and people: facades over their items, and how each can be read.
+"""Declare facades over tenants and people for the operators' admin, and how each can be read.
 
 Accounts and tenants lie in the platform's tables; members, invitations and the audit trail are read through each
 tenant's own repository.
@@ -22,7 +22,7 @@ from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.tables import AUDIT_ACTOR, AUDIT_ENTITY
-from tenants.identity import accounts
+from tenants.identity import accounts, sessions
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import AccountItem
 from tenants.membership.items import InviteItem, MemberItem
@@ -57,7 +57,9 @@ class Tenant(Facade):
     """A tenant. In lists it is its directory item, on its own page its configuration."""
 
     tenant_id = models.CharField("id", primary_key=True, max_length=32)
-    slug = models.CharField(max_length=40, blank=True, help_text="Made from the name, if empty. It never changes.")
+    slug = models.CharField(
+        max_length=40, blank=True, help_text="Made from the name, if empty. Owners can change it later."
+    )
     name = models.CharField(max_length=80)
     status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_directory.ACTIVE)
     plan = models.CharField(max_length=40, default=tenant_lifecycle.STANDARD, help_text="a-z, 0-9 and hyphens")
@@ -155,12 +157,12 @@ class Session(Facade):
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        made = super().from_item(item)
-        made.until = datetime.fromtimestamp(int(item.expires_at), UTC)
-        return made
+        session = super().from_item(item)
+        session.until = datetime.fromtimestamp(int(item.expires_at), UTC)
+        return session
 
     def __str__(self) -> str:
-        return f"{self.session_key[:8]}, {self.agent or 'unknown browser'}"
+        return sessions.browser_of(self.agent or "")
 
     def entity(self) -> tuple[str, str, str]:
         return recording.PLATFORM, "user", self.user_id
@@ -189,11 +191,13 @@ class Membership(Facade):
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        made = super().from_item(item)
+        membership = super().from_item(item)
         if isinstance(item, MembershipItem):
-            made.user_id, made.name = item.platform_user_id, item.tenant_name
-            made.pk = f"{made.tenant_id}/{made.user_id}"
-        return made
+            membership.user_id, membership.tenant_name = item.platform_user_id, item.tenant_name
+            membership.pk = f"{membership.tenant_id}/{membership.user_id}"
+        else:
+            membership.user_name = f"{membership.name}, {membership.email}"
+        return membership
 
     def __str__(self) -> str:
         return f"{self.name or self.user_id}, {self.get_role_display()}"
@@ -279,10 +283,10 @@ class AuditRow(Facade):
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        made = super().from_item(item)
-        made.at = clock.parse(audit_keys.audited_at(item.timestamp_event_id))
-        made.before, made.after = _words(item.before), _words(item.after)
-        return made
+        row = super().from_item(item)
+        row.at = clock.parse(audit_keys.audited_at(item.timestamp_event_id))
+        row.before, row.after = _as_text(item.before), _as_text(item.after)
+        return row
 
     def __str__(self) -> str:
         return f"{self.action} {self.entity_name}"
@@ -294,6 +298,6 @@ class AuditRow(Facade):
         return f"{who}, {self.origin}" if self.origin else who
 
 
-def _words(stored: str | None) -> str:
-    """The JSON object of a row as text: "role: viewer, name: Bob"."""
+def _as_text(stored: str | None) -> str:
+    """Return the JSON object of a row as text: "role: viewer, name: Bob"."""
     return ", ".join(f"{name}: {value}" for name, value in json.loads(stored).items()) if stored else ""

@@ -123,8 +123,6 @@ def test_the_walk_meets_the_objects_of_each_kind(world: World, root: Operator) -
         "tenants/tenant/",
         "tenants/tenant/?q=a",
         "tenants/tenant/?status__exact=active",
-        "tenants/membership/?tenant_id={acme}",
-        "tenants/membership/?user_id={bob}",
         "tenants/session/?user_id={bob}",
         "tenants/invitation/?tenant_id={acme}",
         "tenants/auditrow/?tenant_id={acme}",
@@ -138,6 +136,16 @@ def test_a_list_costs_one_query_beside_identity(world: World, root: Operator, pa
     assert response.status_code == 200
     assert [call.operation for call in made] == [IDENTITY, "Query"]
     assert made[1].items <= (READ_LIMIT if "__exact" in path else PAGE + 1)
+
+
+@pytest.mark.parametrize("owner", ["tenant_id={acme}", "user_id={bob}"])
+def test_names_beside_ids_cost_one_read_for_the_whole_list(world: World, root: Operator, owner: str) -> None:
+    acme, bob = world.tenants["acme"].tenant_id, world.users["bob"].id
+    with calls() as made:
+        says = root.says("/admin/tenants/membership/?" + owner.format(acme=acme, bob=bob))
+    assert [call.operation for call in made] == [IDENTITY, "Query", "BatchGetItem"]
+    assert f"Bob Example, bob@example.com {bob}" in says
+    assert f"Acme {acme}" in says
 
 
 def test_a_tenants_data_are_read_as_the_tenant(world: World, root: Operator, monkeypatch: pytest.MonkeyPatch) -> None:

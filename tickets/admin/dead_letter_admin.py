@@ -1,4 +1,4 @@
-"""Dead letters of the tickets' stream: shown, counted after all, or thrown away."""
+"""List the dead letters of the tickets' stream, replay or drop them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from portal.errors import PortalError, Unavailable
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
+from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput
 from tenants.operators.operator_site import OperatorSite, actor
 from tickets.admin.facades import DeadLetter
@@ -18,11 +19,11 @@ NOTICED = 10  # dead letters that the front page counts
 
 
 @admin.register(DeadLetter)
-class DeadLetterAdmin(DynamoAdmin):
+class DeadLetterAdmin(NamedColumns, DynamoAdmin):
     may_change = True
-    list_display = ("__str__", "at", "tenant_id", "aggregate", "reason")
+    list_display = ("__str__", "at", "tenant", "aggregate", "reason")
     list_filter = (TenantInput,)
-    fields = readonly_fields = ("sequence", "at", "tenant_id", "aggregate", "reason", "record")
+    fields = readonly_fields = ("sequence", "at", "tenant", "aggregate", "reason", "record")
     actions = ("replay", "drop")
     object_actions = (
         ObjectAction("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
@@ -61,11 +62,11 @@ class DeadLetterAdmin(DynamoAdmin):
 
 
 @OperatorSite.watches
-def waiting_letters() -> list[Notice]:
-    """Whether there are any, and how many up to a few: one Query."""
-    found = len(DeadLetter.objects.all()[: NOTICED + 1])
-    if not found:
+def waiting_dead_letters() -> list[Notice]:
+    """Report dead letters, counted up to a few: one Query."""
+    number = len(DeadLetter.objects.all()[: NOTICED + 1])
+    if not number:
         return []
-    many = f"More than {NOTICED}" if found > NOTICED else str(found)
-    text = f"{many} dead letter{'s' * (found != 1)}: changes of tickets that are not in the numbers."
+    many = f"More than {NOTICED}" if number > NOTICED else str(number)
+    text = f"{many} dead letter{'s' * (number != 1)}: changes of tickets that are not in the numbers."
     return [Notice(20, text, reverse("admin:tickets_deadletter_changelist"), "error")]

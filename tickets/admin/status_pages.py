@@ -1,4 +1,4 @@
-"""How the tables and the stream's worker are: described, not counted."""
+"""Describe the tables and the stream's worker; nothing is counted."""
 
 from __future__ import annotations
 
@@ -28,51 +28,46 @@ _SAYS = {
 
 
 def described() -> list[tuple[Table, dict[str, Any] | None]]:
-    """Every declared table with the engine's description, None where it is missing: asked for at the same time."""
-    return list(
-        zip(
-            registry.tables(),
-            fan_out([partial(provisioning.describe, table) for table in registry.tables()]),
-            strict=True,
-        )
-    )
+    """Return each declared table with the engine's description, None where it is missing; all calls at once."""
+    tables = registry.tables()
+    return list(zip(tables, fan_out([partial(provisioning.describe, table) for table in tables]), strict=True))
 
 
 @OperatorSite.page("status/", name="status", title="Tables and streams")
 def status(request: HttpRequest) -> HttpResponse:
-    """Item counts and sizes are DynamoDB's own estimates, up to six hours old; nothing is read to make them."""
-    found = described()
-    stream = next((d or {} for table, d in found if table == TICKETS), {}).get("LatestStreamArn", "")
-    beat = watermark.read(TICKETS)
-    freshness = Freshness.of(beat, [])
+    """Show the tables and the stream. Counts and sizes are DynamoDB's own estimates, up to six hours old."""
+    tables = described()
+    stream = next((d or {} for table, d in tables if table == TICKETS), {}).get("LatestStreamArn", "")
+    latest = watermark.read(TICKETS)
+    freshness = Freshness.of(latest, [])
     context = {
         **OperatorSite.context_of(request),
         "title": "Tables and streams",
-        "tables": [_row(table, description) for table, description in found],
+        "tables": [_row(table, description) for table, description in tables],
         "stream": stream,
         "freshness": freshness,
         "says": _SAYS[freshness.state],
-        "written_at": beat.written_at if beat else None,
+        "written_at": latest.written_at if latest else None,
         "leases": watermark.leases(stream) if stream else [],
     }
     return TemplateResponse(request, "tickets/admin/status.html", context)
 
 
 def _row(table: Table, description: dict[str, Any] | None) -> dict[str, Any]:
-    found = description or {}
-    indexes = found.get("GlobalSecondaryIndexes") or []
+    known = description or {}
+    indexes = known.get("GlobalSecondaryIndexes") or []
     return {
         "name": table.full_name,
-        "status": found.get("TableStatus", "missing"),
-        "items": found.get("ItemCount"),
-        "size": found.get("TableSizeBytes"),
+        "status": known.get("TableStatus", "missing"),
+        "items": known.get("ItemCount"),
+        "size": known.get("TableSizeBytes"),
         "indexes": ", ".join(f"{i['IndexName']} {i.get('IndexStatus', '')}" for i in indexes),
     }
 
 
 @OperatorSite.watches
 def worker_is_late() -> list[Notice]:
-    """Say what the watermark tells: at most one GetItem."""
+    """Report a stream worker that is late or has stopped: at most one GetItem."""
     freshness = Freshness.of(watermark.read(TICKETS), [])
     if freshness.state == "current":
         return []
@@ -81,8 +76,8 @@ def worker_is_late() -> list[Notice]:
     return [Notice(order, _SAYS[freshness.state], reverse("admin:status"), level)]  # type: ignore[arg-type]  # a literal
 
 
-@OperatorSite.watches
-def tables_are_not_active() -> list[Notice]:
-    url = reverse("admin:status")
-    wrong = [(t, (d or {}).get("TableStatus", "missing")) for t, d in described()]
-    return [Notice(0, f"{t.full_name} is {state}.", url, "error") for t, state in wrong if state != "ACTIVE"]
+@OperatorSite.watches_each(registry.tables)
+def table_is_not_active(table: Table) -> list[Notice]:
+    """Report a table that is missing or not active: one DescribeTable."""
+    state = (provisioning.describe(table) or {}).get("TableStatus", "missing")
+    return [] if state == "ACTIVE" else [Notice(0, f"{table.full_name} is {state}.", reverse("admin:status"), "error")]

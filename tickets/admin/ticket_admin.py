@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from portal.nosql.admin import DynamoAdmin, InputFilter
+from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput
 from tickets.admin.facades import Ticket
 
@@ -17,11 +18,11 @@ class NumberInput(InputFilter):
 
 
 @admin.register(Ticket)
-class TicketAdmin(DynamoAdmin):
+class TicketAdmin(NamedColumns, DynamoAdmin):
     list_display = ("number", "title", "status", "priority", "resolver_name", "requester_name", "updated_at")
     list_display_links = ("number", "title")
     list_filter = (TenantInput, NumberInput, "status")
     fields = (
         "number", "title", "status", "priority", "resolver_name", "requester_name", "created_at", "updated_at",
-        "comment_count", "version", "tenant_id",
+        "comment_count", "version", "tenant",
     )  # fmt: skip

@@ -48,7 +48,7 @@ class DynamoChangeList(ChangeList):
         """Plan the query and read its page, once."""
         try:
             self.page = self.queryset.page(self.list_per_page, self.cursor)
-            self.model_admin.prepare(self.page.objects)
+            self.model_admin.prepare(self.page.objects, self.list_display)
         except _REFUSALS as error:
             self._refuse(request, error)
             self.page = ResultPage([])
@@ -104,6 +104,12 @@ class DynamoChangeList(ChangeList):
     @property
     def first_url(self) -> str:
         return self.get_query_string() if self.cursor else ""
+
+    @property
+    def rows_search_url(self) -> str:
+        """Return the address that searches the rows for the term, where keys serve only its beginning."""
+        field = self.model_admin.search_rows_by
+        return self.get_query_string({field: self.query}, remove=[SEARCH_VAR]) if field and self.query else ""
 
     @property
     def without_search_url(self) -> str:

@@ -1,4 +1,4 @@
-"""A filter beside the list that is typed in: it names the partition to be listed."""
+"""Filter a list by what is typed in beside it, such as the partition to be listed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from django.contrib.admin import SimpleListFilter
 
 
 class InputFilter(SimpleListFilter):
-    """A text field for one facade field. A subclass sets `title`, `parameter_name`, and maybe `help_text`."""
+    """Offer a text field for one facade field. A subclass sets `title`, `parameter_name`, and maybe the rest."""
 
     template = "nosql_admin/input_filter.html"
     help_text = ""
+    lookup = "exact"
 
     def clean(self, value: str) -> str | None:
-        """The field's value for what was typed, or None where there is no such thing."""
+        """Return the field's value for what was typed, or None where there is no such thing."""
         return value
 
     def lookups(self, request: Any, model_admin: Any) -> list[Any]:
@@ -29,10 +30,10 @@ class InputFilter(SimpleListFilter):
         if not typed:
             return queryset
         value = self.clean(typed)
-        return queryset.none() if value is None else queryset.filter(**{str(self.parameter_name): value})
+        return queryset.none() if value is None else queryset.filter(**{f"{self.parameter_name}__{self.lookup}": value})
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """One: the form's field, and what else the address says, for hidden fields."""
+        """Yield the form's field, with the other parameters of the address as hidden fields."""
         others = changelist.get_filters_params() | {"o": changelist.params.get("o"), "q": changelist.query}
         hidden = [
             (name, value)

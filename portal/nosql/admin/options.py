@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -49,6 +49,8 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
     show_facets = ShowFacets.NEVER
     view_on_site = False
     may_add = may_change = may_delete = False
+    # A field in the facade's `searched` with an InputFilter: where a prefix search finds nothing, rows are searched.
+    search_rows_by = ""
 
     # --- writing ---
 
@@ -121,8 +123,8 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
     def get_changelist(self, request: Any, **kwargs: Any) -> type[DynamoChangeList]:
         return DynamoChangeList
 
-    def prepare(self, objects: list[Any]) -> None:
-        """Add to objects that were just read what their page shows beside them, by one read for all of them."""
+    def prepare(self, objects: list[Any], columns: Collection[Any]) -> None:
+        """Add to objects that were just read what these columns show of others, by one read for all of them."""
 
     def get_sortable_by(self, request: Any) -> Any:
         """Return the columns that the list of this address can be sorted by."""
@@ -145,10 +147,13 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         if request.POST.get("select_across", "0") not in ("", "0"):
             raise Invalid("An action takes the rows that are chosen on this page, not all there are.")
-        response: Any = super().changelist_view(request, extra_context)
-        listed = getattr(response, "context_data", None) or {}
-        if "cl" in listed and listed["cl"].bad_request:
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
+        response: Any = super().changelist_view(request, title | (extra_context or {}))
+        cl = (getattr(response, "context_data", None) or {}).get("cl")
+        if cl is not None and cl.bad_request:
             response.status_code = 400
+        elif cl is not None and cl.rows_search_url and not (cl.result_list or cl.cursor or cl.refusal):
+            return HttpResponseRedirect(cl.rows_search_url)
         return response
 
     # --- one object ---
@@ -164,7 +169,7 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
     def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         content_type(self.model)
         if context.get("original") is not None:
-            self.prepare([context["original"]])
+            self.prepare([context["original"]], self.get_fields(request, context["original"]))
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(

@@ -1,10 +1,10 @@
-"""The admin site: its routes, who may come in, how a change is committed, and what its front page says."""
+"""Serve the admin site: its routes, who may come in, how a change is committed, and what its front page says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, ClassVar, Literal
 
 from django.contrib.admin import AdminSite
@@ -25,7 +25,7 @@ View = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Notice:
-    """Something on the front page that needs attention. Lower numbers stand first."""
+    """Describe something on the front page that needs attention. Lower numbers stand first."""
 
     order: int
     text: str
@@ -33,9 +33,12 @@ class Notice:
     level: Literal["error", "warning", "info"] = "warning"
 
 
+Watcher = Callable[[], list[Notice]]
+
+
 @dataclass(frozen=True)
 class AuditedChange:
-    """What is about to be written, for the audit trail: values before and after of the fields that change."""
+    """Describe what is about to be written, for the audit trail: the fields that change, before and after."""
 
     verb: Literal["added", "changed", "removed"]
     obj: Any
@@ -44,13 +47,13 @@ class AuditedChange:
 
 
 class DynamoAdminSite(AdminSite):
-    """Only facades can be registered. Signing in and out is the project's own."""
+    """Serve facades only. Signing in and out is the project's own."""
 
     index_template = "nosql_admin/index.html"
     app_index_template = "nosql_admin/app_index.html"
 
     # What features add, by class: they do so while the site is being made.
-    _watchers: ClassVar[list[Callable[[], list[Notice]]]] = []
+    _watchers: ClassVar[list[Callable[[], list[Watcher]]]] = []
     _pages: ClassVar[list[tuple[str, View, str, str]]] = []
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -89,14 +92,24 @@ class DynamoAdminSite(AdminSite):
             super().register(facades, admin_class, **options)
 
     @classmethod
-    def watches(cls, watcher: Callable[[], list[Notice]]) -> Callable[[], list[Notice]]:
-        """Decorator: the front page asks this function as well."""
-        cls._watchers.append(watcher)
+    def watches(cls, watcher: Watcher) -> Watcher:
+        """Decorate a function that makes one read and returns its notices; the front page calls all of them at once."""
+        cls._watchers.append(lambda: [watcher])
         return watcher
 
     @classmethod
+    def watches_each(cls, things: Callable[[], Iterable[Any]]) -> Callable[[Callable[[Any], list[Notice]]], Any]:
+        """Decorate a function of one thing, which the front page calls for each of them, at once with all others."""
+
+        def add(watcher: Callable[[Any], list[Notice]]) -> Callable[[Any], list[Notice]]:
+            cls._watchers.append(lambda: [partial(watcher, thing) for thing in things()])
+            return watcher
+
+        return add
+
+    @classmethod
     def page(cls, route: str, *, name: str, title: str) -> Callable[[View], View]:
-        """Decorator: a page of its own, `view(request)`, linked from the front page."""
+        """Decorate `view(request)`, a page of its own that the sidebar and the front page link to."""
 
         def add(view: View) -> View:
             cls._pages.append((route, view, name, title))
@@ -107,7 +120,7 @@ class DynamoAdminSite(AdminSite):
     # --- routes ---
 
     def get_urls(self) -> list[Any]:
-        """Without what needs SQL (autocomplete, view on site), and without a sign-in of its own."""
+        """Return the routes without what needs SQL (autocomplete, view on site), and without a sign-in of its own."""
         urls: list[Any] = [
             path("", self._wrapped(self.index), name="index"),
             path("jsi18n/", self._wrapped(self.i18n_javascript, cacheable=True), name="jsi18n"),
@@ -132,7 +145,7 @@ class DynamoAdminSite(AdminSite):
         return update_wrapper(wrapper, view)
 
     def admin_view(self, view: View, cacheable: bool = False) -> Any:
-        """The last look at who is calling; CSRF is checked by the project's middleware."""
+        """Check who is calling, last of all; the project's middleware checks CSRF."""
 
         def inner(request: Any, *args: Any, **kwargs: Any) -> Any:
             if not self.has_permission(request):
@@ -144,10 +157,14 @@ class DynamoAdminSite(AdminSite):
     # --- pages ---
 
     def index(self, request: Any, extra_context: Any = None) -> Any:
-        asked = fan_out(self._watchers) if self._watchers else []
-        notices = sorted((notice for found in asked for notice in found), key=lambda n: (n.order, n.text))
-        pages = [(f"{self.name}:{name}", title) for _, _, name, title in self._pages]
-        return super().index(request, {"notices": notices, "pages": pages, **(extra_context or {})})
+        watchers = [watcher for watchers in self._watchers for watcher in watchers()]
+        answers = fan_out(watchers) if watchers else []
+        notices = sorted((notice for answer in answers for notice in answer), key=lambda n: (n.order, n.text))
+        return super().index(request, {"notices": notices, **(extra_context or {})})
+
+    def each_context(self, request: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().each_context(request)
+        return context | {"pages": [(f"{self.name}:{name}", title) for _, _, name, title in self._pages]}
 
     def get_log_entries(self, request: Any) -> Any:
         return []  # each object has its history; LogEntry is a table of SQL

@@ -1,0 +1,91 @@
+"""Operators find tenants by slug and by name, people by address in any case, tickets by number."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from portal.dynamo import platform
+from tenants.operators.facades import Session
+from tenants.tenancy.items import DirectoryItem
+from tenants.tenancy.tenant_directory import TENANTS
+from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of
+from tests.support.world import World
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def listed(slug: str, name: str, number: int) -> None:
+    platform.put_all(
+        [DirectoryItem(TENANTS, slug, tenant_id=f"{number:032}", title=name, created_at="2026-11-20T00:00:00Z")]
+    )
+
+
+def rows(page: object) -> list[str]:
+    return [str(obj) for obj in page.context["cl"].result_list]  # type: ignore[attr-defined]
+
+
+def test_an_address_is_found_in_any_case(world: World, root: Operator) -> None:
+    page = root.get("/admin/tenants/account/?q=Alice@Example.COM")
+    assert rows(page) == ["alice@example.com"]
+
+
+def test_a_tenant_is_found_by_the_beginning_of_its_slug_with_one_query(world: World, root: Operator) -> None:
+    with calls() as made:
+        assert rows(root.get("/admin/tenants/tenant/?q=GLO")) == ["Globex (globex)"]
+    assert [call.operation for call in made] == [IDENTITY, "Query"]
+
+
+def test_a_tenant_whose_slug_begins_otherwise_is_found_by_a_part_of_its_name(world: World, root: Operator) -> None:
+    listed("ms", "Müller & Söhne", 1)
+    page = root.get("/admin/tenants/tenant/?q=söhne", follow=True)
+    assert rows(page) == ["Müller & Söhne (ms)"]
+
+
+def test_a_search_that_found_a_slug_offers_the_names_too(world: World, root: Operator) -> None:
+    listed("gf", "Global Foods", 1)
+    page = root.get("/admin/tenants/tenant/?q=glo")
+    assert rows(page) == ["Globex (globex)"]
+    (link,) = re.findall(r'href="([^"]+)">Search all names for', page.content.decode())
+    assert sorted(rows(root.get("/admin/tenants/tenant/" + unescape(link)))) == ["Global Foods (gf)", "Globex (globex)"]
+
+
+def test_a_search_can_be_cleared(world: World, root: Operator) -> None:
+    page = root.get("/admin/tenants/tenant/?status__exact=active&q=ac").content.decode()
+    assert '<a href="?status__exact=active">Clear search</a>' in page
+    assert "Show all" not in page
+
+
+@pytest.mark.parametrize("typed", ["acme", "ACME", "Acme "])
+def test_a_list_of_a_tenant_takes_its_slug_or_name(world: World, root: Operator, typed: str) -> None:
+    assert len(rows(root.get("/admin/tenants/membership/", {"tenant_id": typed}))) == 3
+
+
+def test_a_part_of_a_name_that_several_tenants_have_is_not_guessed(world: World, root: Operator) -> None:
+    listed("gf", "Global Foods", 1)
+    page = root.get("/admin/tenants/membership/?tenant_id=glob")
+    assert "Several tenants have “glob” in their names. Type the slug of one." in text_of(page)
+
+
+def test_a_column_that_this_list_cannot_be_sorted_by_is_no_link(world: World, root: Operator) -> None:
+    acme = world.tenants["acme"].tenant_id
+    page = root.get(f"/admin/tenants/membership/?tenant_id={acme}").content.decode()
+    for link in re.findall(r'href="(\?[^"]*\bo=[^"]*)"', page):
+        assert root.get("/admin/tenants/membership/" + unescape(link)).status_code == 200
+
+
+def test_a_session_is_listed_by_its_browser_and_its_desk(world: World, root: Operator) -> None:
+    phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1 CriOS/120.0 Mobile Safari/604.1"
+    bob = world.users["bob"].id
+    world.browser("bob", "acme")
+    session = Session.objects.filter(user_id=bob).first()
+    says = root.says(f"/admin/tenants/session/?user_id={bob}")
+    assert f"Unknown browser {session.pk}" in says
+    assert f"Acme {world.tenants['acme'].tenant_id}" in says
+    assert phone not in says
