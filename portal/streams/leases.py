@@ -39,13 +39,13 @@ KEPT_SECONDS: Final = 3 * 86400  # of a finished shard, a silent poller; a strea
 class HeartbeatWatch:
     """Remembers when one observer saw each poller's heartbeat move, by its own clock."""
 
-    def __init__(self, seconds: float = LEASE_SECONDS, now: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._now = seconds, now
+    def __init__(self, seconds: float = LEASE_SECONDS) -> None:
+        self._seconds = seconds
         self._seen: dict[str, tuple[int, float]] = {}  # by poller: counter, since when
 
     def look(self, heartbeats: Iterable[HeartbeatItem], owners: Iterable[str] = ()) -> None:
         """Take note of the heartbeats as they are stored now, and of owners of leases, who may have none."""
-        now = self._now()
+        now = time.monotonic()
         counters = dict.fromkeys(owners, -1) | {one.shard: int(one.counter) for one in heartbeats}
         self._seen = {
             poller: seen if (seen := self._seen.get(poller, (-2, now)))[0] == counter else (counter, now)
@@ -54,7 +54,7 @@ class HeartbeatWatch:
 
     def expired(self, poller: str) -> bool:
         """Tell whether a poller gave no sign of life for the lease time while this observer looked."""
-        return poller in self._seen and self._now() - self._seen[poller][1] >= self._seconds
+        return poller in self._seen and time.monotonic() - self._seen[poller][1] >= self._seconds
 
     def leads(self, poller: str) -> bool:
         """Tell whether this poller lists the shards for all: the first by name of those that live."""

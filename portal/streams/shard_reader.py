@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -83,12 +83,13 @@ class ShardReader:
     _start_at_oldest: bool = False
     _at_end: bool = False
     _failures: int = 0
-    _saved_at: float = field(default_factory=time.monotonic)
+    _saved_at: float = 0.0
     _unsaved: bool = False
 
     def __post_init__(self) -> None:
         self.position, self.checkpoint = self.lease.position or "", self.lease.checkpoint or ""
         self.applied_until = self.lease.applied_until or ""
+        self._saved_at = time.monotonic()
 
     def turn(self) -> bool:
         """Read and handle once, and save when it is due. Return whether there was anything to read."""

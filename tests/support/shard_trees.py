@@ -34,7 +34,8 @@ class SyntheticShard:
 class ShardTree:
     """The whole stream. An iterator is "shard:index". `reads` tells what was read, in order, `calls` what was asked."""
 
-    def __init__(self, *roots: str) -> None:
+    def __init__(self, *roots: str, arn: str = ARN) -> None:
+        self.arn = arn
         self.now = START
         self.shards: dict[str, SyntheticShard] = {}
         self.reads: list[str] = []
@@ -42,6 +43,8 @@ class ShardTree:
         self.trimmed: set[str] = set()  # shards whose checkpoints are too old
         self.raises: list[Exception] = []  # by the next reads
         self.limit = 1000
+        self.made_at: dict[int, datetime] = {}  # of each record, by number
+        self.shard_of: dict[int, str] = {}
         self._sequence = 0
         for root in roots or ("a",):
             self.shards[root] = SyntheticShard(root, "", self.now)
@@ -54,6 +57,7 @@ class ShardTree:
     def write(self, shard_id: str, *, made_at: datetime | None = None) -> int:
         """Add a record; its number."""
         self._sequence += 1
+        self.made_at[self._sequence], self.shard_of[self._sequence] = made_at or self.now, shard_id
         self.shards[shard_id].records.append(raw_record(self._sequence, made_at or self.now))
         return self._sequence
 
@@ -104,7 +108,7 @@ class ShardTree:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put the tree in the place of the service's stream."""
-        monkeypatch.setattr(shards, "arn", lambda table: ARN)
+        monkeypatch.setattr(shards, "arn", lambda table: self.arn)
         for name in ("listing", "iterator", "read", "service_time"):
             monkeypatch.setattr(shards, name, getattr(self, name))
 
