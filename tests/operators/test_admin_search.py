@@ -12,7 +12,7 @@ from tenants.operators.facades import Session
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of
-from tests.support.world import World
+from tests.support.world import Browser, World
 
 
 @pytest.fixture
@@ -83,9 +83,10 @@ def test_a_column_that_this_list_cannot_be_sorted_by_is_no_link(world: World, ro
 def test_a_session_is_listed_by_its_browser_and_its_desk(world: World, root: Operator) -> None:
     phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1 CriOS/120.0 Mobile Safari/604.1"
     bob = world.users["bob"].id
-    world.browser("bob", "acme")
+    browser = Browser(headers={"user-agent": phone})
+    browser.sign_in("bob@example.com")  # into the only desk that Bob has
     session = Session.objects.filter(user_id=bob).first()
     says = root.says(f"/admin/tenants/session/?user_id={bob}")
-    assert f"Unknown browser {session.pk}" in says
+    assert f"Chrome on iPhone {session.pk}" in says
     assert f"Acme {world.tenants['acme'].tenant_id}" in says
     assert phone not in says
