@@ -85,12 +85,12 @@ MIDDLEWARE = [
     "portal.web.middleware.ErrorPageMiddleware",
     # Before the identity, which needs the engine: the page of an outage carries a form, and the form a token.
     "django.middleware.csrf.CsrfViewMiddleware",
-    "tenants.tenancy.middleware.IdentityMiddleware",
+    "tenants.tenancy.identity_middleware.IdentityMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "tenants.tenancy.middleware.AccessMiddleware",
+    "tenants.tenancy.access_middleware.AccessMiddleware",
 ]
 
 TEMPLATES = [

@@ -1,16 +1,29 @@
-"""All routes. The tenant is in none of them: it is pinned to the session."""
+"""All routes. A desk's pages have its name in front, which the pinned tenant is compared with."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 from django.views.generic import RedirectView
 
+from portal.web import views
 from portal.web.access import public
+from portal.web.desk_prefix import desk_pages, namespace
+
+
+class Anything(StringConverter):
+    regex = ".*"
+
+
+register_converter(Anything, "anything")
 
 urlpatterns = [
     path("", public(RedirectView.as_view(pattern_name="tickets:queue")), name="home"),
-    path("", include("tenants.urls")),
-    path("tickets/", include("tickets.urls")),
     path("admin/", admin.site.urls),
+    path("tickets/<anything:rest>", views.without_desk, name="tickets_without_desk"),
+    path("desk/<anything:rest>", views.without_desk, name="desk_without_desk"),
+    namespace("tenants.urls"),
+    namespace("tickets.urls"),
+    desk_pages(path("", views.desk_home)),  # last: any word matches
 ]
 
 handler400 = "portal.web.error_pages.bad_request"

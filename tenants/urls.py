@@ -1,5 +1,6 @@
 from django.urls import path
 
+from portal.web.desk_prefix import desk_pages
 from tenants.audit_trail import views as audit_views
 from tenants.identity import session_views, views
 from tenants.membership import invite_views
@@ -22,15 +23,17 @@ urlpatterns = [
     path("tenants/switch/", views.switch, name="switch"),
     path("tenants/accept/", invite_views.accept_waiting, name="accept_waiting"),
     path("invitation/<str:token>/", invite_views.invitation, name="invitation"),
-    path("desk/leave/", desk_views.leave, name="leave"),
-    path("desk/members/", desk_views.members_page, name="members"),
-    path("desk/members/<str:user>/role/", desk_views.change_role, name="member_role"),
-    path("desk/members/<str:user>/remove/", desk_views.remove, name="member_remove"),
-    path("desk/invitations/", invite_views.invitations, name="invitations"),
-    path("desk/invitations/<str:invite>/resend/", invite_views.resend, name="invitation_resend"),
-    path("desk/invitations/<str:invite>/revoke/", invite_views.revoke, name="invitation_revoke"),
-    path("desk/audit/", audit_views.audit_page, name="audit"),
-    path("desk/audit/export/", audit_views.export, name="audit_export"),
-    path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),
-    path("desk/settings/", desk_views.settings_page, name="settings"),
+    desk_pages(
+        path("desk/leave/", desk_views.leave, name="leave"),
+        path("desk/members/", desk_views.members_page, name="members"),
+        path("desk/members/<str:user>/role/", desk_views.change_role, name="member_role"),
+        path("desk/members/<str:user>/remove/", desk_views.remove, name="member_remove"),
+        path("desk/invitations/", invite_views.invitations, name="invitations"),
+        path("desk/invitations/<str:invite>/resend/", invite_views.resend, name="invitation_resend"),
+        path("desk/invitations/<str:invite>/revoke/", invite_views.revoke, name="invitation_revoke"),
+        path("desk/audit/", audit_views.audit_page, name="audit"),
+        path("desk/audit/export/", audit_views.export, name="audit_export"),
+        path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),
+        path("desk/settings/", desk_views.settings_page, name="settings"),
+    ),
 ]

@@ -1,6 +1,7 @@
-from django.urls import path, register_converter
+from django.urls import include, path, register_converter
 from django.urls.converters import IntConverter
 
+from portal.web.desk_prefix import desk_pages
 from tickets.dashboards import views as verify_views
 from tickets.desk import handover_views, views
 
@@ -15,7 +16,7 @@ register_converter(TicketNumber, "ticket_number")
 
 app_name = "tickets"
 
-urlpatterns = [
+_ticket_pages = [
     path("", views.queue, name="queue"),
     path("new/", views.new, name="new"),
     path("bulk/", views.bulk_change, name="bulk"),
@@ -31,3 +32,5 @@ urlpatterns = [
     path("<ticket_number:number>/change/", views.change, name="change"),
     path("<ticket_number:number>/assign/", views.assign, name="assign"),
 ]
+
+urlpatterns = [desk_pages(path("tickets/", include(_ticket_pages)))]

@@ -1,4 +1,4 @@
-"""Each view says who may call it. A view that says nothing is refused for everybody: tenants/tenancy/middleware.py."""
+"""Declare who may call a view. One without a declaration is refused: tenants/tenancy/access_middleware.py."""
 
 from __future__ import annotations
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
 
-from portal.web.access import public
+from portal.web import desk_prefix
+from portal.web.access import member, public
 from portal.web.stash import Stash
 
 
@@ -18,3 +21,16 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     ours = urlsplit(origin).netloc == request.get_host()
     stash = Stash.of(request) if ours else None
     return render(request, "portal/csrf.html", {"stash": stash}, status=403)
+
+
+@member("viewer")
+@require_safe
+def desk_home(request: HttpRequest) -> HttpResponse:
+    """Send `/acme/` to the desk's first page."""
+    return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+@member("viewer")
+def without_desk(request: HttpRequest, rest: str) -> HttpResponse:
+    """Send an address that names no desk, as in an old bookmark, to the pinned desk's; a form goes along with it."""
+    return redirect(f"/{desk_prefix.in_use()}{request.get_full_path()}", preserve_request=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -20,14 +21,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, NotFound
 from portal.web.access import public, signed_in
+from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts, sessions, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.identity.models import User
 from tenants.membership import invites, mails, members
-from tenants.tenancy import context
-from tenants.tenancy.request import actor_of, client_address, start_session
+from tenants.tenancy import context, pinned_tenant
+from tenants.tenancy.request import actor_of, client_address, pin_tenant, start_session
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -59,12 +61,15 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
     """After signing in: straight into the only tenant, or the one that an interrupted form belongs to, else choose."""
     mine = members.memberships_of(user.id)
     interrupted = stash.page_mark if stash else ""
-    chosen = mine[0] if len(mine) == 1 else None
+    named = desk_of(next_url)
+    chosen = mine[0] if len(mine) == 1 else next((m for m in mine if m.slug == named), None)
     for membership in mine:
         if interrupted and constant_time_compare(context.page_mark(user.id, membership.tenant_id), interrupted):
             chosen = membership
-    request.session[context.TENANT_KEY] = chosen.tenant_id if chosen else ""
-    if chosen is not None:
+    if chosen is None:
+        pin_tenant(request, "", slug="")
+    else:
+        pin_tenant(request, chosen.tenant_id, slug=chosen.slug)
         sessions.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
     if stash is not None and chosen is not None:
         return _resume(request, user, chosen.tenant_id, stash)
@@ -77,7 +82,7 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
         return redirect(target if target.startswith(admin_url) else admin_url)
     if chosen is None:
         pick_url = reverse("tenants:pick")
-        return redirect(f"{pick_url}?next={target}" if next_url else pick_url)
+        return redirect(f"{pick_url}?{urlencode({'next': target})}" if next_url else pick_url)
     return redirect(target)
 
 
@@ -184,7 +189,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     ]
     page = {
         "memberships": found,
-        "is_out": request.session.get(context.TENANT_KEY, "") not in {"", *(m.tenant_id for m in everything)},
+        "is_out": request.session.get(pinned_tenant.TENANT_KEY, "") not in {"", *(m.tenant_id for m in everything)},
         "q": search,
         "total": len(everything),
         "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
@@ -202,13 +207,14 @@ def switch(request: HttpRequest) -> HttpResponse:
     tenant = context.enter(user, request.POST.get("tenant", ""))
     if tenant is None:
         raise NotFound("You are not a member of this tenant.")
-    if request.session.get(context.TENANT_KEY) != tenant.tenant_id:
+    if request.session.get(pinned_tenant.TENANT_KEY) != tenant.tenant_id:
         sessions.started(tenant.tenant_id, by=actor_of(request))
-    request.session[context.TENANT_KEY] = tenant.tenant_id
+    pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
     stash = _stash(request)
     if stash is not None:
         return _resume(request, user, tenant.tenant_id, stash)
-    return redirect(_safe_next(request, request.POST.get("next", "")))
+    target = request.POST.get("next", "")
+    return redirect(_safe_next(request, target if desk_of(target) in ("", tenant.slug) else ""))
 
 
 def _stash(request: HttpRequest) -> Stash | None:

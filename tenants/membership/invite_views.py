@@ -21,8 +21,8 @@ from tenants.identity.models import User
 from tenants.membership import invites, mails
 from tenants.membership.forms import InviteForm
 from tenants.membership.invites import Offer, Sent
-from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.request import TenantRequest, actor_of, client_address, start_session
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.request import TenantRequest, actor_of, client_address, pin_tenant, start_session
 from tenants.tenancy.roles import Role
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
@@ -159,7 +159,7 @@ def _accept(request: HttpRequest, offer: Offer, user: User) -> HttpResponse:
 
 def _welcome(request: HttpRequest, offer: Offer, user: User) -> HttpResponse:
     """Into the desk, whose member the person is now."""
-    request.session[context.TENANT_KEY] = offer.tenant.tenant_id
+    pin_tenant(request, offer.tenant.tenant_id, slug=offer.tenant.slug)
     request.user = user
     sessions.started(offer.tenant.tenant_id, by=actor_of(request))
     messages.success(request, f"Welcome to {offer.tenant.name}.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from portal.dynamo import platform
+from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
@@ -20,7 +21,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity.items import UniqueItem
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import keys, tenant_directory
+from tenants.tenancy import keys, slugs, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 
@@ -32,7 +33,7 @@ _ROUNDS: Final = 5  # of copying, while others go on renaming
 def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
     """Give the tenant another name, slug or both. Raises Invalid, and Conflict where the slug is taken, or somebody
     else was first; `field` says which field it is about."""
-    name, slug = tenant_lifecycle.valid_name(name), tenant_lifecycle.valid_slug(slug)
+    name, slug = tenant_lifecycle.valid_name(name), slugs.valid_slug(slug)
     stored = tenant_directory.get(tenant.tenant_id)
     if (name, slug) != (stored.name, stored.slug):
         _rename(tenant, stored, name, slug, by)
@@ -49,7 +50,10 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
     transaction = Transaction()
     unchanged = (TenantItem.name == stored.name) & (TenantItem.slug == stored.slug)
     unchanged &= TenantItem.status == stored.status  # of which the directory has a copy
-    transaction.update(stored, [TenantItem.name.set(name), TenantItem.slug.set(slug)], condition=unchanged)
+    renamed: list[UpdateAction] = [TenantItem.name.set(name), TenantItem.slug.set(slug)]
+    if slug != stored.slug:
+        renamed.append(TenantItem.former_slug.set(stored.slug))
+    transaction.update(stored, renamed, condition=unchanged)
     if slug != stored.slug:
         taken = UniqueItem.pk.does_not_exist()
         transaction.put(UniqueItem(keys.slug(slug), owner=tenant.tenant_id), name=_SLUG, condition=taken)

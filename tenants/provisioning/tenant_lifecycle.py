@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
@@ -21,24 +20,16 @@ from tenants.identity.items import UniqueItem
 from tenants.identity.models import User
 from tenants.membership import members
 from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.tenancy.roles import Role
 
-_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 
 STANDARD: Final = "standard"
 NAME_LIMIT: Final = 80  # characters
 MOST_SHARDS: Final = 16
-SLUG_RULE: Final = "Use 1-40 lowercase letters, digits or hyphens."
 _CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
-
-
-def slug_of(name: str) -> str:
-    """Return a slug for a name: "Müller & Söhne" gives "muller-sohne"."""
-    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:40].strip("-")
 
 
 def create(
@@ -57,7 +48,7 @@ def create(
     Raises Invalid for a name, slug, plan, shard count or limit that cannot be, and Conflict if the slug is taken.
     """
     name = valid_name(name)
-    slug = valid_slug(slug or slug_of(name))
+    slug = slugs.valid_slug(slug or slugs.slug_of(name))
     if tenant_id == recording.PLATFORM:
         raise Invalid("This id is reserved for the platform.")
     shards = _shards(settings.TICKET_SHARDS if shards is None else shards)
@@ -209,18 +200,9 @@ def valid_name(name: str) -> str:
     return name
 
 
-def valid_slug(slug: str) -> str:
-    """Return the slug. Raises Invalid."""
-    if slug.startswith("-") or slug.endswith("-"):
-        raise Invalid("Begin and end with a letter or digit.", field="slug")
-    if not _SLUG.match(slug):
-        raise Invalid(SLUG_RULE, field="slug")
-    return slug
-
-
 def _plan(plan: str) -> str:
     if not _PLAN.match(plan):
-        raise Invalid(SLUG_RULE, field="plan")
+        raise Invalid(slugs.SLUG_RULE, field="plan")
     return plan
 
 

@@ -20,8 +20,8 @@ from tenants.membership.forms import RoleForm
 from tenants.provisioning import defaults, renaming
 from tenants.provisioning.forms import DefaultsForm, DeskForm
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import TENANT_KEY, TenantContext
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import TenantRequest, actor_of, pin_tenant
 from tenants.tenancy.roles import Role
 
 SHOWN: Final = 100  # members of one page: more are found by name
@@ -101,7 +101,7 @@ def leave(request: TenantRequest) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tenants:account")
-    request.session[TENANT_KEY] = ""
+    pin_tenant(request, "", slug="")
     messages.success(request, f"You have left {tenant.name}.")
     return redirect("tenants:pick")
 

@@ -1,9 +1,4 @@
-"""Who is calling and for which tenant: resolved from the signed cookie in one round trip.
-
-The session cookie holds three ids under one signature: session, account, tenant. They are the keys of a
-single BatchGetItem that brings session, account, membership and tenant together. The ids only say what to
-read; what may be done follows from the items alone. A removed membership or a changed role counts at once.
-"""
+"""Hold one person at work in one tenant: what rules are given first, and reach all data of the tenant through."""
 
 from __future__ import annotations
 
@@ -11,26 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.base import SessionBase
-from django.core import signing
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import salted_hmac
 
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
-from portal.nosql import keys as session_keys
-from portal.nosql import session_store
-from portal.nosql.items import SessionItem
 from portal.schema import keys
-from tenants.identity import accounts
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
-
-TENANT_KEY = session_store.TENANT_KEY
 
 
 @dataclass(frozen=True)
@@ -46,6 +30,7 @@ class TenantContext:
     shards: int = 1
     shard_epoch: int = 0
     suspended: bool = False
+    former_slug: str = ""  # its name in addresses before the last renaming
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
 
     @cached_property
@@ -73,101 +58,20 @@ class TenantContext:
         return page_mark(self.user_id, self.tenant_id)
 
 
-@dataclass(frozen=True)
-class Ids:
-    """The three ids of a session cookie. `tenant_id` is "" before a tenant is chosen."""
-
-    session_key: str
-    user_id: str
-    tenant_id: str = ""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What the cookie resolved to. Without a user, nobody is signed in."""
-
-    session: SessionBase
-    user: User | None = None
-    tenant: TenantContext | None = None
-
-
 def page_mark(user_id: str, tenant_id: str) -> str:
     """What a page carries to say for whom and for which tenant it was made. It can be compared, not read back."""
     return salted_hmac("tenants.page-mark", f"{user_id}|{tenant_id}", algorithm="sha256").hexdigest()[:24]
 
 
-def _signer() -> signing.Signer:
-    # Made at use: the key may be missing while settings are being checked, and differs between tests.
-    return signing.Signer(salt="pooldesk.session-cookie")
-
-
-def write_cookie(ids: Ids) -> str:
-    return _signer().sign(f"{ids.session_key}.{ids.user_id}.{ids.tenant_id}")
-
-
-def read_cookie(value: str) -> Ids | None:
-    """The ids, or None for a cookie that we did not sign."""
-    if len(value) > 300:
-        return None
-    try:
-        session_key, user_id, tenant_id = _signer().unsign(value).split(".")
-    except (signing.BadSignature, ValueError):
-        return None
-    return Ids(session_key, user_id, tenant_id)
-
-
-def resolve(ids: Ids | None) -> Identity:
-    """One BatchGetItem of eventually consistent reads.
-
-    Where its answer would turn away somebody whose cookie we signed, it may only be a moment behind a write
-    (a sign-in, a switch, a new password), so that part is read again, consistently, before it counts.
-    """
-    nobody = Identity(session_store.SessionStore())
-    if ids is None or not keys.USER_ID.match(ids.user_id):
-        return nobody
-    item, account, tenant = _read(ids)
-    session = session_store.SessionStore.from_item(item, ids.session_key) if item else None
-    if session is None or session.get(TENANT_KEY, "") != ids.tenant_id:
-        session = session_store.SessionStore(ids.session_key)
-        pinned = session.get(TENANT_KEY, "")
-        if pinned != ids.tenant_id:
-            _, _, tenant = _read(Ids(ids.session_key, ids.user_id, pinned))
-    user = User.from_item(account) if account else None
-    if user is None or not _signed_in(session, user):
-        user = accounts.find_by_id(ids.user_id) if session.get(SESSION_KEY) == ids.user_id else None
-        if user is None or not _signed_in(session, user):
-            return nobody
-    return Identity(session, user, tenant)
-
-
-def _signed_in(session: SessionBase, user: User) -> bool:
-    if session.get(SESSION_KEY) != user.id or not user.is_active:
-        return False
-    stored = session.get(HASH_SESSION_KEY, "")
-    hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-    return any(constant_time_compare(stored, h) for h in hashes)
-
-
-def _read(ids: Ids) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
-    wanted: list[Any] = [
-        (SessionItem, session_keys.session(ids.session_key), None),
-        (AccountItem, identity_keys.user(ids.user_id), None),
-    ]
-    if ids.tenant_id:
-        tenant_key = keys.tenant(ids.tenant_id)
-        wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
-    session, account, *rest = platform.get_all(wanted)
-    tenant = _context(User.from_item(account), *rest) if rest and account else None
-    return session, account, tenant
-
-
-def _context(user: User, membership: Any, tenant: Any) -> TenantContext | None:
+def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:
+    """Make the context of what was read, or None where the person is no member or the tenant is gone."""
     if membership is None or tenant is None:
         return None
     return TenantContext(
         tenant_id=tenant.tenant_id,
         name=tenant.name,
         slug=tenant.slug,
+        former_slug=tenant.former_slug or "",
         role=Role(membership.role),
         user_id=user.id,
         user_name=user.name,
@@ -184,7 +88,7 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
     membership, tenant = platform.get_all(wanted, consistent=True)
-    return _context(user, membership, tenant)
+    return of_items(user, membership, tenant)
 
 
 def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:

@@ -24,8 +24,9 @@ class MembershipItem(Item):
 class TenantItem(Item):
     """A tenant's own settings. `shards` spreads its ticket indexes; `shard_epoch` grows when `shards` changes.
 
-    `member_limit` is missing where there is none. `seatings` and `last_seat` are for the counting, see
-    tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON; see tenants/provisioning/defaults.py.
+    `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
+    `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
+    see tenants/provisioning/defaults.py.
     """
 
     table = TENANTS
@@ -33,6 +34,7 @@ class TenantItem(Item):
     tenant_id = UnicodeAttribute(hash_key=True)
     name = UnicodeAttribute()
     slug = UnicodeAttribute()
+    former_slug = UnicodeAttribute(null=True)
     status = UnicodeAttribute(default="active")
     plan = UnicodeAttribute(default="standard")
     shards = NumberAttribute(default=1)

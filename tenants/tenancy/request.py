@@ -7,9 +7,11 @@ from django.contrib.auth import login
 from django.http import HttpRequest
 
 from portal.nosql.session_store import SessionStore
+from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
 from tenants.identity.models import User
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.pinned_tenant import TENANT_KEY
 
 
 class SignedInRequest(HttpRequest):
@@ -48,3 +50,9 @@ def start_session(request: HttpRequest, user: User) -> None:
         session.flush()
     login(request, user, settings.AUTHENTICATION_BACKENDS[0])
     session.begin(address=client_address(request), agent=request.headers.get("User-Agent", ""))
+
+
+def pin_tenant(request: HttpRequest, tenant_id: str, *, slug: str) -> None:
+    """Pin a tenant to the session, or none where both are empty. The caller has looked the membership up."""
+    request.session[TENANT_KEY] = tenant_id
+    desk_prefix.use(slug)

@@ -93,9 +93,8 @@ def room_of(module: str) -> str | None:
 
 def is_edge(module: str) -> bool:
     parts = module.split(".")
-    return parts[0] in apps() and any(
-        part in picture().edge or part.endswith(("_views", "_presenters", "_admin")) for part in parts[1:]
-    )
+    endings = ("_views", "_presenters", "_admin", "_middleware")
+    return parts[0] in apps() and any(part in picture().edge or part.endswith(endings) for part in parts[1:])
 
 
 def is_entry(module: str) -> bool:

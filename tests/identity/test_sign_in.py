@@ -17,14 +17,14 @@ from portal.nosql.tables import SESSIONS
 from tenants.identity import accounts
 from tenants.identity import keys as identity_keys
 from tenants.membership.mails import wait_until_sent
-from tenants.tenancy import context
+from tenants.tenancy import pinned_tenant
 from tests.support.world import PASSWORD, Browser, World
 
 COOKIE = "pooldesk_session"
 
 
 def session_key(browser: Client) -> str:
-    ids = context.read_cookie(browser.cookies[COOKIE].value)
+    ids = pinned_tenant.read_cookie(browser.cookies[COOKIE].value)
     assert ids is not None
     return ids.session_key
 
@@ -197,7 +197,7 @@ def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
 
 def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
     browser = world.browser("bob")
-    forged = context.write_cookie(context.Ids(session_key(browser), world.users["alice"].id, ""))
+    forged = pinned_tenant.write_cookie(pinned_tenant.Ids(session_key(browser), world.users["alice"].id, ""))
     browser.cookies[COOKIE] = forged
     assert not signed_in(browser)
 

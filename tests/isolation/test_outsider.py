@@ -22,6 +22,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
 from tenants.membership import invites
 from tenants.tenancy.roles import Role
+from tests.desk.test_cost import _watching
 from tests.support import embedded
 from tests.support.world import PASSWORD, Browser, World
 from tickets.desk import lifecycle
@@ -29,6 +30,8 @@ from tickets.desk import lifecycle
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
 ACMES = {
+    "desk": "acme",
+    "rest": "7/",
     "number": "7",
     "uid": "MQ",
     "token": "abc-def",
@@ -52,8 +55,10 @@ def routes(patterns: list[URLPattern | URLResolver] | None = None, prefix: str =
             yield path, pattern.callback
 
 
-def filled(route: str) -> str:
-    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda m: ACMES[m[1]], route)
+def filled(route: str, desk: str = "acme") -> str:
+    """The route's address for what is Acme's, at the desk of this name."""
+    values = ACMES | {"desk": desk}
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda m: values[m[1]], route)
 
 
 ALL_ROUTES = list(routes())
@@ -62,7 +67,10 @@ ROUTES = [(r, v) for r, v in ALL_ROUTES if v.access.level != "operator"]  # type
 OPERATOR_ROUTES = [r for r, v in ALL_ROUTES if v.access.level == "operator"]  # type: ignore[attr-defined]
 MEMBER_ROUTES = [(r, v.access) for r, v in ROUTES if v.access.level == "member"]  # type: ignore[attr-defined]
 OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r]  # type: ignore[attr-defined]
-OBJECT_ROUTES = [(r, a) for r, a in MEMBER_ROUTES if "<" in r]
+DESK_ROUTES = [r for r, _ in MEMBER_ROUTES if r.startswith("<slug:desk>/")]
+OBJECT_ROUTES = [r for r in DESK_ROUTES if r.count("<") > 1]
+# Addresses without a desk's name, which lead to the pinned desk's and show nothing themselves.
+WITHOUT_DESK = {"tickets/<anything:rest>", "desk/<anything:rest>"}
 
 FORM = {
     "title": "Stolen",
@@ -103,6 +111,11 @@ def test_the_walk_knows_the_portals_routes() -> None:
     assert len(OPERATOR_ROUTES) >= 30
 
 
+def test_every_page_of_a_desk_has_its_name_in_the_address() -> None:
+    assert {r for r, _ in MEMBER_ROUTES} - {*DESK_ROUTES} == WITHOUT_DESK
+    assert [r for r, v in ALL_ROUTES if "<slug:desk>" in r and v.access.level != "member"] == []  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("route", "view"), ALL_ROUTES, ids=[r for r, _ in ALL_ROUTES])
 def test_every_route_says_who_may_call_it(route: str, view: object) -> None:
     assert isinstance(getattr(view, "access", None), Access), route
@@ -115,12 +128,36 @@ def test_a_visitor_is_sent_to_sign_in(acme: World, route: str, access: Access) -
     assert response["Location"].startswith("/login/")
 
 
-@pytest.mark.parametrize(("route", "access"), OBJECT_ROUTES, ids=[r for r, _ in OBJECT_ROUTES])
-def test_an_outsider_finds_nothing_of_acmes(acme: World, route: str, access: Access) -> None:
+@pytest.mark.parametrize("route", DESK_ROUTES)
+def test_acmes_address_is_to_an_outsider_as_that_of_a_desk_that_does_not_exist(acme: World, route: str) -> None:
     browser = acme.browser("charlie")
-    read = browser.get(filled(route))
+    with _watching() as bills:
+        answers = [browser.get(filled(route, desk)) for desk in ("acme", "nowhere")]
+    assert [a.status_code for a in answers] == [404, 404]
+    assert answers[0].content == answers[1].content
+    assert [[(c.operation, c.table) for c in bill.calls] for bill in bills[1:]] == [
+        [(c.operation, c.table) for c in bill.calls] for bill in bills[:1]
+    ]
+
+
+@pytest.mark.parametrize("route", DESK_ROUTES)
+def test_a_form_sent_to_acmes_address_does_not_arrive_there(acme: World, route: str) -> None:
+    browser = acme.browser("charlie")
+    with _watched() as operations:
+        with_own_mark = browser.send(filled(route), FORM)
+        mark = acme.context("bob", "acme").page_mark
+        with_acmes_mark = browser.post(filled(route), {**FORM, "_page": mark})
+    assert (with_own_mark.status_code, with_own_mark["Location"]) == (307, filled(route, "globex"))
+    assert with_acmes_mark.status_code == 409
+    assert not operations & WRITES
+
+
+@pytest.mark.parametrize("route", OBJECT_ROUTES)
+def test_an_outsider_finds_nothing_of_acmes(acme: World, route: str) -> None:
+    browser = acme.browser("charlie")
+    read = browser.get(filled(route, "globex"))
     assert read.status_code in (404, 405), route
-    written = browser.send(filled(route), FORM)
+    written = browser.send(filled(route, "globex"), FORM)
     assert written.status_code in (404, 405), route
     assert SECRET not in read.content.decode() + written.content.decode()
     assert acme.context("bob", "acme").role is Role.AGENT
@@ -144,7 +181,7 @@ def test_no_page_of_another_tenant_shows_anything_of_acmes(acme: World, route: s
     tenant_id = acme.tenants["acme"].tenant_id
     hints = {"HTTP_X_TENANT_ID": tenant_id, "HTTP_X_TENANT": "acme"}
     query = f"?tenant={tenant_id}&tenant_id={tenant_id}&slug=acme"
-    response = browser.get(filled(route) + query, **hints)  # type: ignore[arg-type]
+    response = browser.get(filled(route, "globex") + query, **hints)  # type: ignore[arg-type]
     assert SECRET not in response.content.decode()
     assert tenant_id not in response.content.decode()
 
@@ -169,8 +206,6 @@ def test_reading_never_writes(acme: World, route: str, view: object) -> None:
 @contextmanager
 def _watched() -> Iterator[set[str]]:
     """The operations of the requests that are made inside."""
-    from tests.desk.test_cost import _watching
-
     operations: set[str] = set()
     with _watching() as bills:
         yield operations
@@ -178,8 +213,6 @@ def _watched() -> Iterator[set[str]]:
 
 
 def _calls_of(browser: Client, path: str) -> list[meter.Call]:
-    from tests.desk.test_cost import _watching
-
     with _watching() as bills:
         browser.get(path)
     return [c for bill in bills for c in bill.calls]

@@ -4,6 +4,7 @@ looks on there, Charlie belongs only to Globex."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.conf import settings
 from django.test import Client
@@ -14,7 +15,7 @@ from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context
+from tenants.tenancy import context, pinned_tenant, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
@@ -74,12 +75,31 @@ class World:
         mine = [m.tenant_id for m in members.memberships_of(user.id)] if where is None else []
         only = mine[0] if len(mine) == 1 else ""
         ids = visitors.mint(user, self.tenants[where].tenant_id if where else only)
-        client.cookies[settings.SESSION_COOKIE_NAME] = context.write_cookie(ids)
+        client.cookies[settings.SESSION_COOKIE_NAME] = pinned_tenant.write_cookie(ids)
         return client
 
 
 class Browser(Client):
-    """Django's test client that behaves like a person: it sends what the page's forms hold."""
+    """Django's test client that behaves like a person: it sends what the page's forms hold.
+
+    An address like `/tickets/1/` stands for the page of the desk that is pinned now: `/acme/tickets/1/`.
+    """
+
+    def generic(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        return super().generic(method, self.at_desk(path), *args, **kwargs)
+
+    def at_desk(self, path: str) -> str:
+        """The address with the pinned desk's name in front, where it is one of a desk's pages without it."""
+        tenant_id = self.ids.tenant_id if self.ids else ""
+        if not tenant_id or not path.startswith(("/tickets/", "/desk/")):
+            return path
+        return f"/{tenant_directory.get(tenant_id).slug}{path}"
+
+    @property
+    def ids(self) -> pinned_tenant.Ids | None:
+        """What this browser's cookie holds, None where nobody is signed in."""
+        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
+        return pinned_tenant.read_cookie(cookie.value) if cookie else None
 
     def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> object:
         return self.post("/login/", {"email": email, "password": password, **extra})
@@ -87,17 +107,14 @@ class Browser(Client):
     @property
     def session_key(self) -> str:
         """The key in this browser's cookie, "" where nobody is signed in."""
-        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
-        ids = context.read_cookie(cookie.value) if cookie else None
-        return ids.session_key if ids else ""
+        return self.ids.session_key if self.ids else ""
 
     def enter(self, tenant_id: str) -> None:
         assert self.post("/tenants/switch/", {"tenant": tenant_id}).status_code == 302
 
     def mark(self) -> str:
         """The page mark of the pages that this browser is shown now."""
-        cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
-        ids = context.read_cookie(cookie.value) if cookie else None
+        ids = self.ids
         return context.page_mark(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
 
     def send(self, path: str, data: dict[str, object] | None = None, **extra: object) -> object:

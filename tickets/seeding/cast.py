@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tenants.provisioning.tenant_lifecycle import slug_of
 from tenants.tenancy.roles import Role
+from tenants.tenancy.slugs import slug_of
 from tickets.seeding.words import made_id, words
 
 DEFAULT_TENANTS: Final = 5

@@ -10,11 +10,12 @@ from typing import Final
 from django.core import signing
 from django.urls import reverse
 
+from portal.web.desk_prefix import addresses_of
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.tenancy import context
+from tenants.tenancy import context, pinned_tenant
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -106,16 +107,16 @@ def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     theirs, mine = visitors.members.get(v.victim.id, v.visitor).ids, v.visitor.ids
     parts = rng.choice(
         [
-            context.Ids(mine.session_key, mine.user_id, theirs.tenant_id),
-            context.Ids(mine.session_key, theirs.user_id, theirs.tenant_id),
-            context.Ids(theirs.session_key, mine.user_id, theirs.tenant_id),
-            context.Ids(theirs.session_key, mine.user_id, mine.tenant_id),
-            context.Ids(mine.session_key, theirs.user_id, mine.tenant_id),
+            pinned_tenant.Ids(mine.session_key, mine.user_id, theirs.tenant_id),
+            pinned_tenant.Ids(mine.session_key, theirs.user_id, theirs.tenant_id),
+            pinned_tenant.Ids(theirs.session_key, mine.user_id, theirs.tenant_id),
+            pinned_tenant.Ids(theirs.session_key, mine.user_id, mine.tenant_id),
+            pinned_tenant.Ids(mine.session_key, theirs.user_id, mine.tenant_id),
         ]
     )
-    signed = context.write_cookie(parts)
+    signed = pinned_tenant.write_cookie(parts)
     if rng.random() < 0.5:
-        signed = signed.rpartition(":")[0] + ":" + context.write_cookie(theirs).rpartition(":")[2]
+        signed = signed.rpartition(":")[0] + ":" + pinned_tenant.write_cookie(theirs).rpartition(":")[2]
     return replace(v, cookie=signed, homes=v.visitor.homes)
 
 
@@ -125,7 +126,7 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     if stale is None:
         return v
     form = v.form | {"_page": context.page_mark(stale.user.id, v.victim.id)}
-    return replace(v, cookie=context.write_cookie(stale.ids), homes=frozenset(), form=form)
+    return replace(v, cookie=pinned_tenant.write_cookie(stale.ids), homes=frozenset(), form=form)
 
 
 def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
@@ -138,18 +139,19 @@ def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
 def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """A kept form that belongs on the victim's pages, and a way back that leads there."""
     mark = context.page_mark(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
-    kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
+    with addresses_of(v.victim.tenant.slug):
+        kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
     key = rng.choice([None, "a key that is not ours " * 2])
     token = signing.dumps(kept, key=key, salt="portal.web.stash", compress=True)
-    to = rng.choice(
-        [f"/tickets/?tenant={v.victim.id}", f"//{v.victim.tenant.slug}/", "https://proof.invalid/", "/\\proof.invalid"]
-    )
+    slug = v.victim.tenant.slug
+    ways = [f"/{slug}/tickets/?tenant={v.victim.id}", f"//{slug}/", "https://proof.invalid/", "/\\proof.invalid"]
+    to = rng.choice(ways)
     more = {"resume": token, "next": to}
     return replace(v, form=v.form | more, query=v.query | more)
 
 
 def _partial(rng: random.Random, v: Visit, _: Visitors) -> Visit:
-    url = f"https://testserver/tickets/?tenant={v.victim.id}"
+    url = f"https://testserver/{v.victim.tenant.slug}/tickets/?tenant={v.victim.id}"
     return replace(v, headers=v.headers | {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": url, "HTTP_REFERER": url})
 
 

@@ -10,10 +10,11 @@ from typing import Any, Final
 from django.urls import reverse
 
 from portal.nosql import keys
+from portal.web.desk_prefix import addresses_of
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.tenancy import context
+from tenants.tenancy import context, pinned_tenant
 from tickets.ticket.fields import Priority, Status
 
 _NOBODY: Final = "nobody@proof.invalid"  # no form may send mail to a real person
@@ -52,8 +53,10 @@ class Visit:
 
 def plain(visitor: Visitor) -> Visit:
     """The own queue, as anybody asks for it."""
-    path = reverse("tickets:queue")
-    return Visit(visitor, visitor.target, Route(path), "GET", path, visitor.homes, context.write_cookie(visitor.ids))
+    with addresses_of(visitor.target.tenant.slug):
+        path = reverse("tickets:queue")
+    cookie = pinned_tenant.write_cookie(visitor.ids)
+    return Visit(visitor, visitor.target, Route(path), "GET", path, visitor.homes, cookie)
 
 
 def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visitors, route: Route, method: str) -> Visit:
@@ -67,7 +70,7 @@ def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visito
         return _argument(rng, visitor, victim, converter, name)
 
     path = route.filled(argument)
-    cookie, form = context.write_cookie(visitor.ids), _form(rng, visitor, victim)
+    cookie, form = pinned_tenant.write_cookie(visitor.ids), _form(rng, visitor, victim)
     return Visit(visitor, victim, route, method, path, visitor.homes, cookie, form=form)
 
 
@@ -82,6 +85,8 @@ def _argument(rng: random.Random, visitor: Visitor, victim: Target, converter: s
     if "number" in converter or converter == "int" or name in ("number", "id", "pk"):
         return str(_number(rng, visitor, victim))
     somebody = person(rng, victim)
+    if name == "desk":  # mostly the own one, behind which the views are; by the victim's there is nothing
+        return rng.choice([*[visitor.target.tenant.slug] * 3, victim.tenant.slug])
     if name == "token":
         return "abcdef-0123456789abcdef0123456789abcdef"
     encoded = base64.urlsafe_b64encode(somebody.encode()).decode().rstrip("=")

@@ -24,7 +24,7 @@ from tenants.identity import keys as identity_keys
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.membership import members
-from tenants.tenancy import context
+from tenants.tenancy import pinned_tenant
 from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
 
@@ -42,8 +42,8 @@ class Visitor:
     homes: frozenset[str]
 
     @property
-    def ids(self) -> context.Ids:
-        return context.Ids(self.session_key, self.user.id, self.target.id)
+    def ids(self) -> pinned_tenant.Ids:
+        return pinned_tenant.Ids(self.session_key, self.user.id, self.target.id)
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,17 @@ def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
         remove_scratch(targets)
 
 
-def mint(user: User, tenant_id: str) -> context.Ids:
+def mint(user: User, tenant_id: str) -> pinned_tenant.Ids:
     """A session as signing in starts one, without a password and without a trace in the audit trail."""
     session = SessionStore()
     session[SESSION_KEY] = user.id
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session[context.TENANT_KEY] = tenant_id
+    session[pinned_tenant.TENANT_KEY] = tenant_id
     session.begin(address="", agent="")
     session.set_expiry(_SESSION)
     session.create()
-    return context.Ids(session.session_key or "", user.id, tenant_id)
+    return pinned_tenant.Ids(session.session_key or "", user.id, tenant_id)
 
 
 def _visitor(target: Target, user: User, minted: list[str], homes: frozenset[str] | None = None) -> Visitor:

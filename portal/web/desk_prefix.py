@@ -1,0 +1,95 @@
+"""Put a desk's name in front of the addresses of its pages: `/acme/tickets/111/`.
+
+The name in an address is an assertion. It is compared with the pinned tenant before a view runs and takes no part in
+any key: tenants/tenancy/access_middleware.py. `reverse()` and `{% url %}` fill in the name of the desk in use, which
+the identity middleware sets for each request; outside of a request, `addresses_of` does. Where no desk is in use they
+give the address without its name, which leads to the pinned desk: portal/web/views.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+from django.urls import Resolver404, URLPattern, URLResolver, include, resolve
+from django.urls.resolvers import RoutePattern
+
+# Stands for the name in the patterns that Django keeps for reversing: those are made once per process.
+_PLACEHOLDER: Final = "~desk~/"
+_NAME: Final = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)/")
+_in_use: ContextVar[str] = ContextVar("desk in use", default="")
+
+
+class DeskPrefix:
+    """Matches any desk's name at the beginning of an address, and hands it on as the argument `desk`."""
+
+    converters: ClassVar[dict[str, Any]] = {}
+    regex: ClassVar[re.Pattern[str]] = re.compile(re.escape(_PLACEHOLDER))  # read by reverse() alone
+
+    def match(self, path: str) -> tuple[str, tuple[()], dict[str, str]] | None:
+        name = _NAME.match(path)
+        return (path[name.end() :], (), {"desk": name[1]}) if name else None
+
+    def check(self) -> list[Any]:
+        return []
+
+    def describe(self) -> str:
+        return f"'{self}'"
+
+    def __str__(self) -> str:
+        return "<slug:desk>/"
+
+
+class _NamespaceResolver(URLResolver):
+    """A namespace with pages of desks. Django asks it for addresses as long as nothing stands in front of it."""
+
+    def _reverse_with_prefix(self, lookup_view: Any, _prefix: str, *args: Any, **kwargs: Any) -> str:
+        address: str = super()._reverse_with_prefix(lookup_view, _prefix, *args, **kwargs)  # type: ignore[misc]
+        rest = address.removeprefix(_prefix + _PLACEHOLDER)
+        if rest == address:
+            return address
+        return f"{_prefix}{name}/{rest}" if (name := _in_use.get()) else _prefix + rest
+
+
+def namespace(urlconf: str) -> URLResolver:
+    """Include a URL configuration with an `app_name`, some of whose patterns are in `desk_pages`."""
+    module, app_name, name = include(urlconf)
+    return _NamespaceResolver(RoutePattern("", is_endpoint=False), module, app_name=app_name, namespace=name)
+
+
+def desk_pages(*patterns: URLPattern | URLResolver) -> URLResolver:
+    """The patterns of pages that belong to a desk, behind its name."""
+    listed: Sequence[URLPattern | URLResolver] = patterns
+    return URLResolver(DeskPrefix(), listed)  # type: ignore[arg-type]  # has what Django's own patterns have
+
+
+@contextmanager
+def addresses_of(name: str) -> Iterator[None]:
+    """Inside, addresses are those of the desk with this name; of no desk where it is empty."""
+    token = _in_use.set(name)
+    try:
+        yield
+    finally:
+        _in_use.reset(token)
+
+
+def use(name: str) -> None:
+    """From here to the end of the request, addresses are those of this desk."""
+    _in_use.set(name)
+
+
+def in_use() -> str:
+    """The name that addresses have now, "" for none."""
+    return _in_use.get()
+
+
+def desk_of(address: str) -> str:
+    """The name of the desk that an address of ours names, "" for none. `address` may be anything."""
+    try:
+        return str(resolve(urlsplit(address).path).kwargs.get("desk", ""))
+    except (Resolver404, ValueError):
+        return ""

@@ -1,0 +1,68 @@
+"""Check each request against what its view declares, and against the pinned tenant.
+
+A page of a desk is for members of the pinned tenant alone. The desk's name in the address must be the pinned tenant's,
+and an unsafe request must carry the mark of a page that was made for this person in this tenant. Neither is a source
+of keys: whatever they say, a view gets the pinned tenant's data or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.crypto import constant_time_compare
+
+from portal.web.access import Access
+from portal.web.stash import PAGE_MARK, Stash
+from tenants.tenancy import refusal_views
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+
+class AccessMiddleware:
+    """Runs before each view. A view without a declaration is refused, so that no route is open by forgetting."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], args: Any, kwargs: dict[str, Any]
+    ) -> HttpResponse | None:
+        access: Access | None = getattr(view, "access", None)
+        if access is None:
+            raise ImproperlyConfigured(f"{request.path} does not say who may call it; see portal/web/access.py.")
+        desk: str | None = kwargs.pop("desk", None)  # no view gets it
+        if access.level == "public":
+            return None
+        if not request.user.is_authenticated:
+            return refusal_views.ask_to_sign_in(request)
+        if access.level == "operator" and not request.user.is_operator:
+            return refusal_views.forbidden(request, "This is for the platform's operators.")
+        return self._check_member(request, access, desk) if access.level == "member" else None
+
+    def _check_member(self, request: HttpRequest, access: Access, desk: str | None) -> HttpResponse | None:
+        tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
+        if tenant is None:
+            return refusal_views.ask_for_tenant(request)
+        if tenant.suspended:
+            return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
+        if request.method not in refusal_views.SAFE:
+            mark = request.POST.get(PAGE_MARK, "")
+            if not constant_time_compare(mark, tenant.page_mark):
+                return refusal_views.wrong_tenant(request, Stash.of(request))
+        if desk is not None and desk != tenant.slug:
+            return refusal_views.address_of_another_desk(request, tenant, desk)
+        if not tenant.role.at_least(Role(access.role)):
+            reason = (
+                f"This needs the role {Role(access.role).label} or above; in {tenant.name} you are {tenant.role_label}."
+            )
+            return refusal_views.forbidden(request, reason)
+        return None

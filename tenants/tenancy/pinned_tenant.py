@@ -1,0 +1,115 @@
+"""Resolve the session cookie to its person and the tenant pinned to the session, anew at each request.
+
+The cookie holds three ids under one signature: session, account, tenant. They are the keys of a single BatchGetItem
+that brings session, account, membership and tenant together. The ids only say what to read; what may be done follows
+from the items alone. A removed membership or a changed role counts at once. What the address and the page say is
+compared with the pinned tenant in access_middleware.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
+from django.core import signing
+from django.utils.crypto import constant_time_compare
+
+from portal.dynamo import platform
+from portal.nosql import keys as session_keys
+from portal.nosql import session_store
+from portal.nosql.items import SessionItem
+from portal.schema import keys
+from tenants.identity import accounts
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import AccountItem
+from tenants.identity.models import User
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import MembershipItem, TenantItem
+
+TENANT_KEY = session_store.TENANT_KEY
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The three ids of a session cookie. `tenant_id` is "" before a tenant is chosen."""
+
+    session_key: str
+    user_id: str
+    tenant_id: str = ""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the cookie resolved to. Without a user, nobody is signed in."""
+
+    session: SessionBase
+    user: User | None = None
+    tenant: TenantContext | None = None
+
+
+def _signer() -> signing.Signer:
+    # Made at use: the key may be missing while settings are being checked, and differs between tests.
+    return signing.Signer(salt="pooldesk.session-cookie")
+
+
+def write_cookie(ids: Ids) -> str:
+    return _signer().sign(f"{ids.session_key}.{ids.user_id}.{ids.tenant_id}")
+
+
+def read_cookie(value: str) -> Ids | None:
+    """The ids, or None for a cookie that we did not sign."""
+    if len(value) > 300:
+        return None
+    try:
+        session_key, user_id, tenant_id = _signer().unsign(value).split(".")
+    except (signing.BadSignature, ValueError):
+        return None
+    return Ids(session_key, user_id, tenant_id)
+
+
+def resolve(ids: Ids | None) -> Identity:
+    """One BatchGetItem of eventually consistent reads.
+
+    Where its answer would turn away somebody whose cookie we signed, it may only be a moment behind a write
+    (a sign-in, a switch, a new password), so that part is read again, consistently, before it counts.
+    """
+    nobody = Identity(session_store.SessionStore())
+    if ids is None or not keys.USER_ID.match(ids.user_id):
+        return nobody
+    item, account, tenant = _read(ids)
+    session = session_store.SessionStore.from_item(item, ids.session_key) if item else None
+    if session is None or session.get(TENANT_KEY, "") != ids.tenant_id:
+        session = session_store.SessionStore(ids.session_key)
+        pinned = session.get(TENANT_KEY, "")
+        if pinned != ids.tenant_id:
+            _, _, tenant = _read(Ids(ids.session_key, ids.user_id, pinned))
+    user = User.from_item(account) if account else None
+    if user is None or not _signed_in(session, user):
+        user = accounts.find_by_id(ids.user_id) if session.get(SESSION_KEY) == ids.user_id else None
+        if user is None or not _signed_in(session, user):
+            return nobody
+    return Identity(session, user, tenant)
+
+
+def _signed_in(session: SessionBase, user: User) -> bool:
+    if session.get(SESSION_KEY) != user.id or not user.is_active:
+        return False
+    stored = session.get(HASH_SESSION_KEY, "")
+    hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+    return any(constant_time_compare(stored, h) for h in hashes)
+
+
+def _read(ids: Ids) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
+    wanted: list[Any] = [
+        (SessionItem, session_keys.session(ids.session_key), None),
+        (AccountItem, identity_keys.user(ids.user_id), None),
+    ]
+    if ids.tenant_id:
+        tenant_key = keys.tenant(ids.tenant_id)
+        wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
+    session, account, *rest = platform.get_all(wanted)
+    tenant = context.of_items(User.from_item(account), *rest) if rest and account else None
+    return session, account, tenant

@@ -1,0 +1,107 @@
+"""Answer requests that AccessMiddleware does not let through, each with a way on and with what was typed."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.crypto import constant_time_compare
+
+from portal.web import error_pages
+from portal.web.stash import Stash
+from tenants.membership import members
+from tenants.membership.members import Membership
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+
+SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
+
+
+def ask_to_sign_in(request: HttpRequest) -> HttpResponse:
+    """Send to the sign-in page; a form that was sent is kept in it and offered again afterwards."""
+    from tenants.identity.forms import SignInForm
+
+    stash = Stash.of(request)
+    if stash is None:
+        return _go(request, reverse("tenants:login"))
+    form = SignInForm(initial={"next": ""})
+    return render(request, "tenants/login.html", {"form": form, "resume": stash}, status=401)
+
+
+def ask_for_tenant(request: HttpRequest) -> HttpResponse:
+    """Send to the choice of desks; a form that was sent is kept."""
+    stash = Stash.of(request)
+    if stash is None:
+        return _go(request, reverse("tenants:pick"))
+    return wrong_tenant(request, stash)
+
+
+def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
+    """403 with the reason."""
+    return render(request, "portal/403.html", {"reason": reason}, status=403)
+
+
+def wrong_tenant(request: HttpRequest, stash: Stash | None) -> HttpResponse:
+    """409: the page was made for another tenant, or for another person.
+
+    Whose it was is looked for among the caller's own memberships by comparing marks, so the answer never names a
+    tenant that the caller is not in.
+    """
+    page_tenant = None
+    if stash is not None and stash.page_mark:
+        for membership in members.memberships_of(str(request.user.pk)):
+            if constant_time_compare(context.page_mark(str(request.user.pk), membership.tenant_id), stash.page_mark):
+                page_tenant = {"id": membership.tenant_id, "name": membership.name}
+                break
+    return render(request, "portal/409_tenant.html", {"page_tenant": page_tenant, "stash": stash}, status=409)
+
+
+def address_of_another_desk(request: HttpRequest, tenant: TenantContext, desk: str) -> HttpResponse:
+    """Answer a page's address that names a desk which is not the pinned one.
+
+    The caller's own other desk: 409 with the offer to switch. A former name of the pinned desk: a redirect. Any other
+    name: 404, after the same Query whether there is such a desk or not.
+    """
+    if request.method not in SAFE:
+        # The page's mark is the pinned tenant's, so the page was made for it, before it was renamed.
+        return _to_pinned_desk(request, tenant, desk)
+    memberships = members.memberships_of(str(request.user.pk))
+    named = next((m for m in memberships if m.slug == desk and m.tenant_id != tenant.tenant_id), None)
+    if named is not None:
+        return _offer_switch(request, named)
+    if desk == tenant.former_slug:
+        return _to_pinned_desk(request, tenant, desk)
+    return error_pages.not_found(request)
+
+
+def _offer_switch(request: HttpRequest, desk: Membership) -> HttpResponse:
+    if "HX-Request" in request.headers:
+        return HttpResponse(status=204, headers={"HX-Redirect": _shown_address(request)})
+    return render(request, "portal/409_desk.html", {"desk": desk, "next": request.get_full_path()}, status=409)
+
+
+def _to_pinned_desk(request: HttpRequest, tenant: TenantContext, desk: str) -> HttpResponse:
+    """307, with which a browser sends the same form again to the pinned desk's address."""
+    address = request.get_full_path().removeprefix(f"/{desk}/")
+    return redirect(f"/{tenant.slug}/{address}", preserve_request=True)
+
+
+def _shown_address(request: HttpRequest) -> str:
+    """The address of the page that a partial request leads to or was made from, on this site."""
+    current = urlsplit(request.headers.get("HX-Current-URL", ""))
+    if "HX-Boosted" in request.headers or not current.path:
+        return request.get_full_path()
+    return f"{current.path}?{current.query}".rstrip("?")
+
+
+def _go(request: HttpRequest, url: str) -> HttpResponse:
+    """Redirect there, with the way back. A partial request must move the whole page, not swap a page into a part."""
+    partial = "HX-Request" in request.headers
+    if request.method in SAFE:
+        query = QueryDict(mutable=True)
+        query[REDIRECT_FIELD_NAME] = _shown_address(request) if partial else request.get_full_path()
+        url = f"{url}?{query.urlencode(safe='/')}"
+    return HttpResponse(status=204, headers={"HX-Redirect": url}) if partial else redirect(url)
