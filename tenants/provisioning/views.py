@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Forbidden, Invalid
+from portal.web import desk_prefix
 from portal.web.access import member
 from tenants.membership import members, roster
 from tenants.membership.forms import RoleForm
@@ -123,6 +124,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error(error.field, error.message)
         else:
+            desk_prefix.use(form.cleaned_data["slug"])
             messages.success(request, "Saved.")
             return redirect("tenants:settings")
     return _settings(request, form, _defaults_form(tenant))

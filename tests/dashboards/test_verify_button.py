@@ -54,7 +54,7 @@ def test_nobody_has_asked_yet(world: World, alice: TenantContext) -> None:
 def test_an_owner_verifies_and_the_result_stays(world: World, alice: TenantContext) -> None:
     browser = world.browser("alice", "acme")
     response = press(browser)
-    assert (response.status_code, response["Location"]) == (302, "/tickets/dashboard/#verified")  # type: ignore[attr-defined]
+    assert (response.status_code, response["Location"]) == (302, "/acme/tickets/dashboard/#verified")  # type: ignore[attr-defined]
     for _ in range(2):
         page = verified(browser)
         assert 'data-state="ok"' in page

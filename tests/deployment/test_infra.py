@@ -393,7 +393,7 @@ def test_the_portal_runs_on_what_production_deploys(production_cloud: Cloud) -> 
     browser = world.browser("bob", "acme")
     form = {"title": "The printer is on fire", "priority": "high", "tags": "", "request_id": "a" * 32}
     opened = browser.send("/tickets/new/", form)
-    assert opened["Location"] == "/tickets/1/"
+    assert opened["Location"] == "/acme/tickets/1/"
     assert "The printer is on fire" in browser.get("/tickets/").content.decode()
     stored = production_cloud.dynamodb.scan(TableName=TICKETS.full_name)["Items"]
     assert {"S": "The printer is on fire"} in [item.get("title") for item in stored]

@@ -49,9 +49,9 @@ def test_removing_somebody_with_tickets_leads_to_handing_them_on(world: World) -
     lifecycle.assign(world.context("alice", "acme"), 1, to=bob, version=1)
     alice = world.browser("alice", "acme")
     with_tickets = alice.send(f"/desk/members/{bob}/remove/", follow=True)
-    assert with_tickets.redirect_chain[-1][0] == f"/tickets/handover/{bob}/"
+    assert with_tickets.redirect_chain[-1][0] == f"/acme/tickets/handover/{bob}/"
     without = alice.send(f"/desk/members/{vera}/remove/", follow=True)
-    assert without.redirect_chain[-1][0] == f"/tickets/handover/?of={vera}"
+    assert without.redirect_chain[-1][0] == f"/acme/tickets/handover/?of={vera}"
 
 
 def test_only_what_is_unresolved_is_handed_on_and_each_ticket_tells(left: World) -> None:
@@ -75,7 +75,7 @@ def test_the_trail_tells_how_many_went_to_whom(left: World) -> None:
 def test_nobody_gets_them_who_cannot_have_tickets(left: World, to: str) -> None:
     who = left.users[to].id if to in left.users else "x"
     answer = left.browser("alice", "acme").send(path(left), {"to": who}, follow=True)
-    assert answer.redirect_chain[-1][0] == path(left)
+    assert answer.redirect_chain[-1][0] == f"/acme{path(left)}"
     assert said(answer)
     assert resolvers(left) == ["bob", "bob", "bob", ""]
 
@@ -86,7 +86,7 @@ def test_more_than_one_request_takes_is_shown_again(left: World, monkeypatch: py
     alice = left.browser("alice", "acme")
     assert b"1 or more unresolved ticket" in alice.get(path(left)).content
     answer = alice.send(path(left), {"to": left.users["alice"].id}, follow=True)
-    assert answer.redirect_chain[-1][0] == path(left)
+    assert answer.redirect_chain[-1][0] == f"/acme{path(left)}"
     alice.send(path(left), {"to": left.users["alice"].id})
     assert resolvers(left) == ["alice", "alice", "bob", ""]
 

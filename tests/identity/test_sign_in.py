@@ -35,7 +35,7 @@ def signed_in(browser: Client) -> bool:
 
 def test_a_member_of_one_tenant_goes_straight_to_its_queue(world: World) -> None:
     response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD})
-    assert (response.status_code, response["Location"]) == (302, "/tickets/")
+    assert (response.status_code, response["Location"]) == (302, "/acme/tickets/")
 
 
 def test_a_member_of_several_tenants_chooses_first(world: World) -> None:
@@ -61,7 +61,7 @@ def test_after_signing_in_the_page_that_was_asked_for_is_shown(world: World) -> 
 @pytest.mark.parametrize("evil", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"])
 def test_signing_in_never_leads_to_another_site(world: World, evil: str) -> None:
     response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": evil})
-    assert response["Location"] == "/tickets/"
+    assert response["Location"] == "/acme/tickets/"
 
 
 def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(world: World) -> None:

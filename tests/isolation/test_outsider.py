@@ -134,7 +134,7 @@ def test_acmes_address_is_to_an_outsider_as_that_of_a_desk_that_does_not_exist(a
     with _watching() as bills:
         answers = [browser.get(filled(route, desk)) for desk in ("acme", "nowhere")]
     assert [a.status_code for a in answers] == [404, 404]
-    assert answers[0].content == answers[1].content
+    assert _without_token(answers[0]) == _without_token(answers[1])
     assert [[(c.operation, c.table) for c in bill.calls] for bill in bills[1:]] == [
         [(c.operation, c.table) for c in bill.calls] for bill in bills[:1]
     ]
@@ -203,6 +203,12 @@ def test_reading_never_writes(acme: World, route: str, view: object) -> None:
         assert not {c.operation for c in outer.calls} & WRITES
 
 
+def _without_token(response: object) -> str:
+    """The page without the token against forgery, which is another one each time."""
+    page: str = response.content.decode()  # type: ignore[attr-defined]
+    return re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page)
+
+
 @contextmanager
 def _watched() -> Iterator[set[str]]:
     """The operations of the requests that are made inside."""
@@ -222,6 +228,7 @@ def _calls_of(browser: Client, path: str) -> list[meter.Call]:
 def test_every_unsafe_route_wants_a_csrf_token(acme: World, route: str, view: object) -> None:
     browser = acme.browser("alice", "acme")
     browser.handler.enforce_csrf_checks = True
+    browser.at_desk = str  # type: ignore[method-assign]  # each address as it stands
     response = browser.post(filled(route), FORM)
     assert response.status_code in (403, 405), route
     if response.status_code == 405:

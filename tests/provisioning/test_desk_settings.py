@@ -37,7 +37,7 @@ def priority_offered(world: World, who: str = "bob") -> str:
 
 def test_an_owner_renames_the_desk_and_everybody_sees_it(world: World) -> None:
     page = world.browser("alice", "acme").send(SETTINGS, {"name": "  Acme   Industries ", "slug": "acme-industries"})
-    assert (page.status_code, page["Location"]) == (302, SETTINGS)
+    assert (page.status_code, page["Location"]) == (302, f"/acme-industries{SETTINGS}")
     bob = world.browser("bob")
     assert bob.get("/tickets/").context["tenant"].name == "Acme Industries"
     assert [d["slug"] for d in bob.get("/tenants/").context["memberships"]] == ["acme-industries"]
@@ -189,7 +189,7 @@ def test_the_settings_say_who_the_owners_are(world: World) -> None:
 def test_a_new_ticket_begins_with_the_priority_that_the_desk_presets(world: World) -> None:
     assert priority_offered(world) == "normal"
     page = world.browser("alice", "acme").send(DEFAULTS, {"ticket_priority": "high"})
-    assert (page.status_code, page["Location"]) == (302, SETTINGS)
+    assert (page.status_code, page["Location"]) == (302, f"/acme{SETTINGS}")
     assert priority_offered(world) == "high"
     assert str(world.browser("charlie").get("/tickets/new/").context["form"]["priority"].value()) == "normal"
     (row,) = rows(world, "tenant.defaults_changed")

@@ -3,12 +3,14 @@ looks on there, Charlie belongs only to Globex."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.test import Client
 
+from portal.errors import Unavailable
 from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
@@ -85,6 +87,8 @@ class Browser(Client):
     An address like `/tickets/1/` stands for the page of the desk that is pinned now: `/acme/tickets/1/`.
     """
 
+    slugs: ClassVar[dict[str, str]] = {}
+
     def generic(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
         return super().generic(method, self.at_desk(path), *args, **kwargs)
 
@@ -93,7 +97,9 @@ class Browser(Client):
         tenant_id = self.ids.tenant_id if self.ids else ""
         if not tenant_id or not path.startswith(("/tickets/", "/desk/")):
             return path
-        return f"/{tenant_directory.get(tenant_id).slug}{path}"
+        with suppress(Unavailable):  # as it was then
+            self.slugs[tenant_id] = tenant_directory.get(tenant_id).slug
+        return f"/{self.slugs[tenant_id]}{path}"
 
     @property
     def ids(self) -> pinned_tenant.Ids | None:
