@@ -80,7 +80,7 @@ def verdict(demo: Demo) -> Verdict:
 def open_ticket(demo: Demo) -> None:
     browser = Browser(demo.port)
     browser.send("/login/", email="bob@example.com", password="demo-pass-123")
-    page = browser.send("/tickets/new/", title="The lift is stuck", description="", priority="normal", tags="")
+    page = browser.send("/acme/tickets/new/", title="The lift is stuck", description="", priority="normal", tags="")
     assert "The lift is stuck" in page
 
 

@@ -215,7 +215,7 @@ def without_memberships(user: User, membership: object, tenant: TenantItem | Non
     return _real_context(user, known, tenant)
 
 
-_real_context = context._context
+_real_context = context.of_items
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_visit_can_be_made_again_alone(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(context, "_context", without_memberships)
+    monkeypatch.setattr(context, "of_items", without_memberships)
     monkeypatch.setattr(proof, "HTTP_SHARE", 1)  # visits only
     ended, report = reported(tmp_path / "proof.json", requests=800)
     assert ended.status == 1

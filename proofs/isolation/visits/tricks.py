@@ -66,6 +66,15 @@ def _named_in_form(rng: random.Random, v: Visit, _: Visitors) -> Visit:
     return replace(v, form=v.form | _names(rng, v))
 
 
+def _desk(rng: random.Random, v: Visit, _: Visitors) -> Visit:
+    """The victim's desk in the address, where the visitor's own stood."""
+    return replace(v, path=_at_victims_desk(v))
+
+
+def _at_victims_desk(v: Visit) -> str:
+    return v.path.replace(f"/{v.visitor.target.tenant.slug}/", f"/{v.victim.tenant.slug}/", 1)
+
+
 def _headers(rng: random.Random, v: Visit, _: Visitors) -> Visit:
     named = dict.fromkeys(_ID_HEADERS, rng.choice([v.victim.id, v.victim.tenant.slug]))
     return replace(v, headers=v.headers | named | dict.fromkeys(_PERSON_HEADERS, person(rng, v.victim)))
@@ -117,7 +126,8 @@ def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     signed = pinned_tenant.write_cookie(parts)
     if rng.random() < 0.5:
         signed = signed.rpartition(":")[0] + ":" + pinned_tenant.write_cookie(theirs).rpartition(":")[2]
-    return replace(v, cookie=signed, homes=v.visitor.homes)
+    path = _at_victims_desk(v) if parts.tenant_id == theirs.tenant_id else v.path
+    return replace(v, cookie=signed, homes=v.visitor.homes, path=path)
 
 
 def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
@@ -126,7 +136,8 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     if stale is None:
         return v
     form = v.form | {"_page": context.page_mark(stale.user.id, v.victim.id)}
-    return replace(v, cookie=pinned_tenant.write_cookie(stale.ids), homes=frozenset(), form=form)
+    cookie = pinned_tenant.write_cookie(stale.ids)
+    return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
 
 
 def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
@@ -158,6 +169,7 @@ def _partial(rng: random.Random, v: Visit, _: Visitors) -> Visit:
 TRICKS: Final[dict[str, Trick]] = {
     "tenant in the address": _named_in_query,
     "tenant in the form": _named_in_form,
+    "another desk's address": _desk,
     "tenant in headers": _headers,
     "another host": _host,
     "foreign cursor": _cursor,
