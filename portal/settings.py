@@ -23,6 +23,8 @@ ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # How many proxies in front add to X-Forwarded-For; 0 trusts the socket's address alone.
 TRUSTED_PROXIES: int = env.int("TRUSTED_PROXIES", default=0)
+# Links in mails begin with it. Only in development it may be empty: then they begin with a loopback request's host.
+PORTAL_BASE_URL: str = env.str("PORTAL_BASE_URL", default="").rstrip("/")
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
 LANGUAGE_CODE = "en"
@@ -152,9 +154,12 @@ DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <poold
 
 SECURE_SSL_REDIRECT: bool = env.bool("SECURE_SSL_REDIRECT", default=not DEBUG)
 SECURE_HSTS_SECONDS: int = 0 if DEBUG else env.int("SECURE_HSTS_SECONDS", default=365 * 24 * 3600)
-SECURE_HSTS_INCLUDE_SUBDOMAINS = not DEBUG
-SECURE_HSTS_PRELOAD = not DEBUG
-if env.bool("BEHIND_TLS_PROXY", default=False):
+# Both bind names beside the portal's own, and preloading cannot be taken back soon: only who asks for them gets them.
+SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD: bool = env.bool("SECURE_HSTS_PRELOAD", default=False)
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # Django's wishes for both
+BEHIND_TLS_PROXY: bool = env.bool("BEHIND_TLS_PROXY", default=False)
+if BEHIND_TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # No other site learns where somebody came from: the addresses of invitations and new passwords are secrets. Not
 # "no-referrer", with which browsers send forms with "Origin: null", and Django refuses those.
@@ -173,7 +178,8 @@ CONTENT_SECURITY_POLICY = {
 }
 
 STATIC_URL = "/static/"
-STATIC_ROOT = None if DEBUG else BASE_DIR / "var" / "static"  # filled by collectstatic
+# Filled by collectstatic.
+STATIC_ROOT: str | None = None if DEBUG else env.str("STATIC_ROOT", default=str(BASE_DIR / "var" / "static"))
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},

@@ -19,7 +19,7 @@ from portal.engines.server import ENGINES, LOCK_NAME, EngineError, engine_class
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"
 _NEED_NO_DATABASE = {"demo", "iam_evaluate", "iam_policy", "infra_template"}
-_DJANGO_COMMANDS = {"runserver", "shell"}  # those of Django's own that need one
+_MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one
 _LOOPBACK_NAMES = {LOOPBACK, "localhost", "::1"}
 
 
@@ -42,7 +42,7 @@ def prepare(
             point_at(address, environ)
         environ.setdefault("DEBUG", "1")
         say(f"Using the engine of `make run`, {kind} at {address}, with DEBUG={environ['DEBUG']}.")
-    elif not environ.get(ENDPOINT_VARIABLE) and not _aws_credentials():
+    elif argv[1] not in _MAY_NEED_ONE and not environ.get(ENDPOINT_VARIABLE) and not _aws_credentials():
         raise EngineError(
             "There is no database to work on: start one with `make run` in another terminal, name one with "
             f"{ENDPOINT_VARIABLE}=<address>, or give AWS credentials to use Amazon DynamoDB."
@@ -64,11 +64,11 @@ def is_local(address: str) -> bool:
 
 
 def _needs_database(argv: Sequence[str], checkout: Path) -> bool:
-    """Tell whether the command reads or writes items. An unknown one does not: Django says that it is unknown."""
+    """Tell whether the command uses items, or may. An unknown one does not: Django says that it is unknown."""
     name = argv[1] if len(argv) > 1 else ""
     if name in _NEED_NO_DATABASE or not name.isidentifier() or {"-h", "--help", "--version"} & set(argv):
         return False
-    return name in _DJANGO_COMMANDS or any(checkout.glob(f"*/management/commands/{name}.py"))
+    return name in _MAY_NEED_ONE or any(checkout.glob(f"*/management/commands/{name}.py"))
 
 
 def _running_engine(var: Path, wanted: str | None) -> tuple[str, str] | None:

@@ -6,13 +6,21 @@ that runs `check --deploy` stops at errors and goes on at warnings.
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.core import checks
 from django.core.checks.security import base as django_security
 from django.core.exceptions import ImproperlyConfigured
+from django.http.request import validate_host
+
+from portal.isolation import policies
+from portal.schema import registry
+
+POLICY_CHARACTERS: Final = 6_144  # AWS, "IAM and AWS STS quotas", managed policies
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -89,7 +97,7 @@ def guard_is_on(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
 
 
 @checks.register(checks.Tags.security, deploy=True)
-def iam_is_the_third_wall(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+def iam_is_the_third_layer(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """On Amazon DynamoDB an error: without the tenant role the process must hold a role that reads every tenant.
 
     Elsewhere a warning: no other endpoint is known to evaluate session tags, so the keys and the guard are all
@@ -101,7 +109,7 @@ def iam_is_the_third_wall(app_configs: Any, **kwargs: Any) -> list[checks.CheckM
     if host and not host.endswith(_AMAZON):
         return [
             checks.Warning(
-                "TENANT_ROLE_ARN is empty: IAM is not the third wall between tenants, the keys and the guard are all.",
+                "TENANT_ROLE_ARN is empty: IAM is not the third layer between tenants, the keys and the guard are all.",
                 hint="Silence this where the endpoint has no IAM, with SILENCED_SYSTEM_CHECKS.",
                 id="pooldesk.W003",
             )
@@ -120,7 +128,7 @@ def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage
     if "*" in settings.ALLOWED_HOSTS:
         return [
             checks.Error(
-                'ALLOWED_HOSTS has "*": a forged Host header gets into the links of password mails.',
+                'ALLOWED_HOSTS has "*": the portal answers to any name that somebody points at it.',
                 hint="Name the hosts that people use.",
                 id="pooldesk.E006",
             )
@@ -162,9 +170,82 @@ def timeouts_fit_a_request(app_configs: Any, **kwargs: Any) -> list[checks.Check
     if longest > 30:
         return [
             checks.Warning(
-                f"One call to DynamoDB may take {longest:g} s; gunicorn ends a request after 30 s.",
+                f"One call to DynamoDB may take {longest:g} s: longer than people and proxies wait for a page.",
                 hint="Lower DYNAMODB_READ_TIMEOUT or DYNAMODB_MAX_ATTEMPTS.",
                 id="pooldesk.W002",
             )
         ]
     return []
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def mails_lead_here(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """A Host header comes from whoever sends the request, so links in mails need an address that is set."""
+    try:
+        address = urlsplit(settings.PORTAL_BASE_URL)
+        is_site = address.scheme == "https" and not (address.path or address.query or address.fragment)
+        host = address.hostname or ""
+    except ValueError:
+        is_site, host = False, ""
+    if is_site and validate_host(host, settings.ALLOWED_HOSTS):
+        return []
+    return [
+        checks.Error(
+            "PORTAL_BASE_URL is not the https address of a host in ALLOWED_HOSTS: links in mails would lead nowhere.",
+            hint="Set PORTAL_BASE_URL=https://desk.example.com, without a path.",
+            id="pooldesk.E008",
+        )
+    ]
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def clients_are_told_apart(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    if settings.BEHIND_TLS_PROXY and settings.TRUSTED_PROXIES < 1:
+        return [
+            checks.Error(
+                "BEHIND_TLS_PROXY is on and TRUSTED_PROXIES is 0: all clients share the proxy's address, so wrong "
+                "passwords from anybody keep everybody out.",
+                hint="Set TRUSTED_PROXIES to the number of proxies that add to X-Forwarded-For.",
+                id="pooldesk.E009",
+            )
+        ]
+    if settings.SECURE_SSL_REDIRECT and not settings.BEHIND_TLS_PROXY:
+        return [
+            checks.Warning(
+                "BEHIND_TLS_PROXY is off: gunicorn serves plain HTTP here, so each request is sent to HTTPS again.",
+                hint="Set BEHIND_TLS_PROXY=true behind a proxy that sets X-Forwarded-Proto.",
+                id="pooldesk.W004",
+            )
+        ]
+    return []
+
+
+@checks.register(checks.Tags.staticfiles, deploy=True)
+def static_files_are_collected(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Without the manifest no page can name its stylesheet, and error pages fail too."""
+    if isinstance(staticfiles_storage, ManifestFilesMixin) and not staticfiles_storage.exists(
+        staticfiles_storage.manifest_name
+    ):
+        return [
+            checks.Error(
+                f"There is no {staticfiles_storage.manifest_name} in {settings.STATIC_ROOT}: every page would fail.",
+                hint="Run: python manage.py collectstatic --noinput",
+                id="pooldesk.E010",
+            )
+        ]
+    return []
+
+
+@checks.register
+def policies_fit_into_iam(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """IAM counts a managed policy without white space, and refuses a longer one only at deployment."""
+    lengths = {role: len(json.dumps(policies.document(role), separators=(",", ":"))) for role in registry.ROLES}
+    return [
+        checks.Error(
+            f"The policy of the {role} role has {length:,} characters; IAM takes {POLICY_CHARACTERS:,}.",
+            hint="Shorten DYNAMODB_TABLE_PREFIX: each table's name stands in the policy.",
+            id="pooldesk.E011",
+        )
+        for role, length in lengths.items()
+        if length > POLICY_CHARACTERS
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +12,7 @@ import pytest
 from django.conf import settings
 
 from portal.settings import _DEVELOPMENT_KEY
-
-PRODUCTION = {
-    "DEBUG": "false",
-    "SECRET_KEY": "q7Vt2-Lx9Kd4_Rw8Zb3Nf6Hs1Jm5Pc0Gy-TuEiAoSvXqBnMlWkDz",
-    "SECRET_KEY_FALLBACKS": "",
-    "ALLOWED_HOSTS": "desk.example.com",
-    "EMAIL_URL": "smtp+tls://desk:secret@mail.example.com:587",
-    "AWS_REGION": "eu-central-1",
-    "DYNAMODB_ENDPOINT_URL": "",
-    "DYNAMODB_GUARD": "true",
-    "TENANT_ROLE_ARN": "arn:aws:iam::123456789012:role/pooldesk-prod-TenantRole",
-    "SECURE_SSL_REDIRECT": "true",
-    "SECURE_HSTS_SECONDS": "31536000",
-}
+from tests.support.production import PRODUCTION
 
 
 def deploy_check(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -42,9 +30,10 @@ def deploy_check(*arguments: str, **changes: str) -> subprocess.CompletedProcess
 def test_a_safe_production_environment_has_no_issue() -> None:
     answer = deploy_check("--fail-level", "WARNING")
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert "no issues (0 silenced)" in answer.stdout
+    assert "no issues (2 silenced)" in answer.stdout
 
 
+NO_BASE = "PORTAL_BASE_URL is not the https address of a host in ALLOWED_HOSTS: links in mails would lead nowhere."
 SECRET = "SECRET_KEY is missing, short or published: whoever knows it can sign messages and password resets."
 UNSAFE = [
     ("DEBUG", "true", "E002", "DEBUG is on: error pages show settings and source to anyone."),
@@ -73,13 +62,26 @@ UNSAFE = [
         "ALLOWED_HOSTS",
         "desk.example.com,*",
         "E006",
-        'ALLOWED_HOSTS has "*": a forged Host header gets into the links of password mails.',
+        'ALLOWED_HOSTS has "*": the portal answers to any name that somebody points at it.',
     ),
+    ("PORTAL_BASE_URL", "", "E008", NO_BASE),
+    ("PORTAL_BASE_URL", "http://desk.example.com", "E008", NO_BASE),
+    ("PORTAL_BASE_URL", "https://elsewhere.example.com", "E008", NO_BASE),
+    ("PORTAL_BASE_URL", "https://desk.example.com/path", "E008", NO_BASE),
+    ("PORTAL_BASE_URL", "https://[bad", "E008", NO_BASE),
+    (
+        "TRUSTED_PROXIES",
+        "0",
+        "E009",
+        "BEHIND_TLS_PROXY is on and TRUSTED_PROXIES is 0: all clients share the proxy's address",
+    ),
+    ("STATIC_ROOT", "/nonexistent", "E010", "There is no staticfiles.json in /nonexistent: every page would fail."),
+    ("DYNAMODB_TABLE_PREFIX", "P" * 120, "E011", "The policy of the platform role has "),
 ]
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "issue", "sentence"), UNSAFE, ids=[f"{name}={value[:12]}" for name, value, *_ in UNSAFE]
+    ("name", "value", "issue", "sentence"), UNSAFE, ids=[f"{name}={value[:26]}" for name, value, *_ in UNSAFE]
 )
 def test_an_unsafe_setting_stops_the_deployment(name: str, value: str, issue: str, sentence: str) -> None:
     answer = deploy_check(**{name: value})
@@ -122,3 +124,53 @@ def test_mail_that_goes_nowhere_is_a_warning() -> None:
     answer = deploy_check(EMAIL_URL="consolemail://")
     assert "(pooldesk.W001) EMAIL_URL does not send mail" in answer.stderr
     assert answer.returncode == 0
+
+
+def test_a_prefix_that_makes_a_policy_too_long_is_refused_at_every_start() -> None:
+    answer = deploy_check(DYNAMODB_TABLE_PREFIX="P" * 120)
+    assert re.search(r"The policy of the platform role has \d,\d{3} characters; IAM takes 6,144\.", answer.stderr)
+    done = subprocess.run(
+        [sys.executable, "manage.py", "create_tables"],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, "DYNAMODB_TABLE_PREFIX": "P" * 120},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "pooldesk.E011" in done.stderr
+
+
+def test_a_redirect_that_never_ends_is_a_warning() -> None:
+    answer = deploy_check(BEHIND_TLS_PROXY="false")
+    assert "(pooldesk.W004) BEHIND_TLS_PROXY is off" in answer.stderr
+    assert answer.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "header"),
+    [
+        ({}, "max-age=31536000"),
+        (
+            {"SECURE_HSTS_INCLUDE_SUBDOMAINS": "true", "SECURE_HSTS_PRELOAD": "true"},
+            "max-age=31536000; includeSubDomains; preload",
+        ),
+    ],
+    ids=["by default", "when asked for"],
+)
+def test_other_names_of_the_domain_are_bound_to_tls_only_when_asked_for(changes: dict[str, str], header: str) -> None:
+    code = (
+        "import django; django.setup(); from django.http import HttpResponse; from django.test import RequestFactory; "
+        "from django.middleware.security import SecurityMiddleware; "
+        "answer = SecurityMiddleware(lambda request: HttpResponse())(RequestFactory().get('/', secure=True)); "
+        "print(answer['Strict-Transport-Security'])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env={"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "portal.settings", **PRODUCTION, **changes},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert answer.stdout.strip() == header, answer.stderr

@@ -94,6 +94,11 @@ def test_without_engine_and_credentials_a_command_says_what_to_do(checkout: Chec
     )
 
 
+def test_a_shell_opens_without_a_database(checkout: Checkout) -> None:
+    done = checkout.manage("shell", "-c", "print(1 + 1)")
+    assert (done.returncode, done.stdout) == (0, "2\n")
+
+
 def test_a_profile_that_does_not_exist_is_named(checkout: Checkout) -> None:
     line = refused(checkout.manage("seed", AWS_PROFILE="nobody"))
     assert line.startswith("The AWS credentials cannot be used: ")

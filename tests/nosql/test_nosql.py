@@ -25,6 +25,7 @@ from portal.nosql import keys
 from portal.nosql.items import SessionItem
 from portal.nosql.session_store import SessionStore, read
 from tenants.identity.models import User
+from tests.support.production import PRODUCTION
 
 # --- SQL ---
 
@@ -400,16 +401,6 @@ def test_there_is_nothing_to_clear(engine: None, bill: meter.Meter) -> None:
 
 # --- commands ---
 
-PRODUCTION = {
-    "DEBUG": "false",
-    "SECRET_KEY": "vZ3-9sRk_1qLwYb7TnXcE5uGd2HfJm8PoAiUy4Bv6NtKx0QlMw7",
-    "ALLOWED_HOSTS": "desk.example.com",
-    "EMAIL_URL": "smtp+tls://mailer:secret@mail.example.com:587",
-    "DYNAMODB_ENDPOINT_URL": "",
-    "AWS_REGION": "eu-central-1",
-    "TENANT_ROLE_ARN": "arn:aws:iam::123456789012:role/Pooldesk-Tenant",
-}
-
 
 def manage(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """`manage.py` in a process of its own, with this environment and nothing of the tests'."""
@@ -436,7 +427,7 @@ def test_the_checks_find_nothing() -> None:
 def test_a_proper_production_has_no_warnings() -> None:
     done = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
     assert done.returncode == 0, done.stderr
-    assert "no issues (0 silenced)" in done.stdout
+    assert "no issues (2 silenced)" in done.stdout
     assert done.stderr == ""
 
 
