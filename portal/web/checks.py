@@ -223,12 +223,11 @@ def clients_are_told_apart(app_configs: Any, **kwargs: Any) -> list[checks.Check
 @checks.register(checks.Tags.staticfiles, deploy=True)
 def static_files_are_collected(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Without the manifest no page can name its stylesheet, and error pages fail too."""
-    if isinstance(staticfiles_storage, ManifestFilesMixin) and not staticfiles_storage.exists(
-        staticfiles_storage.manifest_name
-    ):
+    storage: Any = staticfiles_storage
+    if issubclass(type(storage), ManifestFilesMixin) and not storage.manifest_storage.exists(storage.manifest_name):
         return [
             checks.Error(
-                f"There is no {staticfiles_storage.manifest_name} in {settings.STATIC_ROOT}: every page would fail.",
+                f"There is no {storage.manifest_name} in {settings.STATIC_ROOT}: every page would fail.",
                 hint="Run: python manage.py collectstatic --noinput",
                 id="pooldesk.E010",
             )
