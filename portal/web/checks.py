@@ -224,7 +224,8 @@ def clients_are_told_apart(app_configs: Any, **kwargs: Any) -> list[checks.Check
 def static_files_are_collected(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Without the manifest no page can name its stylesheet, and error pages fail too."""
     storage: Any = staticfiles_storage
-    if issubclass(type(storage), ManifestFilesMixin) and not storage.manifest_storage.exists(storage.manifest_name):
+    has_manifest = isinstance(storage, ManifestFilesMixin)
+    if has_manifest and not storage.manifest_storage.exists(storage.manifest_name):
         return [
             checks.Error(
                 f"There is no {storage.manifest_name} in {settings.STATIC_ROOT}: every page would fail.",
