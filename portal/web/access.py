@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")  # methods that change nothing
 View = TypeVar("View", bound=Callable[..., Any])
 
 

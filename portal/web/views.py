@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from portal.web import desk_prefix
-from portal.web.access import member, public
+from portal.web.access import SAFE, member, public
 from portal.web.stash import Stash
 
 
@@ -32,5 +32,5 @@ def desk_home(request: HttpRequest) -> HttpResponse:
 
 @member("viewer")
 def without_desk(request: HttpRequest, rest: str) -> HttpResponse:
-    """Send an address that names no desk, as in an old bookmark, to the pinned desk's; a form goes along with it."""
-    return redirect(f"/{desk_prefix.in_use()}{request.get_full_path()}", preserve_request=True)
+    """Send an address that names no desk, as in an old bookmark, to the pinned desk's, with the form it carries."""
+    return redirect(f"/{desk_prefix.in_use()}{request.get_full_path()}", preserve_request=request.method not in SAFE)

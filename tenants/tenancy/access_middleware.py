@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.crypto import constant_time_compare
 
-from portal.web.access import Access
+from portal.web.access import SAFE, Access
 from portal.web.stash import PAGE_MARK, Stash
 from tenants.tenancy import refusal_views
 from tenants.tenancy.context import TenantContext
@@ -54,7 +54,7 @@ class AccessMiddleware:
             return refusal_views.ask_for_tenant(request)
         if tenant.suspended:
             return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
-        if request.method not in refusal_views.SAFE:
+        if request.method not in SAFE:
             mark = request.POST.get(PAGE_MARK, "")
             if not constant_time_compare(mark, tenant.page_mark):
                 return refusal_views.wrong_tenant(request, Stash.of(request))

@@ -11,13 +11,12 @@ from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 
 from portal.web import error_pages
+from portal.web.access import SAFE
 from portal.web.stash import Stash
 from tenants.membership import members
 from tenants.membership.members import Membership
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-
-SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 
 
 def ask_to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -84,9 +83,9 @@ def _offer_switch(request: HttpRequest, desk: Membership) -> HttpResponse:
 
 
 def _to_pinned_desk(request: HttpRequest, tenant: TenantContext, desk: str) -> HttpResponse:
-    """307, with which a browser sends the same form again to the pinned desk's address."""
+    """Send to the pinned desk's address, by 307 with the form it carries."""
     address = request.get_full_path().removeprefix(f"/{desk}/")
-    return redirect(f"/{tenant.slug}/{address}", preserve_request=True)
+    return redirect(f"/{tenant.slug}/{address}", preserve_request=request.method not in SAFE)
 
 
 def _shown_address(request: HttpRequest) -> str:
