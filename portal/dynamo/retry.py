@@ -65,7 +65,12 @@ def retrying(
                     if given_up is None:
                         raise
                     raise given_up from error
-            sleep(uniform(0, min(longest, first * 2 ** min(number, 16))))
+            sleep(pause(number, first=first, longest=longest))
+
+
+def pause(number: int, *, first: float, longest: float) -> float:
+    """Return the seconds to wait before a repetition, counted from 0: drawn evenly below a bound that doubles."""
+    return uniform(0, min(longest, first * 2 ** min(number, 16)))
 
 
 @contextmanager

@@ -1,18 +1,15 @@
-"""Wait before something is tried again.
-
-Source: AWS Architecture Blog, "Exponential Backoff And Jitter" (full jitter).
-"""
+"""Say how long a shard, or the look at the leases, waits before it is tried again."""
 
 from __future__ import annotations
 
-import random
 from typing import Final
+
+from portal.dynamo import retry
 
 FIRST_SECONDS: Final = 0.1
 LAST_SECONDS: Final = 5.0
-_jitter = random.SystemRandom()
 
 
 def delay(failures: int) -> float:
     """Return seconds to wait after so many failures in a row: full jitter, so that pollers do not all come at once."""
-    return _jitter.uniform(0, min(LAST_SECONDS, FIRST_SECONDS * 2 ** min(failures, 16)))
+    return retry.pause(failures, first=FIRST_SECONDS, longest=LAST_SECONDS)

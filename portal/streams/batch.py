@@ -59,7 +59,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What became of a batch. `deferred` are those of its records, in their order, that must come again: for each item
+    """The outcome of a batch. `deferred` are those of its records, in their order, that must come again: for each item
     they hold all of its records from the first deferred one on. `counts` are added up in the poller's metrics."""
 
     deferred: tuple[Record, ...] = ()

@@ -10,10 +10,10 @@ WATERMARK: Final = "WATERMARK"  # the sort key of the one item in its partition
 
 
 def finished(stream_arn: str) -> str:
-    """The partition of the shards of a stream that were read to their end; the stream's own holds the others."""
+    """Form the partition key of a stream's shards that were read to their end; the ARN itself is that of the others."""
     return keys.joined("FINISHED", stream_arn)
 
 
 def pollers(stream_arn: str) -> str:
-    """The partition of the pollers that follow a stream."""
+    """Form the partition key of the pollers that follow a stream."""
     return keys.joined("POLLERS", stream_arn)

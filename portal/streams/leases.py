@@ -143,14 +143,6 @@ def release(lease: LeaseItem, *, me: str) -> bool:
     return _if_mine(lease, me, [LeaseItem.owner.set(""), _counted()])
 
 
-def orphan(lease: LeaseItem) -> None:
-    """Let a shard whose parent has left the stream be read without it."""
-    try:
-        _change(lease, [LeaseItem.parent.set("")], condition=LeaseItem.parent == lease.parent)
-    except ConditionFailed:
-        return
-
-
 # --- finished shards ---
 
 

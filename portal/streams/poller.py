@@ -50,7 +50,8 @@ class Poller:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="shard")
         self._looked_at = self._not_before = float("-inf")
         self._failures = 0
-        self._lists, self._asked_as_of = False, ""
+        self._lists = False
+        self._asked_at, self._asked_as_of = float("-inf"), ""
 
     def run(self, again: Callable[[], bool]) -> None:
         """Follow the stream until `again` says no, then write the positions and release the leases."""
@@ -101,7 +102,8 @@ class Poller:
         self._lists = True
         if lister.listing is None or lister.listed_at < since:
             return False
-        self._asked_as_of = self._asked_as_of or shards.service_time(after=True)
+        if self._asked_at != since:
+            self._asked_at, self._asked_as_of = since, shards.service_time(after=True)
         listed = {shard.id for shard in lister.listing.shards} | {lease.shard for lease in self._known}
         others = {lease.shard: lease.applied_until or "" for lease in self._known}
         return all(
@@ -139,7 +141,8 @@ class Poller:
                 log.warning("The leases cannot be read: %s", error.message)
 
     def _look(self) -> None:
-        if not self._arn or self._failures:  # the first time, or the table may have been made anew
+        # The first time, or the table may have been made anew: the shards of its former stream are all finished.
+        if not self._known or self._failures:
             self._follow(shards.arn(self._table))
         leases.give_heartbeat(self._arn, me=self.me)
         heartbeats, stored = leases.heartbeats(self._arn), leases.stored(self._arn)

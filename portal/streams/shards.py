@@ -76,7 +76,7 @@ class ShardAnswer:
 
 
 def arn(table: Table) -> str:
-    """The ARN of the table's stream, the newest where there were several. Raises Unavailable where there is none."""
+    """Return the ARN of the table's stream, the newest of several. Raises Unavailable where there is none."""
     streams = _call("ListStreams", TableName=table.full_name)["Streams"]
     if not streams:
         raise Unavailable(f"{table.full_name} has no stream. Run: manage.py create_tables --wait")
@@ -85,7 +85,7 @@ def arn(table: Table) -> str:
 
 
 def name_of(stream_arn: str, shard_id: str) -> str:
-    """What names a shard for ever and everywhere: some engines give every stream a shard of the same id."""
+    """Return a name of a shard for ever and everywhere: some engines give every stream a shard of the same id."""
     return f"{stream_arn}/{shard_id}"
 
 
@@ -107,7 +107,7 @@ def listing(stream_arn: str) -> Listing:
 
 
 def iterator(stream_arn: str, shard_id: str, *, after: str = "") -> str:
-    """Where to read on: behind the record with this sequence number, or at the oldest one. Raises Trimmed."""
+    """Return an iterator behind the record with this sequence number, or at the oldest record. Raises Trimmed."""
     where = {"ShardIteratorType": "TRIM_HORIZON"}
     if after:
         where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
@@ -116,7 +116,7 @@ def iterator(stream_arn: str, shard_id: str, *, after: str = "") -> str:
 
 
 def read(shard_iterator: str, *, limit: int = RECORDS_LIMIT) -> ShardAnswer:
-    """Up to `limit` records or 1 MB. Raises IteratorExpired, Trimmed, Throttled, Unavailable."""
+    """Read up to `limit` records or 1 MB. Raises IteratorExpired, Trimmed, Throttled, Unavailable."""
     as_of = service_time()
     answer = _call("GetRecords", ShardIterator=shard_iterator, Limit=limit)
     records = tuple(batch.parse(raw) for raw in answer["Records"])
@@ -124,7 +124,7 @@ def read(shard_iterator: str, *, limit: int = RECORDS_LIMIT) -> ShardAnswer:
 
 
 def service_time(*, after: bool = False) -> str:
-    """A moment that had passed by the service's clock when this process last heard of it, "" before that.
+    """Return a moment that had passed by the service's clock when this process last heard of it, "" before that.
 
     With `after` it is one that had not come yet.
     """

@@ -54,8 +54,8 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> Ended:
 
 
 def metrics(ended: Ended) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ended.out.splitlines()[-1])
-    return found
+    line: dict[str, Any] = json.loads(ended.out.splitlines()[-1])
+    return line
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
@@ -66,13 +66,12 @@ def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def lease() -> LeaseItem | None:
-    found = leases.stored(shards.arn(TICKETS))
-    return found[0] if found else None
+    return next(iter(leases.stored(shards.arn(TICKETS))), None)
 
 
 def owner() -> str:
-    found = lease()
-    return found.owner if found else ""
+    held = lease()
+    return held.owner if held else ""
 
 
 def opened(world: World) -> int:
@@ -97,9 +96,9 @@ def test_once_counts_what_is_there_and_ends(world: World) -> None:
 
 def test_once_on_a_quiet_stream_ends_and_says_up_to_when_all_is_counted(world: World) -> None:
     commands.run("run_stream", "--once")
-    found = watermark.read(TICKETS)
-    assert found is not None
-    assert found.as_of <= found.written_at
+    complete = watermark.read(TICKETS)
+    assert complete is not None
+    assert complete.as_of <= complete.written_at
 
 
 def test_without_a_metrics_interval_it_says_nothing(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What holds whatever happens: shards split and roll over, pollers die, are robbed and come back, clocks jump.
+"""Promises that hold whatever happens: shards split and roll over, pollers die, are robbed and come back, clocks jump.
 
 Each example is a story of random events, with two pollers and those that were killed and do not know it. The service's
 clock, the pollers' monotonic clock and the wall clock of the machine move apart from each other.

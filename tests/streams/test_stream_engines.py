@@ -24,7 +24,7 @@ pytest_plugins = ["tests.support.engines"]
 
 @pytest.fixture(scope="module", params=("ministack", "dynamodb-local"))
 def chosen(request: pytest.FixtureRequest, start: Callable[[str], str]) -> Iterator[AnyEngine]:
-    """Those engines whose streams are meant to be followed; moto's are not."""
+    """Each engine whose stream is meant to be followed; moto's is not."""
     from tests.support.engines import AnyEngine  # pytest rewrites a plugin that nobody has imported
 
     engine = AnyEngine(request.param, start(request.param))

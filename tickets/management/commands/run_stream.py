@@ -71,7 +71,7 @@ class Command(PortalCommand):
                 signal.signal(number, handler)
 
     def _again(self) -> bool:
-        """Whether to go on. Says the metrics when it is time to, and for the last time while it holds its shards."""
+        """Tell whether to go on. Say the metrics when it is time to, and once more while the shards are still held."""
         done = self._options["once"] and self._poller.caught_up(self._started)
         again = self._drains() if self._signals else not done
         if not again or time.monotonic() - self._said_at >= self._options["metrics"]:

@@ -1,0 +1,95 @@
+"""`python -m benchmarks.worker`: how many changes of tickets one worker applies in a second, beside another checkout's.
+
+The same backlog is written for each checkout, under a table prefix of its own on one engine; then `manage.py run_stream
+--once` of that checkout works through it, and its line of metrics tells changes and seconds. The checkouts take turns.
+A backlog has many tenants with a few changes each, which is what costs a worker most: no two tenants share a write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import django
+
+from benchmarks import stack
+from benchmarks.messages import say
+from portal.engines.server import ENGINES
+
+_WRITTEN_AT_ONCE = 25  # items of one BatchWriteItem
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description="What one stream worker applies.")
+    parser.add_argument("--tenants", type=int, default=400, help="whose tickets change (400)")
+    parser.add_argument("--tickets", type=int, default=2, help="of each tenant, opened and then resolved (2)")
+    parser.add_argument("--rounds", type=int, default=3, help="of all checkouts in turn (3)")
+    parser.add_argument("--engine", choices=[*ENGINES], default="ministack", help="ministack, if not given")
+    parser.add_argument("--against", type=Path, metavar="PATH", help="another checkout, measured in turn with this one")
+    options = parser.parse_args()
+    checkouts = [stack.ROOT, *([options.against] if options.against else [])]
+    with stack.engine(options.engine, keep=False, report=say):
+        django.setup()
+        rates: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
+        for number in range(options.rounds):
+            for checkout in checkouts:
+                prefix = f"Bench{number}{checkouts.index(checkout)}"
+                _manage(checkout, prefix, "create_tables", "--wait")
+                _fill(prefix, options.tenants, options.tickets)
+                metrics = json.loads(_manage(checkout, prefix, "run_stream", "--once").splitlines()[-1])
+                rates[checkout].append(metrics["events"] / metrics["seconds"])
+                say(f"{checkout.name}: {metrics['events']:.0f} changes in {metrics['seconds']} s")
+    medians = [statistics.median(rates[checkout]) for checkout in checkouts]
+    for checkout, median in zip(checkouts, medians, strict=True):
+        say(f"{checkout.name}: {median:,.0f} changes a second (median of {options.rounds})")
+    if options.against:
+        say(f"ratio: {medians[0] / medians[1]:.1f}")
+    return 0
+
+
+def _manage(checkout: Path, prefix: str, *arguments: str) -> str:
+    """Return what a command of a checkout prints; raises CalledProcessError where it fails."""
+    environ = {**os.environ, "DYNAMODB_TABLE_PREFIX": prefix}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=checkout, env=environ, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def _fill(prefix: str, tenants: int, tickets: int) -> None:
+    """Write each tenant's tickets as they are opened, and once more as they are resolved."""
+    from portal.dynamo import client
+
+    ids = [uuid.uuid4().hex for _ in range(tenants)]
+    table = f"{prefix}.Support.Tickets"
+    requests = [{"PutRequest": {"Item": item}} for item in _images(ids, tickets)]
+    for start in range(0, len(requests), _WRITTEN_AT_ONCE):
+        some = {table: requests[start : start + _WRITTEN_AT_ONCE]}
+        answer = client.connection("platform").call("BatchWriteItem", RequestItems=some)
+        if answer["UnprocessedItems"]:
+            raise stack.BenchmarkError("The engine did not take all of the backlog.")
+
+
+def _images(tenant_ids: list[str], tickets: int) -> Iterator[dict[str, Any]]:
+    from tickets.ticket import keys
+    from tickets.ticket.items import SummaryItem
+
+    at = "2026-11-18T10:00:00.000000Z"
+    changes: tuple[dict[str, Any], ...] = ({"status": "open"}, {"status": "resolved", "resolved_at": at})
+    for changed in changes:
+        for number in range(1, tickets + 1):
+            for tenant_id in tenant_ids:
+                values: dict[str, Any] = {"number": number, "title": "Printer", "priority": "normal", **changed}
+                values |= {"requester_name": "Alice", "created_at": at, "updated_at": at}
+                values |= {"tenant_status": tenant_id, "resolver_updated": at}  # of indexes that nobody reads here
+                yield SummaryItem(keys.ticket(tenant_id, number), keys.SUMMARY, **values).serialize()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
