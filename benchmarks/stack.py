@@ -104,7 +104,7 @@ def portal(log_path: Path, *, debug: bool = False, workers: int = WORKERS) -> It
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
     command += ["--chdir", str(ROOT), "--bind", f"{LOOPBACK}:{port}", "--workers", str(workers)]
-    command += ["--threads", str(THREADS), "--log-level", "warning", "--no-control-socket"]
+    command += ["--threads", str(THREADS), "--log-level", "warning"]
     with log_path.open("wb") as log:
         child = Child("web server", command, env=os.environ | {"DEBUG": str(int(debug))}, output=log)
     try:

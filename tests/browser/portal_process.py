@@ -52,7 +52,7 @@ def serve(log: Path, **environ: str) -> Iterator[Portal]:
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
     command += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{port}", "--workers", "1"]
-    command += ["--log-level", "warning", "--no-control-socket"]
+    command += ["--log-level", "warning"]
     mail = log.with_suffix(".mail")
     ours = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false", "WEB_THREADS": str(THREADS)}
     ours["TEST_MAIL_FOLDER"] = str(mail)

@@ -152,7 +152,7 @@ class Command(BaseCommand):
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
         gunicorn += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{options['port']}"]
         gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
-        gunicorn += ["--log-level", "warning", "--no-control-socket"]
+        gunicorn += ["--log-level", "warning"]
         supervisor = Supervisor(self._say)
         worker = self._argv("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0")
         stream_worker = supervision.Command("stream worker", worker, {"LOG_LEVEL": "WARNING", **self.environ})
