@@ -43,6 +43,11 @@ class Record:
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property
+    def size(self) -> int:
+        """The bytes of keys and images, as the engine counts them."""
+        return int(self.raw["dynamodb"].get("SizeBytes", 0))
+
+    @property
     def checkpoint(self) -> str:
         """The sequence number as the engine wrote it, which is the form in which it takes it back."""
         return str(self.raw["dynamodb"]["SequenceNumber"])
@@ -80,9 +85,6 @@ class TolerantDeserializer(TypeDeserializer):  # type: ignore[misc]  # boto3 has
 
     def deserialize(self, value: Any) -> Any:
         return super().deserialize(value) if value else {}
-
-    def _deserialize_b(self, value: Any) -> Any:
-        return value  # an event of Lambda's holds base64 text, which the library's own type refuses
 
 
 _deserializer: Final = TolerantDeserializer()

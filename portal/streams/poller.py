@@ -24,7 +24,8 @@ from portal.streams.shard_reader import SAVE_SECONDS, SAVES_PER_SECOND, Metrics,
 
 log = logging.getLogger("pooldesk.poller")
 
-IDLE_SECONDS: Final = 0.25  # between reads of a shard that bring nothing; AWS Lambda polls as often
+IDLE_SECONDS: Final = 0.25  # between reads of a shard that bring nothing, at least; AWS Lambda polls as often
+IDLE_READS_PER_SECOND: Final = 200  # of one poller, however many quiet shards it holds: each read is paid for
 LOOK_SECONDS: Final = 2.0  # between looks at the leases, at most
 THREADS: Final = 8  # that read shards at the same time
 
@@ -217,7 +218,7 @@ class Poller:
         read = False
         for shard_id in [shard_id for shard_id, turn in self._turns.items() if turn in done]:
             had_records = self._turns.pop(shard_id).result()
-            self._idle_until[shard_id] = 0 if had_records else time.monotonic() + IDLE_SECONDS
+            self._idle_until[shard_id] = 0 if had_records else time.monotonic() + self._idle_seconds()
             read = read or had_records
             reader = self._readers.get(shard_id)
             if reader is not None and reader.finished:
@@ -227,6 +228,9 @@ class Poller:
             elif reader is not None and reader.lost:
                 self._drop(shard_id)
         return read
+
+    def _idle_seconds(self) -> float:
+        return max(IDLE_SECONDS, len(self._readers) / IDLE_READS_PER_SECOND)
 
     def _pause(self) -> float:
         """Return seconds until something may be due."""

@@ -25,7 +25,8 @@ from portal.streams.items import LeaseItem
 
 log = logging.getLogger("pooldesk.poller")
 
-DEFERRED_LIMIT: Final = 2000  # records that may wait before the shard is read on
+DEFERRED_LIMIT: Final = 2000  # records that may wait while the shard is read on,
+DEFERRED_BYTES: Final = 8_000_000  # and how large they may be together
 # An idle shard's iterator is asked for anew after so long: a local engine that was restarted within the retries of one
 # call takes the old one for a place in another run of records, and says nothing.
 ITERATOR_SECONDS: Final = 15.0
@@ -95,7 +96,7 @@ class ShardReader:
         """Read and handle once, and save when it is due. Return whether there was anything to read."""
         records: tuple[Record, ...] = ()
         try:
-            if len(self.deferred) < DEFERRED_LIMIT and not self._at_end:
+            if not (self._at_end or self._has_enough()):
                 records = self._read()
         except Unavailable as error:
             self.metrics.add({"read_errors": 1})
@@ -136,6 +137,10 @@ class ShardReader:
         self._saved_at, self._unsaved = time.monotonic(), False
         self.lost = self.lost or not mine
         return mine
+
+    def _has_enough(self) -> bool:
+        """Tell whether so much waits that reading on would only fill the memory."""
+        return len(self.deferred) >= DEFERRED_LIMIT or sum(one.size for one in self.deferred) >= DEFERRED_BYTES
 
     def _read(self) -> tuple[Record, ...]:
         began = time.monotonic()

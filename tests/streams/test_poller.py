@@ -15,7 +15,7 @@ from portal.errors import Throttled, Unavailable
 from portal.streams import backoff, leases, positions, shard_reader, shards
 from portal.streams.batch import padded
 from portal.streams.items import LeaseItem
-from portal.streams.poller import Poller
+from portal.streams.poller import IDLE_READS_PER_SECOND, Poller
 from tests.support.folding import Follower, numbers
 from tests.support.shard_trees import ARN, RecordingHandler, ShardTree
 from tests.support.world import World
@@ -345,6 +345,17 @@ def test_a_shard_is_not_read_on_while_too_much_of_it_is_deferred(
     assert sorted(handler.applied) == list(range(1, 11))
 
 
+def test_a_shard_is_not_read_on_while_what_is_deferred_is_large(
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
+) -> None:
+    tree.limit, tree.size = 1, shard_reader.DEFERRED_BYTES // 2
+    for _ in range(5):
+        tree.write("a")
+    handler.deferring = set(range(1, 6))
+    steps(poller(), 10)
+    assert tree.reads == ["a 1", "a 2"]
+
+
 def test_a_closed_shard_is_not_finished_while_some_of_it_is_deferred(
     tree: ShardTree, poller: NewPoller, handler: RecordingHandler
 ) -> None:
@@ -387,7 +398,7 @@ def test_four_hundred_shards_are_listed_by_one_poller_a_page_a_second(
     assert sum(one.held for one in pollers) >= 400
 
 
-def test_saves_of_many_shards_stay_within_a_rate(
+def test_many_shards_are_saved_and_asked_for_news_less_often_each(
     engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller
 ) -> None:
     ShardTree(*(f"s{n:03}" for n in range(100))).install(monkeypatch)
@@ -395,6 +406,7 @@ def test_saves_of_many_shards_stay_within_a_rate(
     steps(one, 1)
     assert one.held == 100
     assert {reader.save_seconds for reader in one._readers.values()} == {100 / shard_reader.SAVES_PER_SECOND}
+    assert one._idle_seconds() == 100 / IDLE_READS_PER_SECOND
 
 
 # --- against the engine ---

@@ -43,6 +43,7 @@ class ShardTree:
         self.trimmed: set[str] = set()  # shards whose checkpoints are too old
         self.raises: list[Exception] = []  # by the next reads
         self.limit = 1000
+        self.size = 100  # bytes of each record
         self.made_at: dict[int, datetime] = {}  # of each record, by number
         self.shard_of: dict[int, str] = {}
         self._sequence = 0
@@ -58,7 +59,7 @@ class ShardTree:
         """Add a record; its number."""
         self._sequence += 1
         self.made_at[self._sequence], self.shard_of[self._sequence] = made_at or self.now, shard_id
-        self.shards[shard_id].records.append(raw_record(self._sequence, made_at or self.now))
+        self.shards[shard_id].records.append(raw_record(self._sequence, made_at or self.now, size=self.size))
         return self._sequence
 
     def close(self, shard_id: str, *children: str) -> None:
@@ -113,10 +114,11 @@ class ShardTree:
             monkeypatch.setattr(shards, name, getattr(self, name))
 
 
-def raw_record(sequence: int, made_at: datetime) -> dict[str, Any]:
+def raw_record(sequence: int, made_at: datetime, *, size: int = 100) -> dict[str, Any]:
     """A record of an item that is no summary, as GetRecords has it."""
     keys = {"pk": {"S": "TENANT#x"}, "sk": {"S": "DETAIL"}}
-    data = {"Keys": keys, "SequenceNumber": f"{sequence:021}", "ApproximateCreationDateTime": int(made_at.timestamp())}
+    data = {"Keys": keys, "SequenceNumber": f"{sequence:021}", "SizeBytes": size}
+    data["ApproximateCreationDateTime"] = int(made_at.timestamp())
     return {"eventName": "MODIFY", "dynamodb": data}
 
 
