@@ -29,8 +29,8 @@ from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tickets.desk.bulk import Seen
-from tickets.desk.history import Entry, History, changed, collection, opened
+from tickets.desk.history import History, PastEntry, changed, collection, opened
+from tickets.desk.summaries import TicketState
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
@@ -85,11 +85,11 @@ class Filled:
     def label(self) -> str:
         return f"{self.size:,}" if self.shards == 1 else f"{self.size:,} in {self.shards} shards"
 
-    def seen(self, numbers: Iterable[int]) -> list[Seen]:
+    def seen(self, numbers: Iterable[int]) -> list[TicketState]:
         """These tickets as a list would show them now, consistently read."""
         repository = self.context.repository
         items = [repository.get(SummaryItem, keys.ticket, n, sort=keys.SUMMARY, consistent=True) for n in numbers]
-        return [Seen.of(item) for item in items if item is not None]
+        return [TicketState.of(item) for item in items if item is not None]
 
 
 def prepare_tables(marker: Path) -> None:
@@ -192,7 +192,7 @@ def _has_talk(layout: Layout, number: int, rank: int) -> bool:
     return number in layout.talked or number in layout.mine or (number in layout.others and rank < _COMMENTED_ROWS)
 
 
-def _talk(filled: Filled, number: int, place: int, at: datetime) -> Iterator[Entry]:
+def _talk(filled: Filled, number: int, place: int, at: datetime) -> Iterator[PastEntry]:
     """A thread of comments for those that are read as tickets, two comments for those that are seen in lists."""
     person = _PEOPLE[place % len(_PEOPLE)]
     yield opened(at, "", person)
@@ -202,7 +202,7 @@ def _talk(filled: Filled, number: int, place: int, at: datetime) -> Iterator[Ent
         # Named after the ticket, so that no two comments are one to a cache.
         text = f"{_TALK[(place + index) % len(_TALK)]}\n\nAbout {filled.slug} #{number:06}, {index + 1:02}."
         kind = "note" if index % 7 == 3 else "comment"
-        yield Entry(kind, at + timedelta(seconds=2 + index), "", _PEOPLE[index % len(_PEOPLE)], body=text)
+        yield PastEntry(kind, at + timedelta(seconds=2 + index), "", _PEOPLE[index % len(_PEOPLE)], body=text)
 
 
 def _made_id(name: str) -> str:

@@ -15,8 +15,8 @@ from benchmarks.exchange import Answer, RawRequest, Send
 from benchmarks.fill import Filled
 from benchmarks.stack import BenchmarkError
 from benchmarks.ticket_ranges import AGAIN, COMMENTS, MINE
-from tickets.desk import queries
-from tickets.desk.bulk import Seen
+from tickets.desk import lists
+from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
 
 _SESSION, _CSRF = "pooldesk_session", "pooldesk_csrf"
@@ -33,7 +33,7 @@ class SignedInVisitor:
     csrf: str
     mark: str
     second_page: str
-    groups: list[list[Seen]]
+    groups: list[list[TicketState]]
     sequences: int
     turns: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -108,16 +108,17 @@ def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     """Closes the sequence's tickets and, the next time, opens them again, so that they never run out."""
     group = visitor.groups[sequence]
     to = Status.OPEN if group[0].status is Status.CLOSED else Status.CLOSED
-    visitor.groups[sequence] = [Seen(s.number, s.version + 1, to, s.resolver) for s in group]
-    return visitor.post("/tickets/bulk/", [("to", to.value), *(("tickets", str(s)) for s in group)])
+    visitor.groups[sequence] = [TicketState(s.number, s.version + 1, to, s.resolver) for s in group]
+    selected = [("tickets", str(s)) for s in group]
+    return visitor.post("/tickets/bulk/", [("to", to.value), ("confirmed", "yes"), *selected])
 
 
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
 
 PAGES: Final = (
-    MeasuredPage("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, queries.PAGE_SIZE)),
+    MeasuredPage("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, lists.PAGE_SIZE)),
     MeasuredPage("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
-    MeasuredPage("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, queries.PAGE_SIZE)),
+    MeasuredPage("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, lists.PAGE_SIZE)),
     MeasuredPage("ticket", "ticket, 20 comments", _ticket, shows=(_ENTRY, COMMENTS + 2)),
     MeasuredPage("ticket-cold", "ticket, never seen", _ticket_first_seen, shows=(_ENTRY, COMMENTS + 2)),
     MeasuredPage("new", "open a ticket", _new, status=302),

@@ -2,8 +2,8 @@ from django.urls import include, path, register_converter
 from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
-from tickets.dashboards import views as verify_views
-from tickets.desk import handover_views, views
+from tickets.dashboards import views as dashboard_views
+from tickets.desk import change_views, handover_views, people_views, queue_views, ticket_views
 
 
 class TicketNumber(IntConverter):
@@ -17,20 +17,23 @@ register_converter(TicketNumber, "ticket_number")
 app_name = "tickets"
 
 _ticket_pages = [
-    path("", views.queue, name="queue"),
-    path("new/", views.new, name="new"),
-    path("bulk/", views.bulk_change, name="bulk"),
-    path("dashboard/verify/", verify_views.verify, name="verify"),
-    path("dashboard/verified/", verify_views.verified, name="verified"),
-    path("people/", views.people, name="people"),
+    path("", queue_views.queue, name="queue"),
+    path("new/", ticket_views.new, name="new"),
+    path("updates/", queue_views.queue_updates, name="updates"),
+    path("bulk/", queue_views.bulk_change, name="bulk"),
+    path("bulk/undo/", queue_views.bulk_undo, name="undo"),
+    path("dashboard/verify/", dashboard_views.verify, name="verify"),
+    path("dashboard/verified/", dashboard_views.verified, name="verified"),
+    path("people/", people_views.people, name="people"),
     path("handover/", handover_views.handovers, name="handovers"),
     path("handover/<str:user>/", handover_views.hand_on, name="handover"),
-    path("dashboard/", views.dashboard_page, name="dashboard"),
-    path("<ticket_number:number>/", views.ticket, name="ticket"),
-    path("<ticket_number:number>/edit/", views.edit, name="edit"),
-    path("<ticket_number:number>/comment/", views.comment, name="comment"),
-    path("<ticket_number:number>/change/", views.change, name="change"),
-    path("<ticket_number:number>/assign/", views.assign, name="assign"),
+    path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
+    path("<ticket_number:number>/", ticket_views.ticket, name="ticket"),
+    path("<ticket_number:number>/updates/", ticket_views.ticket_updates, name="ticket_updates"),
+    path("<ticket_number:number>/comment/", ticket_views.comment, name="comment"),
+    path("<ticket_number:number>/edit/", change_views.edit, name="edit"),
+    path("<ticket_number:number>/change/", change_views.change, name="change"),
+    path("<ticket_number:number>/assign/", change_views.assign, name="assign"),
 ]
 
 urlpatterns = [desk_pages(path("tickets/", include(_ticket_pages)))]

@@ -6,8 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from django.views.decorators.http import require_http_methods
+
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")  # methods that change nothing
+
 View = TypeVar("View", bound=Callable[..., Any])
+
+get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @dataclass(frozen=True)

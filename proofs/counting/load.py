@@ -17,8 +17,8 @@ from proofs import cleanup
 from proofs.counting.journal import Journal
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.desk import bulk, lifecycle
-from tickets.desk.bulk import Seen
+from tickets.desk import bulk, changing, commenting, creating, summaries
+from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import MOVES, Priority, Status
 
 LIVE: Final = 60  # tickets of one writer in one tenant; above it deletes
@@ -90,36 +90,36 @@ class Writer:
 
     def _create(self, desk: Desk) -> int:
         priority, tags = self.rng.choice(list(Priority)), self._some_tags()
-        desk.mine.append(Mine(lifecycle.create(desk.customer, title="Torture", priority=priority, tags=tags)))
+        desk.mine.append(Mine(creating.create(desk.customer, title="Torture", priority=priority, tags=tags)))
         return 1
 
     def _comment(self, desk: Desk) -> int:
         who, internal = self.rng.choice([desk.customer, desk.agent]), self.rng.random() < 0.2
-        lifecycle.comment(who, self.rng.choice(desk.mine).number, body="Again.", internal=internal)
+        commenting.comment(who, self.rng.choice(desk.mine).number, body="Again.", internal=internal)
         return 1
 
     def _comment_on_any(self, desk: Desk) -> int:
         number = self.rng.randint(1, max(mine.number for mine in desk.mine))
-        lifecycle.comment(desk.agent, number, body="Me too.")
+        commenting.comment(desk.agent, number, body="Me too.")
         return 1
 
     def _answer(self, desk: Desk) -> int:
         mine = self.rng.choice(desk.mine)
         to = self.rng.choice(MOVES[mine.status])
-        lifecycle.comment(desk.agent, mine.number, body="Thus.", then=to)
+        commenting.comment(desk.agent, mine.number, body="Thus.", then=to)
         mine.status, mine.version = to, mine.version + 1
         return 1
 
     def _move(self, desk: Desk) -> int:
         mine = self.rng.choice(desk.mine)
         to = self.rng.choice(MOVES[mine.status])
-        lifecycle.change_status(desk.agent, mine.number, to=to, version=mine.version)
+        changing.change_status(desk.agent, mine.number, to=to, version=mine.version)
         mine.status, mine.version = to, mine.version + 1
         return 1
 
     def _edit(self, desk: Desk) -> int:
         mine = self.rng.choice(desk.mine)
-        lifecycle.edit(
+        changing.edit(
             desk.agent, mine.number, version=mine.version, title=f"Torture {self.operations}", description="",
             priority=self.rng.choice(list(Priority)), tags=self._some_tags(),
         )  # fmt: skip
@@ -128,14 +128,14 @@ class Writer:
 
     def _prioritise(self, desk: Desk) -> int:
         mine, to = self.rng.choice(desk.mine), self.rng.choice(list(Priority))
-        lifecycle.change_priority(desk.agent, mine.number, to=to, version=mine.version)
+        changing.change_priority(desk.agent, mine.number, to=to, version=mine.version)
         self._learn(desk, mine)
         return 1
 
     def _assign(self, desk: Desk) -> int:
         mine = self.rng.choice(desk.mine)
         to = "" if mine.resolver else desk.agent.user_id
-        lifecycle.assign(desk.agent, mine.number, to=to, version=mine.version)
+        changing.assign(desk.agent, mine.number, to=to, version=mine.version)
         mine.resolver, mine.version = to, mine.version + 1
         return 1
 
@@ -143,7 +143,7 @@ class Writer:
         status = self.rng.choice(desk.mine).status
         some = [mine for mine in desk.mine if mine.status is status][: self.rng.randint(*BULK)]
         to = self.rng.choice(MOVES[status])
-        bulk.change_status(desk.agent, [Seen(m.number, m.version, m.status, m.resolver) for m in some], to=to)
+        bulk.change_status(desk.agent, [TicketState(m.number, m.version, m.status, m.resolver) for m in some], to=to)
         for mine in some:
             mine.status, mine.version = to, mine.version + 1
         return len(some)
@@ -159,7 +159,7 @@ class Writer:
 
     def _learn(self, desk: Desk, mine: Mine) -> None:
         try:
-            stored = lifecycle.read(desk.agent, mine.number)
+            stored = summaries.read(desk.agent, mine.number)
         except NotFound:
             desk.mine.remove(mine)
         except Unavailable:

@@ -19,7 +19,7 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
-from tickets.desk import queries
+from tickets.desk import lists, timelines
 from tickets.desk.rows import TicketRow
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
@@ -120,7 +120,7 @@ def _sample(tenant: TenantContext) -> Target:
     for status in Status:
         after: str | None = None
         for _ in range(_PAGES):
-            page = queries.page(tenant, status=status, after=after)
+            page = lists.page(tenant, status=status, after=after)
             target.summaries += page.rows
             target.cursors += [Cursor(text, status.value) for text in (page.next, page.previous) if text]
             after = page.next
@@ -129,7 +129,7 @@ def _sample(tenant: TenantContext) -> Target:
     # Pages of one row, so that a tenant with few tickets has cursors as well.
     for status in Status:
         for resolver in (None, "", *(s.resolver for s in target.summaries[:2] if s.resolver)):
-            text = queries.page(tenant, status=status, resolver=resolver, size=1).next
+            text = lists.page(tenant, status=status, resolver=resolver, size=1).next
             target.cursors += [Cursor(text, status.value, resolver)] if text else []
     target.summaries.sort(key=lambda s: int(s.number))
     _read_collections(target)
@@ -145,7 +145,7 @@ def _read_collections(target: Target) -> None:
     step = max(1, len(target.summaries) // _COLLECTIONS)
     for summary in target.summaries[::step]:
         number = int(summary.number)
-        ticket = queries.ticket(target.tenant, number)
+        ticket = timelines.ticket(target.tenant, number)
         pk = key(ticket_keys.ticket, number)
         sorts = [ticket_keys.SUMMARY, ticket_keys.DETAIL, *(a.sk for a in ticket.activity[:3])]
         target.items += [{"pk": pk, "sk": sort} for sort in sorts]

@@ -17,7 +17,7 @@ from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.support import folding
 from tests.support.world import PASSWORD, World
-from tickets.desk import lifecycle
+from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
@@ -71,11 +71,11 @@ def auditor(witness: Witness) -> Auditor:
 def desk(world: World) -> World:
     """Four open tickets in Acme. Number 1 has everything, much of it; number 2 has nothing."""
     alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
-    lifecycle.create(alice, title=LONG[:200], description=WORDY, priority=Priority.URGENT, tags=TAGS)
+    creating.create(alice, title=LONG[:200], description=WORDY, priority=Priority.URGENT, tags=TAGS)
     world.tickets("acme", 3)
-    lifecycle.assign(alice, 1, to=alice.user_id, version=1)
-    lifecycle.comment(bob, 1, body=WORDY, internal=True)
-    lifecycle.comment(bob, 1, body=WORDY)
+    changing.assign(alice, 1, to=alice.user_id, version=1)
+    commenting.comment(bob, 1, body=WORDY, internal=True)
+    commenting.comment(bob, 1, body=WORDY)
     return world
 
 
@@ -142,7 +142,7 @@ def crowd(desk: World) -> World:
     alice = desk.context("alice", "acme")
     desk.add_user("Nora")
     desk.join("nora", "acme", Role.AGENT)
-    lifecycle.assign(alice, 3, to=desk.users["nora"].id, version=1)
+    changing.assign(alice, 3, to=desk.users["nora"].id, version=1)
     long_name = accounts.create(email=f"{'long' * 12}@example.com", name="Maximiliana " * 7, password=PASSWORD)
     desk.users["long"] = long_name
     desk.join("long", "acme", Role.ADMIN)
@@ -216,7 +216,7 @@ def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witn
     page.get_by_role("link", name="Older").click()
     expect(page.locator("[data-row]")).to_have_count(4)
     auditor.look(page, "queue, second page", within=".pager")
-    lifecycle.change_status(desk.context("alice", "acme"), 1, to=Status.PENDING, version=2)
+    changing.change_status(desk.context("alice", "acme"), 1, to=Status.PENDING, version=2)
     for number in (1, 2, 3):
         page.get_by_label(f"Select #{number}", exact=True).check()
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
@@ -229,7 +229,7 @@ def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witn
 
 def test_a_filtered_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
     witness.accepts(400)
-    lifecycle.change_status(desk.context("bob", "acme"), 4, to=Status.PENDING, version=1)
+    changing.change_status(desk.context("bob", "acme"), 4, to=Status.PENDING, version=1)
     page = person("bob")
     every_filter = (
         "status=unresolved&resolver=none&priority=urgent&tag=a-tag-that-is-nearly-forty-characters"
@@ -263,7 +263,7 @@ def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witne
     page.get_by_role("button", name="Open the ticket").click()
     auditor.look(page, "new, refused", shows=REFUSED)
     auditor.look(page, "edit", "/tickets/1/edit/")
-    lifecycle.change_priority(desk.context("bob", "acme"), 1, to=Priority.LOW, version=2)
+    changing.change_priority(desk.context("bob", "acme"), 1, to=Priority.LOW, version=2)
     page.get_by_label("Title").fill("Mine")
     page.get_by_role("button", name="Save").click()
     auditor.look(page, "conflict", shows="h1:text('Somebody else changed this ticket')")

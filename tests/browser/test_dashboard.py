@@ -19,7 +19,7 @@ from tests.support import folding
 from tests.support.world import World
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import BUCKETS
-from tickets.desk import lifecycle
+from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.tables import TICKETS
 
@@ -39,13 +39,13 @@ def desk(world: World, follower: folding.Follower) -> World:
     """Three tickets, one of each: open with nobody, pending with Alice, resolved by Bob."""
     alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
     for priority in (Priority.URGENT, Priority.NORMAL, Priority.LOW):
-        lifecycle.create(
+        creating.create(
             alice, title="Broken", priority=priority, tags=["vpn", "a-tag-of-forty-characters-that-never-end"]
         )
-    lifecycle.assign(alice, 2, to=alice.user_id, version=1)
-    lifecycle.change_status(alice, 2, to=Status.PENDING, version=2)
-    lifecycle.assign(alice, 3, to=bob.user_id, version=1)
-    lifecycle.comment(bob, 3, body="Done.", then=Status.RESOLVED)
+    changing.assign(alice, 2, to=alice.user_id, version=1)
+    changing.change_status(alice, 2, to=Status.PENDING, version=2)
+    changing.assign(alice, 3, to=bob.user_id, version=1)
+    commenting.comment(bob, 3, body="Done.", then=Status.RESOLVED)
     follower.fold()
     watermark(5)
     return world
@@ -118,7 +118,7 @@ def test_a_new_number_appears_and_nothing_else_moves(desk: World, person: NewPag
     link = page.locator("#load-none .number").first
     link.focus()
     assert number(page, "open") == "1"
-    lifecycle.create(desk.context("bob", "acme"), title="One more")
+    creating.create(desk.context("bob", "acme"), title="One more")
     follower.fold()
     refresh_often(page)
     expect(page.locator("#tile-open .tile-number")).to_have_text("2")
@@ -135,10 +135,10 @@ def test_focus_follows_its_row_when_the_order_changes(desk: World, person: NewPa
     link = page.locator(f"#load-{alice} a.number")
     link.focus()
     tenant = desk.context("alice", "acme")
-    lifecycle.assign(tenant, 1, to=alice, version=1)
-    lifecycle.create(tenant, title="With nobody")
-    lifecycle.create(tenant, title="With nobody")
-    lifecycle.create(tenant, title="With nobody")
+    changing.assign(tenant, 1, to=alice, version=1)
+    creating.create(tenant, title="With nobody")
+    creating.create(tenant, title="With nobody")
+    creating.create(tenant, title="With nobody")
     follower.fold()
     rows = page.locator("#loads-title ~ table tbody tr")
     before = [row.get_attribute("id") for row in rows.all()]

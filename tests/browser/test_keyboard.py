@@ -9,7 +9,7 @@ from tenants.provisioning import tenant_lifecycle as tenants
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.support.world import World
-from tickets.desk import lifecycle
+from tickets.desk import changing, commenting
 from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
@@ -119,9 +119,9 @@ def test_a_question_mark_shows_the_keys_and_they_can_be_switched_off(page: Page)
 
 def test_a_list_is_filtered_and_worked_without_a_mouse(page: Page, world: World) -> None:
     bob = world.context("bob", "acme")
-    lifecycle.change_status(bob, 2, to=Status.PENDING, version=1)
-    lifecycle.edit(bob, 2, version=2, title="Ticket 2", description="", priority=Priority.HIGH, tags=["printer"])
-    lifecycle.edit(bob, 3, version=1, title="Ticket 3", description="", priority=Priority.LOW, tags=["printer"])
+    changing.change_status(bob, 2, to=Status.PENDING, version=1)
+    changing.edit(bob, 2, version=2, title="Ticket 2", description="", priority=Priority.HIGH, tags=["printer"])
+    changing.edit(bob, 3, version=1, title="Ticket 3", description="", priority=Priority.LOW, tags=["printer"])
     page.locator("#filter-menu > summary").focus()
     press(page, "Enter", "Tab")
     focus_is_on(page, "#filter-status")
@@ -149,7 +149,7 @@ def test_a_list_is_filtered_and_worked_without_a_mouse(page: Page, world: World)
 
 def test_a_tag_in_a_row_filters_in_place(page: Page, world: World) -> None:
     bob = world.context("bob", "acme")
-    lifecycle.edit(bob, 2, version=1, title="Ticket 2", description="", priority=Priority.LOW, tags=["printer"])
+    changing.edit(bob, 2, version=1, title="Ticket 2", description="", priority=Priority.LOW, tags=["printer"])
     page.reload()
     page.evaluate("window.stays = true")
     page.locator("a.tag").focus()
@@ -257,7 +257,7 @@ def test_the_switcher_is_worked_with_arrows_and_esc(world: World, person: NewPag
 def test_earlier_activity_appears_above_and_focus_stays_with_it(world: World, page: Page) -> None:
     bob = world.context("bob", "acme")
     for number in range(55):
-        lifecycle.comment(bob, 1, body=f"Number {number}")
+        commenting.comment(bob, 1, body=f"Number {number}")
     page.goto("/tickets/1/")
     expect(page.get_by_text("Number 0", exact=True)).to_have_count(0)
     page.locator("#earlier-link").focus()

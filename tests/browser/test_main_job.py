@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import NewPage, sign_in
 from tests.support.world import World
-from tickets.desk import lifecycle
+from tickets.desk import changing
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ def busy_world(world: World) -> World:
     world.tickets("globex", 2)
     alice = world.context("alice", "acme")
     for number, who in ((1, "alice"), (2, "bob")):
-        lifecycle.assign(alice, number, to=world.users[who].id, version=1)
+        changing.assign(alice, number, to=world.users[who].id, version=1)
     return world
 
 

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage, Witness
 from tests.support.world import PASSWORD, World
-from tickets.desk import lifecycle
-from tickets.ticket.fields import Status
+from tickets.desk import changing, summaries
+from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
 
@@ -90,7 +90,7 @@ def test_a_comment_from_a_page_of_another_tenant_waits_for_a_decision(
     expect(page.get_by_role("article", name="Comment by Alice Example")).to_contain_text(TEXT)
     expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
     expect(page.get_by_label("Comment", exact=True)).to_have_value("")
-    assert not lifecycle.read(desks.context("alice", "globex"), 1).comment_count
+    assert not summaries.read(desks.context("alice", "globex"), 1).comment_count
 
     type_comment(page)
     switch_to(tab_beside(page, "/tickets/"), "Globex")
@@ -216,7 +216,7 @@ def test_two_versions_are_combined_by_hand(desks: World, person: NewPage, witnes
     witness.accepts(409)
     page = person("alice", "acme")
     page.goto("/tickets/1/edit/")
-    lifecycle.change_priority(desks.context("bob", "acme"), 1, to=lifecycle.Priority.URGENT, version=1)
+    changing.change_priority(desks.context("bob", "acme"), 1, to=Priority.URGENT, version=1)
     page.get_by_label("Title").fill("Alice's title")
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Combine the two by hand").click()
@@ -230,7 +230,7 @@ def test_a_quick_change_on_an_old_page_shows_both_versions(desks: World, person:
     witness.accepts(409)
     page = person("alice", "acme")
     page.goto("/tickets/1/")
-    lifecycle.change_status(desks.context("bob", "acme"), 1, to=Status.PENDING, version=1)
+    changing.change_status(desks.context("bob", "acme"), 1, to=Status.PENDING, version=1)
     page.get_by_role("button", name="Closed").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
     expect(page.get_by_role("heading", level=1)).to_be_focused()
@@ -244,7 +244,7 @@ def test_one_changed_ticket_stops_a_change_of_many(desks: World, person: NewPage
     witness.accepts(409)
     page = person("alice", "acme")
     page.goto("/tickets/")
-    lifecycle.change_status(desks.context("bob", "acme"), 2, to=Status.RESOLVED, version=1)
+    changing.change_status(desks.context("bob", "acme"), 2, to=Status.RESOLVED, version=1)
     page.get_by_label("Select all on this page").check()
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Pending").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Nothing was changed")
@@ -347,7 +347,7 @@ def test_a_refusal_is_shown_even_if_the_list_was_filtered_meanwhile(
     witness.accepts(409)
     page = person("bob")
     page.goto("/tickets/")
-    lifecycle.change_status(desks.context("alice", "acme"), 2, to=Status.RESOLVED, version=1)
+    changing.change_status(desks.context("alice", "acme"), 2, to=Status.RESOLVED, version=1)
     held = hold(page, "**/tickets/bulk/")
     page.get_by_label("Select all on this page").check()
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Pending").click()

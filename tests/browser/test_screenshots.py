@@ -16,8 +16,9 @@ from tenants.tenancy import context
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import NARROW
 from tests.support import commands, folding
-from tickets.desk import lifecycle
+from tickets.desk import changing, summaries
 from tickets.management.commands.seed import DEFAULT_PASSWORD
+from tickets.ticket import fields
 from tickets.ticket.tables import TICKETS
 
 pytestmark = pytest.mark.browser
@@ -60,14 +61,14 @@ def bob_changes(number: int) -> None:
     assert bob is not None
     tenant = context.enter(bob, members.memberships_of(bob.id)[0].tenant_id)
     assert tenant is not None
-    ticket = lifecycle.read(tenant, number)
-    lifecycle.edit(
+    ticket = summaries.read(tenant, number)
+    changing.edit(
         tenant,
         number,
         version=int(ticket.version),
         title=ticket.title,
-        description=lifecycle.read_description(tenant, number),
-        priority=lifecycle.Priority.URGENT,
+        description=summaries.read_description(tenant, number),
+        priority=fields.Priority.URGENT,
         tags=[*ticket.tags, "customer-waits"],
     )
 

@@ -8,14 +8,14 @@ from playwright.sync_api import expect
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.test_nothing_is_lost import switch_to, tab_beside
 from tests.support.world import World
-from tickets.desk import lifecycle
+from tickets.desk import creating
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_click_in_a_tab_of_acme_does_not_open_globexs_ticket(world: World, person: NewPage, witness: Witness) -> None:
-    lifecycle.create(world.context("alice", "acme"), title="Acme's printer", description="")
-    lifecycle.create(world.context("charlie", "globex"), title="Globex's printer", description="")
+    creating.create(world.context("alice", "acme"), title="Acme's printer", description="")
+    creating.create(world.context("charlie", "globex"), title="Globex's printer", description="")
     witness.accepts(409)
     tab = person("alice", "acme")
     tab.goto("/tickets/")

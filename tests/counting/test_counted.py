@@ -15,8 +15,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import archives, commands
 from tests.support.folding import Follower, numbers, recounted, stored
 from tests.support.world import World
-from tickets.desk import bulk, lifecycle
-from tickets.desk.bulk import Seen
+from tickets.desk import bulk, changing, commenting, creating, summaries
+from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Priority, Status
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
@@ -60,11 +60,11 @@ def counted(tenant: TenantContext) -> dict[str, int]:
 
 
 def version(tenant: TenantContext, number: int) -> int:
-    return int(lifecycle.read(tenant, number).version)
+    return int(summaries.read(tenant, number).version)
 
 
 def test_an_opened_ticket(alice: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN", priority=Priority.HIGH, tags=["vpn"])
+    creating.create(alice, title="VPN", priority=Priority.HIGH, tags=["vpn"])
     assert counted(alice) == {
         "open.high": 1,
         "r.UNASSIGNED.open": 1,
@@ -75,16 +75,16 @@ def test_an_opened_ticket(alice: TenantContext, at: At) -> None:
 
 
 def test_a_form_that_was_sent_twice_is_one_ticket(alice: TenantContext, at: At) -> None:
-    request_id = lifecycle.new_request_id()
+    request_id = creating.new_request_id()
     for _ in range(2):
-        lifecycle.create(alice, title="VPN", request_id=request_id)
+        creating.create(alice, title="VPN", request_id=request_id)
     assert counted(alice)["open.normal"] == 1
 
 
 def test_an_answer_that_resolves(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
+    creating.create(alice, title="VPN")
     at(hours=2)
-    lifecycle.comment(bob, 1, body="Restart it.", then=Status.RESOLVED)
+    commenting.comment(bob, 1, body="Restart it.", then=Status.RESOLVED)
     found = counted(alice)
     assert (found["resolved.normal"], "open.normal" in found, "w.2026-11-16" in found) == (1, False, False)
     assert found[f"{DAY} commented"] == found[f"{DAY} resolved"] == 1
@@ -94,73 +94,73 @@ def test_an_answer_that_resolves(alice: TenantContext, bob: TenantContext, at: A
 
 
 def test_neither_the_requester_nor_a_note_answers(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
-    lifecycle.comment(alice, 1, body="It still does not work.")
-    lifecycle.comment(bob, 1, body="Strange.", internal=True)
+    creating.create(alice, title="VPN")
+    commenting.comment(alice, 1, body="It still does not work.")
+    commenting.comment(bob, 1, body="Strange.", internal=True)
     found = counted(alice)
     assert found[f"{DAY} commented"] == 2
     assert f"{DAY} first.n" not in found
     at(minutes=20)
-    lifecycle.comment(bob, 1, body="Restart it.")
-    lifecycle.comment(bob, 1, body="And again.")
+    commenting.comment(bob, 1, body="Restart it.")
+    commenting.comment(bob, 1, body="And again.")
     found = counted(alice)
     assert (found[f"{DAY} commented"], found[f"{DAY} first.n"], found[f"{DAY} first.1800"]) == (4, 1, 1)
 
 
 def test_a_comment_that_was_sent_twice_is_one_comment(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
+    creating.create(alice, title="VPN")
     for _ in range(2):
-        lifecycle.comment(bob, 1, body="Restart it.", request_id="a" * 32)
+        commenting.comment(bob, 1, body="Restart it.", request_id="a" * 32)
     assert counted(alice)[f"{DAY} commented"] == 1
 
 
 def test_a_ticket_that_is_reopened_and_resolved_again(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
-    lifecycle.change_status(bob, 1, to=Status.RESOLVED, version=1)
+    creating.create(alice, title="VPN")
+    changing.change_status(bob, 1, to=Status.RESOLVED, version=1)
     at(days=1)
-    lifecycle.change_status(bob, 1, to=Status.OPEN, version=2)
+    changing.change_status(bob, 1, to=Status.OPEN, version=2)
     found = counted(alice)
     assert (found[f"{DAY} resolved"], found[f"{NEXT} reopened"], found["open.normal"]) == (1, 1, 1)
     assert f"{DAY} done.n" not in found, "a resolution that did not hold has no time to resolve"
-    lifecycle.change_status(bob, 1, to=Status.CLOSED, version=3)
+    changing.change_status(bob, 1, to=Status.CLOSED, version=3)
     found = counted(alice)
     assert (found[f"{DAY} resolved"], found[f"{NEXT} resolved"], found[f"{NEXT} done.n"]) == (1, 1, 1)
     assert found[f"{NEXT} done.sum"] == 24 * 3600
 
 
 def test_closing_what_was_resolved_resolves_nothing_again(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
-    lifecycle.change_status(bob, 1, to=Status.RESOLVED, version=1)
+    creating.create(alice, title="VPN")
+    changing.change_status(bob, 1, to=Status.RESOLVED, version=1)
     at(days=1)
-    lifecycle.change_status(bob, 1, to=Status.CLOSED, version=2)
+    changing.change_status(bob, 1, to=Status.CLOSED, version=2)
     found = counted(alice)
     assert (found["closed.normal"], found[f"{DAY} resolved"], found[f"{DAY} done.n"]) == (1, 1, 1)
     assert f"{NEXT} resolved" not in found
 
 
 def test_waiting_is_unresolved(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
-    lifecycle.change_status(bob, 1, to=Status.PENDING, version=1)
+    creating.create(alice, title="VPN")
+    changing.change_status(bob, 1, to=Status.PENDING, version=1)
     found = counted(alice)
     assert (found["pending.normal"], found["w.2026-11-16"]) == (1, 1)
     assert f"{DAY} resolved" not in found
 
 
 def test_an_edit_of_priority_and_tags(alice: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN", tags=["vpn", "mail"])
-    lifecycle.edit(alice, 1, version=1, title="VPN", description="", priority=Priority.URGENT, tags=["mail", "wifi"])
+    creating.create(alice, title="VPN", tags=["vpn", "mail"])
+    changing.edit(alice, 1, version=1, title="VPN", description="", priority=Priority.URGENT, tags=["mail", "wifi"])
     found = counted(alice)
     assert (found["open.urgent"], found["tag open.mail"], found["tag open.wifi"]) == (1, 1, 1)
     assert not {"open.normal", "tag open.vpn"} & found.keys()
-    lifecycle.change_priority(alice, 1, to=Priority.LOW, version=2)
+    changing.change_priority(alice, 1, to=Priority.LOW, version=2)
     assert counted(alice)["open.low"] == 1
 
 
 def test_a_ticket_that_goes_from_hand_to_hand(alice: TenantContext, bob: TenantContext, at: At) -> None:
-    lifecycle.create(alice, title="VPN")
-    lifecycle.assign(alice, 1, to=bob.user_id, version=1)
+    creating.create(alice, title="VPN")
+    changing.assign(alice, 1, to=bob.user_id, version=1)
     assert counted(alice)[f"r.{bob.user_id}.open"] == 1
-    lifecycle.assign(alice, 1, to="", version=2)
+    changing.assign(alice, 1, to="", version=2)
     found = counted(alice)
     assert found["r.UNASSIGNED.open"] == 1
     assert f"r.{bob.user_id}.open" not in found
@@ -169,10 +169,10 @@ def test_a_ticket_that_goes_from_hand_to_hand(alice: TenantContext, bob: TenantC
 def test_many_at_once(alice: TenantContext, bob: TenantContext, world: World, at: At) -> None:
     world.tickets("acme", 5)
     at(days=1)
-    bulk.change_status(bob, [Seen(n, 1, Status.OPEN, "") for n in range(1, 5)], to=Status.CLOSED)
+    bulk.change_status(bob, [TicketState(n, 1, Status.OPEN, "") for n in range(1, 5)], to=Status.CLOSED)
     found = counted(alice)
     assert (found["closed.normal"], found["open.normal"], found[f"{NEXT} resolved"]) == (4, 1, 4)
-    bulk.change_status(bob, [Seen(n, 2, Status.CLOSED, "") for n in (1, 2)], to=Status.OPEN)
+    bulk.change_status(bob, [TicketState(n, 2, Status.CLOSED, "") for n in (1, 2)], to=Status.OPEN)
     found = counted(alice)
     assert (found["closed.normal"], found["open.normal"], found[f"{NEXT} reopened"]) == (2, 3, 2)
     assert (found[f"{NEXT} resolved"], found[f"{NEXT} done.n"]) == (4, 2)
@@ -182,11 +182,13 @@ def test_what_is_refused_counts_nothing(alice: TenantContext, bob: TenantContext
     world.tickets("acme", 2)
     before = counted(alice)
     for refused in (
-        lambda: lifecycle.change_status(bob, 1, to=Status.CLOSED, version=9),
-        lambda: lifecycle.comment(bob, 7, body="Hello."),
-        lambda: lifecycle.assign(bob, 1, to="f" * 32, version=1),
-        lambda: lifecycle.create(bob, title=" "),
-        lambda: bulk.change_status(bob, [Seen(1, 1, Status.OPEN, ""), Seen(2, 5, Status.OPEN, "")], to=Status.CLOSED),
+        lambda: changing.change_status(bob, 1, to=Status.CLOSED, version=9),
+        lambda: commenting.comment(bob, 7, body="Hello."),
+        lambda: changing.assign(bob, 1, to="f" * 32, version=1),
+        lambda: creating.create(bob, title=" "),
+        lambda: bulk.change_status(
+            bob, [TicketState(1, 1, Status.OPEN, ""), TicketState(2, 5, Status.OPEN, "")], to=Status.CLOSED
+        ),
     ):
         with pytest.raises((Conflict, Invalid, NotFound)):
             refused()

@@ -21,8 +21,8 @@ from tests.support import fakes
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
 from tickets.counting import aggregate_store
-from tickets.desk import bulk, lifecycle
-from tickets.desk.bulk import Seen
+from tickets.desk import bulk, changing, commenting, creating
+from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
 
 Update = Callable[..., tuple[dict[str, Any], float]]
@@ -33,11 +33,11 @@ def alice(world: World) -> TenantContext:
     """Her tickets have been opened, answered, closed together and reopened."""
     alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
     for n in range(8):
-        lifecycle.create(alice, title=f"Ticket {n}", tags=["vpn"] if n % 2 else ["mail", "wifi"])
-    lifecycle.comment(bob, 1, body="Done.", then=Status.RESOLVED)
-    bulk.change_status(bob, [Seen(n, 1, Status.OPEN, "") for n in range(2, 6)], to=Status.CLOSED)
-    lifecycle.change_status(bob, 2, to=Status.OPEN, version=2)
-    lifecycle.assign(bob, 3, to=bob.user_id, version=2)
+        creating.create(alice, title=f"Ticket {n}", tags=["vpn"] if n % 2 else ["mail", "wifi"])
+    commenting.comment(bob, 1, body="Done.", then=Status.RESOLVED)
+    bulk.change_status(bob, [TicketState(n, 1, Status.OPEN, "") for n in range(2, 6)], to=Status.CLOSED)
+    changing.change_status(bob, 2, to=Status.OPEN, version=2)
+    changing.assign(bob, 3, to=bob.user_id, version=2)
     return alice
 
 
@@ -166,7 +166,7 @@ def test_a_worker_far_behind_cannot_undo_what_another_has_counted(alice: TenantC
     follower = Follower()
     old = follower.new()
     follower.apply(old)
-    lifecycle.create(alice, title="Later")
+    creating.create(alice, title="Later")
     follower.fold()
     assert follower.apply(old[:4]).applied == 0
     assert stored(alice) == recounted(alice)

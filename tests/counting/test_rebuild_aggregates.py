@@ -20,7 +20,7 @@ from tickets.counting import aggregate_store, fold, rebuild, verify
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.items import DeadLetterItem
 from tickets.counting.verify import Difference
-from tickets.desk import lifecycle
+from tickets.desk import changing, commenting, creating, summaries
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
@@ -69,7 +69,7 @@ def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContex
 
 def test_what_was_right_stays_as_it_was(world: World, alice: TenantContext, working: None) -> None:
     world.tickets("acme", 4)
-    lifecycle.comment(world.context("bob", "acme"), 2, body="Done.", then=Status.RESOLVED)
+    commenting.comment(world.context("bob", "acme"), 2, body="Done.", then=Status.RESOLVED)
     settled(alice)
     before = numbers(alice)
     assert rebuild.rebuild(alice.repository).removed == []
@@ -89,7 +89,7 @@ def test_a_second_rebuild_begins_another_epoch_and_finds_nothing(
 def test_a_tenant_without_tickets_can_be_rebuilt(alice: TenantContext, working: None) -> None:
     plant(alice, aggregate_keys.totals(0), open_normal=1)
     with poller():
-        lifecycle.create(alice, title="So that the worker has something to say")
+        creating.create(alice, title="So that the worker has something to say")
         assert rebuild.rebuild(alice.repository).removed == [Difference("TOTALS", "open.normal", 1, 0)]
 
 
@@ -100,9 +100,9 @@ def test_drift_goes_while_people_write(world: World, alice: TenantContext, worki
     bob = world.context("bob", "acme")
 
     def write(turn: int) -> None:
-        number = lifecycle.create(bob, title=f"New {turn}", tags=["new"])
-        lifecycle.comment(bob, turn % 40 + 1, body="Hello.")
-        lifecycle.comment(bob, number, body="Done.", then=Status.CLOSED)
+        number = creating.create(bob, title=f"New {turn}", tags=["new"])
+        commenting.comment(bob, turn % 40 + 1, body="Hello.")
+        commenting.comment(bob, number, body="Done.", then=Status.CLOSED)
 
     with in_background(write):
         done = rebuild.rebuild(alice.repository)
@@ -155,7 +155,7 @@ def test_an_interrupted_rebuild_leaves_right_sums_and_the_next_one_ends(
 def test_a_ticket_that_is_born_late_in_an_old_epoch_counts(world: World, alice: TenantContext) -> None:
     """An import reserved its number before the rebuild and wrote the ticket after it."""
     world.tickets("acme", 2)
-    late = lifecycle.read(alice, 1).serialize()
+    late = summaries.read(alice, 1).serialize()
     with poller():
         rebuild.rebuild(alice.repository)
         number = alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last
@@ -265,7 +265,7 @@ def test_the_command_says_what_was_wrong(world: World, alice: TenantContext, wor
 
 def test_a_rebuild_makes_nobodys_form_stale(world: World, alice: TenantContext, working: None) -> None:
     world.tickets("acme", 1)
-    version = int(lifecycle.read(alice, 1).version)
+    version = int(summaries.read(alice, 1).version)
     rebuild.rebuild(alice.repository)
-    lifecycle.change_status(alice, 1, to=Status.CLOSED, version=version)
-    assert lifecycle.read(alice, 1).status == Status.CLOSED
+    changing.change_status(alice, 1, to=Status.CLOSED, version=version)
+    assert summaries.read(alice, 1).status == Status.CLOSED

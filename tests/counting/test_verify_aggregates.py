@@ -18,7 +18,7 @@ from tests.support.world import World
 from tickets.counting import keys as aggregate_keys
 from tickets.counting import verify
 from tickets.counting.verify import Difference
-from tickets.desk import lifecycle
+from tickets.desk import changing, commenting, creating
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
@@ -43,7 +43,7 @@ def counted_until(as_of_offset: float) -> None:
 
 def test_counted_tickets_are_right(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 3)
-    lifecycle.comment(alice, 2, body="Done.", then=Status.RESOLVED)
+    commenting.comment(alice, 2, body="Done.", then=Status.RESOLVED)
     Follower().fold()
     ended = commands.run("verify_aggregates", "--settle", 0)
     assert ended.status == 0, ended.err
@@ -109,8 +109,8 @@ def test_a_write_in_the_middle_of_the_recount_is_no_drift(world: World, alice: T
         nonlocal rounds
         rounds += 1
         if rounds == 1:  # the tickets have been read, the aggregates are read next
-            lifecycle.change_status(alice, 1, to=Status.CLOSED, version=1)
-            lifecycle.create(alice, title="One more")
+            changing.change_status(alice, 1, to=Status.CLOSED, version=1)
+            creating.create(alice, title="One more")
             follower.fold()
 
     assert verify.verify(alice.repository, settle=0, advance=meanwhile).state == verify.OK
@@ -124,7 +124,7 @@ def test_numbers_that_never_stand_still_cannot_be_told(world: World, alice: Tena
     counted_until(60)
 
     def meanwhile(numbers: int) -> None:
-        lifecycle.create(alice, title="One more")
+        creating.create(alice, title="One more")
         follower.fold()
 
     verdict = verify.verify(alice.repository, settle=0, advance=meanwhile)
@@ -140,7 +140,7 @@ def test_what_is_wrong_and_stands_still_is_found_while_the_rest_moves(world: Wor
     counted_until(60)
 
     def meanwhile(numbers: int) -> None:
-        lifecycle.create(alice, title="One more")
+        creating.create(alice, title="One more")
         follower.fold()
 
     verdict = verify.verify(alice.repository, settle=0, advance=meanwhile)
@@ -150,7 +150,7 @@ def test_what_is_wrong_and_stands_still_is_found_while_the_rest_moves(world: Wor
 def test_writers_and_a_worker_at_work_are_never_drift(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 12)
     bob = world.context("bob", "acme")
-    with poller(), in_background(lambda n: lifecycle.comment(bob, n % 12 + 1, body="Hello.")):
+    with poller(), in_background(lambda n: commenting.comment(bob, n % 12 + 1, body="Hello.")):
         states = {verify.verify(alice.repository, settle=1).state for _ in range(2)}
     assert verify.DRIFT not in states
 

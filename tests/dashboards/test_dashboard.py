@@ -19,7 +19,7 @@ from tests.support import folding
 from tests.support.world import Browser, World
 from tickets.counting import aggregates, keys
 from tickets.dashboards import dashboard
-from tickets.desk import lifecycle
+from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
 
 PAGE = "/tickets/dashboard/"
@@ -41,13 +41,13 @@ def desk(world: World, follower: folding.Follower) -> World:
         (Priority.LOW, []),
         (Priority.LOW, ["mail"]),
     ):
-        lifecycle.create(alice, title="Broken", priority=priority, tags=tags)
-    lifecycle.assign(alice, 3, to=alice.user_id, version=1)
-    lifecycle.assign(bob, 4, to=bob.user_id, version=1)
-    lifecycle.change_status(bob, 4, to=Status.PENDING, version=2)
-    lifecycle.assign(bob, 5, to=bob.user_id, version=1)
-    lifecycle.comment(bob, 5, body="Done.", then=Status.RESOLVED)
-    lifecycle.comment(bob, 1, body="Looking at it.")
+        creating.create(alice, title="Broken", priority=priority, tags=tags)
+    changing.assign(alice, 3, to=alice.user_id, version=1)
+    changing.assign(bob, 4, to=bob.user_id, version=1)
+    changing.change_status(bob, 4, to=Status.PENDING, version=2)
+    changing.assign(bob, 5, to=bob.user_id, version=1)
+    commenting.comment(bob, 5, body="Done.", then=Status.RESOLVED)
+    commenting.comment(bob, 1, body="Looking at it.")
     follower.fold()
     return world
 
@@ -96,7 +96,7 @@ def test_what_the_rules_wrote_stands_on_the_page(owner: Browser) -> None:
 
 
 def test_a_change_shows_once_it_is_counted(desk: World, owner: Browser, follower: folding.Follower) -> None:
-    lifecycle.change_status(desk.context("bob", "acme"), 5, to=Status.OPEN, version=3)
+    changing.change_status(desk.context("bob", "acme"), 5, to=Status.OPEN, version=3)
     assert tiles(owner)["open"] == 3
     follower.fold()
     assert {name: tiles(owner)[name] for name in ("open", "resolved", "reopened")} == {
@@ -244,7 +244,7 @@ def test_another_tenants_numbers_are_not_these(desk: World) -> None:
 
 
 def test_a_tag_cannot_write_into_the_page(desk: World, owner: Browser, follower: folding.Follower) -> None:
-    lifecycle.create(desk.context("alice", "acme"), title="x", tags=["\"onload='x'&amp;{{x}}"])
+    creating.create(desk.context("alice", "acme"), title="x", tags=["\"onload='x'&amp;{{x}}"])
     follower.fold()
     assert 'title="&quot;onload=&#x27;x&#x27;&amp;amp;{{x}}"' in shown(owner)["html"]
 

@@ -13,9 +13,10 @@ from django.core.cache import cache
 from portal import clock
 from portal.dynamo import meter
 from tests.support.world import Browser, World
-from tickets.desk import bulk, lifecycle, queries
+from tickets.desk import bulk, changing, commenting, lists, summaries, timelines
+from tickets.desk.summaries import TicketState
 from tickets.ticket import keys
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import DetailItem, SummaryItem
 
 IDENTITY = 2.0  # session, account, membership and tenant: four items of under 4 KB, 0.5 units each
@@ -28,7 +29,7 @@ def fill(world: World, where: str, count: int) -> None:
     for number in range(1, count + 1):
         at = clock.stamp(offset=number)
         pk = tenant.repository.key(keys.ticket, number)
-        derived = lifecycle.derived(tenant, number, status="open", resolver="", updated_at=at)
+        derived = summaries.derived(tenant, number, status="open", resolver="", updated_at=at)
         items.append(
             SummaryItem(
                 pk,
@@ -87,7 +88,7 @@ def test_a_list_page_takes_two_trips_and_reads_no_more_than_its_rows(filled: tup
     reads = [c for c in bill.calls if c.operation == "Query"]
     assert bill.trips == 2
     assert len(reads) == shards
-    assert sum(c.items for c in reads) <= min(count, queries.PAGE_SIZE + 1 + shards * 7)
+    assert sum(c.items for c in reads) <= min(count, lists.PAGE_SIZE + 1 + shards * 7)
     assert bill.read_units == IDENTITY + sum(max(1, math.ceil(c.size / 4096)) * 0.5 for c in reads)
     assert bill.write_units == 0
 
@@ -125,7 +126,7 @@ def test_several_statuses_take_two_trips_and_a_query_for_each_status_and_shard(f
     for status, partitions in (("unresolved", 2 * shards), ("any", 4 * shards)):
         bill = spent(browser, f"/tickets/?status={status}")
         assert (bill.trips, len(bill.calls)) == (2, 1 + partitions)
-        assert sum(c.items for c in bill.calls[1:]) <= min(count, queries.PAGE_SIZE + 1 + shards * 7)
+        assert sum(c.items for c in bill.calls[1:]) <= min(count, lists.PAGE_SIZE + 1 + shards * 7)
 
 
 def test_a_filter_that_nothing_matches_reads_five_hundred_rows_in_three_rounds(
@@ -134,10 +135,10 @@ def test_a_filter_that_nothing_matches_reads_five_hundred_rows_in_three_rounds(
     world, shards, count = filled
     bill = spent(world.browser("bob"), "/tickets/?priority=urgent")
     reads = [c for c in bill.calls if c.operation == "Query"]
-    rounds = 3 if count > queries.READ_LIMIT else 1
+    rounds = 3 if count > lists.READ_LIMIT else 1
     assert bill.trips == 1 + rounds
     assert len(reads) <= rounds * shards
-    assert sum(c.items for c in reads) <= min(count, queries.READ_LIMIT)
+    assert sum(c.items for c in reads) <= min(count, lists.READ_LIMIT)
     # What DynamoDB charges is what was read, and the meter sees all of it.
     assert bill.read_units == IDENTITY + sum(max(1, math.ceil(c.size / 4096)) * 0.5 for c in reads)
     assert bill.read_units <= IDENTITY + 35
@@ -176,7 +177,7 @@ def test_a_ticket_with_many_comments_costs_half_a_unit_per_4_kb(world: World) ->
     (number,) = world.tickets("acme", 1)
     bob = world.context("bob", "acme")
     for _ in range(20):
-        lifecycle.comment(bob, number, body="x" * 1000)
+        commenting.comment(bob, number, body="x" * 1000)
     bill = spent(world.browser("bob"), f"/tickets/{number}/")
     query = bill.calls[1]
     assert bill.trips == 2
@@ -186,11 +187,36 @@ def test_a_ticket_with_many_comments_costs_half_a_unit_per_4_kb(world: World) ->
 def test_an_earlier_page_of_a_long_ticket_takes_two_trips(world: World) -> None:
     (number,) = world.tickets("acme", 1)
     bob = world.context("bob", "acme")
-    for _ in range(queries.ACTIVITY_PAGE + 5):
-        lifecycle.comment(bob, number, body="again")
+    for _ in range(timelines.ACTIVITY_PAGE + 5):
+        commenting.comment(bob, number, body="again")
     browser = world.browser("bob")
     earlier = browser.get(f"/tickets/{number}/").context["earlier_url"]
     assert spent(browser, earlier).trips == 2
+
+
+def test_an_open_page_asks_for_updates_at_half_a_unit_and_one_more_trip(filled: tuple[World, int, int]) -> None:
+    world, shards, _ = filled
+    browser = world.browser("bob")
+    for page, calls in (("/tickets/", shards), ("/tickets/3/", 1)):
+        url = browser.get(page).context["updates_url"]
+        with _watching() as bills:
+            assert browser.get(url).status_code == 204
+        assert (bills[0].trips, bills[0].read_units) == (2, IDENTITY + calls * 0.5)
+
+
+def test_merging_with_what_others_changed_reads_one_page_of_the_timeline_more(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    operations = []
+    for to in (Priority.HIGH, Priority.LOW):
+        changing.change_status(bob, number, to=Status.PENDING, version=1)
+        with meter.measure() as bill:
+            changing.change_priority(bob, number, to=to, version=2 if to is Priority.HIGH else 3)
+        operations.append([c.operation for c in bill.calls])
+    with meter.measure() as bill:
+        changing.assign(bob, number, to=bob.user_id, version=2)
+    assert operations == [["GetItem", "TransactWriteItems"]] * 2
+    assert [c.operation for c in bill.calls] == ["GetItem", "Query", "TransactWriteItems"]
 
 
 def test_choosing_a_tenant_takes_two_trips_one_query_for_tenants_and_one_for_invitations(world: World) -> None:
@@ -223,9 +249,9 @@ def test_forty_tickets_change_in_one_write_and_nothing_is_read(engine: None, sha
     world = World.create(shards=shards)
     fill(world, "acme", 40)
     tenant = world.context("bob", "acme")
-    chosen = [bulk.Seen(n, 1, Status.OPEN, "") for n in range(1, 41)]
+    chosen = [TicketState(n, 1, Status.OPEN, "") for n in range(1, 41)]
     with meter.measure() as bill:
-        assert bulk.change_status(tenant, chosen, to=Status.CLOSED) == 40
+        assert bulk.change_status(tenant, chosen, to=Status.CLOSED).count == 40
     assert [c.operation for c in bill.calls] == ["TransactWriteItems"]
     # Per ticket of under 1 KB, in a transaction: 2 units for the summary, 2 for its timeline entry, and in each
     # of the two indexes a row removed and a row written, again at 2.

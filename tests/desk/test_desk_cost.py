@@ -70,7 +70,7 @@ def events(world: World, count: int) -> Iterable[AuditItem]:
             entity_id="c" * 32,
             before='{"role": "agent"}',
             after='{"role": "admin"}',
-            lane="0",
+            partition="0",
             sequence=n,
             hash="f" * 64,
         )

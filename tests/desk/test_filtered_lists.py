@@ -15,8 +15,8 @@ from portal import clock
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
 from tickets.counting.aggregates import UNRESOLVED
-from tickets.desk import filters, lists
-from tickets.desk.filters import EVERYTHING, Days, Filter
+from tickets.desk import filters, lists, shard_merge
+from tickets.desk.filters import EVERYTHING, Days, TicketFilter
 from tickets.desk.lists import TicketPage
 from tickets.ticket.fields import Priority, Status
 
@@ -99,7 +99,7 @@ def spans(draw: st.DrawFn) -> Days:
 
 rarely = st.none() | st.none() | spans()
 questions = st.builds(
-    Filter,
+    TicketFilter,
     priority=st.sampled_from([None, None, Priority.HIGH]),
     tag=st.sampled_from(["", "", "billing"]),
     created=rarely,
@@ -121,7 +121,7 @@ def in_days(days: Days | None, moment: str) -> bool:
     return (not days.first or days.first <= day) and (not days.last or day <= days.last)
 
 
-def picked(pile: list[Ticket], statuses: tuple[Status, ...], resolver: str | None, only: Filter) -> list[int]:
+def picked(pile: list[Ticket], statuses: tuple[Status, ...], resolver: str | None, only: TicketFilter) -> list[int]:
     return [
         t.number
         for t in pile
@@ -143,7 +143,7 @@ class Reader:
         self.tenant, self.index = tenant_in_memory(ACME, shards=shards)
         self.index.rows = [t.row(shards) for t in pile]
         self.statuses, self.which, self.size, self.limit = filters.statuses(word), which, size, limit
-        first_round = len(self.statuses) * shards * lists._share(size + 1, shards)
+        first_round = len(self.statuses) * shards * shard_merge._share(size + 1, shards)
         self.most_rows = max(first_round, limit if which["only"] else 0)
 
     def page(self, after: str | None = None) -> TicketPage:
@@ -173,7 +173,7 @@ def numbers(pages: list[TicketPage]) -> list[int]:
     piles(), st.integers(1, 4), st.integers(1, 20), limits, status_words, st.sampled_from([None, "", BOB]), questions
 )
 def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_first(
-    pile: list[Ticket], shards: int, size: int, limit: int, word: str, resolver: str | None, only: Filter
+    pile: list[Ticket], shards: int, size: int, limit: int, word: str, resolver: str | None, only: TicketFilter
 ) -> None:
     reader = Reader(pile, shards, size=size, limit=limit, word=word, resolver=resolver, only=only)
     pages = reader.walk("next", reader.page())
@@ -190,7 +190,7 @@ def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_fi
 @settings(thorough, max_examples=60)
 @given(piles(), st.integers(1, 4), st.integers(1, 20), limits, status_words, questions)
 def test_a_page_that_is_not_full_says_that_it_stopped_or_is_the_last(
-    pile: list[Ticket], shards: int, size: int, limit: int, word: str, only: Filter
+    pile: list[Ticket], shards: int, size: int, limit: int, word: str, only: TicketFilter
 ) -> None:
     reader = Reader(pile, shards, size=size, limit=limit, word=word, resolver=None, only=only)
     pages = reader.walk("next", reader.page())
@@ -215,9 +215,9 @@ def test_only_an_empty_list_without_a_filter_has_an_empty_page(
 
 @settings(thorough, max_examples=60)
 @given(questions, status_words)
-@example(Filter(created=Days("2026-01-01", "2026-01-31")), "any")
-def test_a_cursor_is_of_no_use_with_another_filter(other: Filter, word: str) -> None:
-    mine = Filter(priority=Priority.HIGH, created=Days("2026-01-29", ""))
+@example(TicketFilter(created=Days("2026-01-01", "2026-01-31")), "any")
+def test_a_cursor_is_of_no_use_with_another_filter(other: TicketFilter, word: str) -> None:
+    mine = TicketFilter(priority=Priority.HIGH, created=Days("2026-01-29", ""))
     pile = [
         Ticket(n, Status.OPEN, "", Priority.HIGH, [], MOMENTS[n], MOMENTS[n], "", "", "")
         for n in range(1, len(MOMENTS))
@@ -238,7 +238,7 @@ def test_a_cursor_is_of_no_use_with_another_filter(other: Filter, word: str) -> 
 def test_the_days_bound_what_is_read(shards: int) -> None:
     old = [Ticket(n, Status.CLOSED, "", Priority.LOW, [], DAYS[0], MOMENTS[0], DAYS[0], "", "") for n in range(1, 400)]
     today = Ticket(400, Status.CLOSED, "", Priority.LOW, [], DAYS[0], MOMENTS[-1], MOMENTS[-1], "", "")
-    only = Filter(resolved=Days(DAYS[3], DAYS[3]))
+    only = TicketFilter(resolved=Days(DAYS[3], DAYS[3]))
     reader = Reader([*old, today], shards, size=50, limit=500, word="any", resolver=None, only=only)
     assert numbers([reader.page()]) == [400]
     assert reader.index.read == 1
@@ -248,7 +248,7 @@ def test_the_days_bound_what_is_read(shards: int) -> None:
 
 def test_a_filter_that_nothing_matches_reads_five_hundred_rows_and_goes_on_from_there() -> None:
     pile = [Ticket(n, Status.OPEN, "", Priority.LOW, [], MOMENTS[0], MOMENTS[0], "", "", "") for n in range(1, 1201)]
-    reader = Reader(pile, 1, size=50, limit=500, word="open", resolver=None, only=Filter(priority=Priority.HIGH))
+    reader = Reader(pile, 1, size=50, limit=500, word="open", resolver=None, only=TicketFilter(priority=Priority.HIGH))
     pages = reader.walk("next", reader.page())
     assert [(p.looked_at, p.stopped) for p in pages] == [(499, True), (499, True), (202, False)]
     assert reader.index.queries == 3
@@ -256,7 +256,7 @@ def test_a_filter_that_nothing_matches_reads_five_hundred_rows_and_goes_on_from_
 
 
 def test_a_contradiction_is_empty_and_reads_nothing() -> None:
-    only = Filter(resolved=Days(DAYS[0], ""))
+    only = TicketFilter(resolved=Days(DAYS[0], ""))
     reader = Reader([], 4, size=50, limit=500, word="unresolved", resolver=None, only=only)
     assert reader.page() == TicketPage([], None, None, 0, False)
     assert reader.index.queries == 0
@@ -283,8 +283,8 @@ def test_a_page_of_two_statuses_costs_one_round_of_one_query_for_each_status_and
 
 @thorough
 @given(questions)
-def test_a_filter_survives_its_own_words(only: Filter) -> None:
-    assert Filter.parse({"status": "open", **only.params}) == only
+def test_a_filter_survives_its_own_words(only: TicketFilter) -> None:
+    assert TicketFilter.parse({"status": "open", **only.params}) == only
     assert bool(only) == any(getattr(only, f.name) for f in fields(only))
 
 
@@ -313,7 +313,7 @@ def test_days_are_one_day_or_two_ends_of_which_one_may_be_open(text: str, days: 
 def test_days_that_mean_nothing_are_refused_with_the_field(text: str) -> None:
     for field in filters.EVENTS:
         with pytest.raises(Invalid) as caught:
-            Filter.parse({field: text})
+            TicketFilter.parse({field: text})
         assert caught.value.field == field
 
 
@@ -322,11 +322,11 @@ def test_days_that_mean_nothing_are_refused_with_the_field(text: str) -> None:
 )
 def test_a_word_that_no_ticket_can_have_is_refused(params: dict[str, str]) -> None:
     with pytest.raises(Invalid):
-        Filter.parse(params)
+        TicketFilter.parse(params)
 
 
 def test_a_tag_is_found_however_it_is_typed() -> None:
-    assert Filter.parse({"tag": " Printer Room "}).tag == "printer-room"
+    assert TicketFilter.parse({"tag": " Printer Room "}).tag == "printer-room"
 
 
 def test_a_ticket_is_in_a_day_by_its_utc_date_both_ends_included() -> None:

@@ -12,7 +12,7 @@ from tenants.membership import members
 from tenants.tenancy.roles import Role
 from tests.support import folding
 from tests.support.world import World
-from tickets.desk import handover, lifecycle
+from tickets.desk import changing, handover, summaries
 from tickets.ticket.fields import Status
 
 
@@ -22,9 +22,9 @@ def left(world: World) -> World:
     world.tickets("acme", 4)
     alice = world.context("alice", "acme")
     for number in (1, 2, 3):
-        lifecycle.assign(alice, number, to=world.users["bob"].id, version=1)
-    lifecycle.change_status(alice, 2, to=Status.PENDING, version=2)
-    lifecycle.change_status(alice, 3, to=Status.RESOLVED, version=2)
+        changing.assign(alice, number, to=world.users["bob"].id, version=1)
+    changing.change_status(alice, 2, to=Status.PENDING, version=2)
+    changing.change_status(alice, 3, to=Status.RESOLVED, version=2)
     world.browser("alice", "acme").send(f"/desk/members/{world.users['bob'].id}/remove/")
     return world
 
@@ -36,7 +36,7 @@ def path(world: World, who: str = "bob") -> str:
 def resolvers(world: World) -> list[str]:
     alice = world.context("alice", "acme")
     names = {user.id: name for name, user in world.users.items()}
-    return [names.get(lifecycle.read(alice, number).resolver, "") for number in (1, 2, 3, 4)]
+    return [names.get(summaries.read(alice, number).resolver, "") for number in (1, 2, 3, 4)]
 
 
 def said(answer: Any) -> str:
@@ -46,7 +46,7 @@ def said(answer: Any) -> str:
 def test_removing_somebody_with_tickets_leads_to_handing_them_on(world: World) -> None:
     world.tickets("acme", 1)
     bob, vera = world.users["bob"].id, world.users["vera"].id
-    lifecycle.assign(world.context("alice", "acme"), 1, to=bob, version=1)
+    changing.assign(world.context("alice", "acme"), 1, to=bob, version=1)
     alice = world.browser("alice", "acme")
     with_tickets = alice.send(f"/desk/members/{bob}/remove/", follow=True)
     assert with_tickets.redirect_chain[-1][0] == f"/acme/tickets/handover/{bob}/"
@@ -60,7 +60,7 @@ def test_only_what_is_unresolved_is_handed_on_and_each_ticket_tells(left: World)
     assert "2 tickets handed on to Alice Example." in said(answer)
     assert resolvers(left) == ["alice", "alice", "bob", ""]
     page = left.browser("alice", "acme").get("/tickets/2/")
-    assert "changed assignee from Bob Example to Alice Example" in " ".join(strip_tags(page.content.decode()).split())
+    assert "reassigned it from Bob Example to Alice Example" in " ".join(strip_tags(page.content.decode()).split())
 
 
 def test_the_trail_tells_how_many_went_to_whom(left: World) -> None:
@@ -97,20 +97,20 @@ def test_what_somebody_changes_meanwhile_is_not_lost(left: World, monkeypatch: p
 
     def late(tenant: Any, rows: Any, to: str, name: str) -> int:
         monkeypatch.setattr(handover, "_move", move)
-        lifecycle.change_status(left.context("alice", "acme"), 1, to=Status.CLOSED, version=2)
+        changing.change_status(left.context("alice", "acme"), 1, to=Status.CLOSED, version=2)
         return move(tenant, rows, to, name)
 
     monkeypatch.setattr(handover, "_move", late)
     left.browser("alice", "acme").send(path(left), {"to": left.users["alice"].id})
     assert resolvers(left) == ["bob", "alice", "bob", ""]
-    assert lifecycle.read(left.context("alice", "acme"), 1).status == "closed"
+    assert summaries.read(left.context("alice", "acme"), 1).status == "closed"
 
 
 def test_former_members_are_listed_by_what_the_trail_calls_them(left: World) -> None:
     world = left
     world.add_user("Nora")
     world.join("nora", "acme", Role.AGENT)
-    lifecycle.assign(world.context("alice", "acme"), 4, to=world.users["nora"].id, version=1)
+    changing.assign(world.context("alice", "acme"), 4, to=world.users["nora"].id, version=1)
     members.remove(user_id=world.users["nora"].id, tenant_id=world.tenants["acme"].tenant_id)  # by a command: no row
     folding.Follower().fold()
     loads = world.browser("alice", "acme").get("/tickets/handover/").context["loads"]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from portal import clock
 from portal.errors import Invalid
 from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
-from tickets.desk import queries
-from tickets.desk.queries import TicketPage
+from tickets.desk import lists
+from tickets.desk.lists import TicketPage
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -34,12 +34,12 @@ def at(offset: int) -> str:
 
 
 def listing(offsets: list[int], shards: int, **row: object) -> tuple[Callable[..., TicketPage], IndexInMemory]:
-    """`queries.page` of Acme's open tickets, numbered from 1, and what it reads."""
+    """`lists.page` of Acme's open tickets, numbered from 1, and what it reads."""
     tenant, index = tenant_in_memory(ACME, shards=shards)
     index.rows = [index_row(ACME, n, at(offset), shards=shards, **row) for n, offset in enumerate(offsets, start=1)]
 
     def page(**kwargs: object) -> TicketPage:
-        return queries.page(tenant, status=Status.OPEN, **kwargs)
+        return lists.page(tenant, status=Status.OPEN, **kwargs)
 
     return page, index
 
@@ -193,21 +193,21 @@ def test_a_cursor_is_bound_to_the_list_that_made_it() -> None:
     tenant, index = tenant_in_memory(ACME, shards=2)
     for status, resolver in ((Status.CLOSED, None), (Status.OPEN, ""), (Status.OPEN, BOB)):
         with pytest.raises(Invalid):
-            queries.page(tenant, status=status, resolver=resolver, after=cursor)
+            lists.page(tenant, status=status, resolver=resolver, after=cursor)
     for other, _ in (
         tenant_in_memory(GLOBEX, shards=2),
         tenant_in_memory(ACME, shards=3),
         tenant_in_memory(ACME, shards=2, shard_epoch=1),
     ):
         with pytest.raises(Invalid):
-            queries.page(other, status=Status.OPEN, after=cursor)
+            lists.page(other, status=Status.OPEN, after=cursor)
     assert index.queries == 0
-    assert queries.page(tenant, status=Status.OPEN, after=cursor).rows == []
+    assert lists.page(tenant, status=Status.OPEN, after=cursor).rows == []
 
 
 @pytest.mark.parametrize("resolver", ["me", "../x", "A" * 32, "0" * 31, "0" * 32 + "\n", "UNASSIGNED", "*"])
 def test_a_resolver_that_is_no_user_id_is_refused_before_anything_is_read(resolver: str) -> None:
     tenant, index = tenant_in_memory(ACME)
     with pytest.raises(Invalid):
-        queries.page(tenant, status=Status.OPEN, resolver=resolver)
+        lists.page(tenant, status=Status.OPEN, resolver=resolver)
     assert index.queries == 0

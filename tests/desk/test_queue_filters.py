@@ -10,7 +10,7 @@ import pytest
 
 from portal import clock
 from tests.support.world import Browser, World
-from tickets.desk import lifecycle, lists, queue_presenters
+from tickets.desk import changing, filter_presenters, lists, summaries
 from tickets.desk.filters import Days
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
@@ -32,7 +32,7 @@ def put(world: World, number: int, status: Status, priority: Priority, tags: lis
     tenant = world.context("alice", "acme")
     at = {name: f"{day}T12:00:00.{number:06}Z" for name, day in days.items()}
     moments = {f"{name}_at": moment for name, moment in at.items() if name != "updated"}
-    derived = lifecycle.derived(tenant, number, status=status.value, resolver="", updated_at=max(at.values()))
+    derived = summaries.derived(tenant, number, status=status.value, resolver="", updated_at=max(at.values()))
     item = SummaryItem(
         keys.ticket(tenant.tenant_id, number),
         keys.SUMMARY,
@@ -105,7 +105,7 @@ def test_filters_of_the_address_combine(bob: Browser, query: str, wanted: list[i
 def test_a_person_is_a_filter_beside_the_others(pile: World) -> None:
     alice = pile.context("alice", "acme")
     for number in (1, 2):
-        lifecycle.assign(alice, number, to=alice.user_id, version=1)
+        changing.assign(alice, number, to=alice.user_id, version=1)
     page = pile.browser("bob").get(f"/tickets/?status=any&resolver={alice.user_id}&priority=low&name=Al")
     assert numbers(page) == [2]
     assert [t["label"] for t in page.context["who_tabs"] if t["current"]] == ["Alice Example"]
@@ -118,9 +118,10 @@ def test_a_person_is_a_filter_beside_the_others(pile: World) -> None:
     [
         ("status=lost", "There is no such status."),
         ("priority=huge", "There is no such priority."),
-        ("tag=a%23b", "a character that tags cannot have"),
+        ("tag=a%23b", "which tags cannot have"),
         ("tag=a,b", "one tag at a time"),
-        ("tag=%00", "There is no such tag."),
+        ("tag=%00", "a character that cannot be stored"),
+        ("tag=a%01b", "a character that cannot be stored"),
         ("created=yesterday", "“Opened” takes a day as 2026-11-20"),
         ("resolved=2026-11-31", "“Last resolved” takes a day"),
         ("reopened=..", "“Last reopened” takes a day"),
@@ -201,9 +202,9 @@ def test_a_list_without_filters_has_no_chips(bob: Browser) -> None:
 def test_a_list_of_last_events_says_that_it_is_one(bob: Browser) -> None:
     page = bob.get("/tickets/?status=any&resolved=2026-11-20")
     assert labels(page)[0].startswith("last resolved on 20 Nov")
-    assert "found by the last day on which it was resolved, in UTC" in text(page)
+    assert "Each ticket is listed by the last day it was resolved, in UTC" in text(page)
     assert "Only tickets last resolved on 20 Nov" in page.context["chips"][0]["title"]
-    assert "found by the last day" not in text(bob.get("/tickets/?created=2026-11-07"))
+    assert "listed by the last day" not in text(bob.get("/tickets/?created=2026-11-07"))
 
 
 @pytest.mark.parametrize(
@@ -220,13 +221,13 @@ def test_a_list_of_last_events_says_that_it_is_one(bob: Browser) -> None:
     ],
 )
 def test_days_are_said_as_a_person_says_them(first: str, last: str, words: str) -> None:
-    assert queue_presenters.in_words(Days(first, last), clock.parse("2026-11-21T00:00:00Z").date()) == words
+    assert filter_presenters.in_words(Days(first, last), clock.parse("2026-11-21T00:00:00Z").date()) == words
 
 
 def test_tabs_keep_the_filters(bob: Browser) -> None:
     page = bob.get("/tickets/?status=unresolved&resolver=none&tag=billing")
     tabs = {tab["value"]: tab["url"] for tab in page.context["status_tabs"]}
-    assert list(tabs) == ["open", "pending", "resolved", "closed", "unresolved"]
+    assert list(tabs) == ["open", "pending", "resolved", "closed", "unresolved", "any"]
     assert tabs["closed"] == "/acme/tickets/?status=closed&resolver=none&tag=billing"
     assert [t["url"] for t in page.context["who_tabs"]][1] == "/acme/tickets/?status=unresolved&resolver=me&tag=billing"
     people = bob.get(page.context["people_url"])
@@ -234,17 +235,22 @@ def test_tabs_keep_the_filters(bob: Browser) -> None:
     assert link is not None
     assert numbers(bob.get(link[1])) == []
     assert bob.get(link[1]).context["tag_url"].startswith("/acme/tickets/?status=unresolved&resolver=")
-    assert "unresolved" not in [t["value"] for t in bob.get("/tickets/").context["status_tabs"]]
+
+
+def test_no_tab_comes_or_goes_with_the_status_that_is_chosen(bob: Browser) -> None:
+    pages = [bob.get(f"/tickets/?status={word}") for word in ("open", "any", "unresolved")]
+    rows = [[(tab["value"], tab["label"]) for tab in page.context["status_tabs"]] for page in pages]
+    assert rows[0] == rows[1] == rows[2]
 
 
 def test_a_tag_in_a_row_leads_to_the_tickets_that_have_it(pile: World) -> None:
     put(pile, 7, Status.OPEN, Priority.LOW, ["c++&co"], {"created": "2026-11-02"})
     browser = pile.browser("bob")
     page = browser.get("/tickets/?priority=low&tag=fire")
-    link = re.search(r'class="tag" href="([^"]+)">billing<', page.content.decode())
+    link = re.search(r'class="tag" href="([^"]+)"[^>]*>billing<', page.content.decode())
     assert link is not None
     assert unescape(link[1]) == "/acme/tickets/?status=open&priority=low&tag=billing"
-    odd = re.search(r'class="tag" href="([^"]+)">c\+\+', browser.get("/tickets/").content.decode())
+    odd = re.search(r'class="tag" href="([^"]+)"[^>]*>c\+\+', browser.get("/tickets/").content.decode())
     assert odd is not None
     assert numbers(browser.get(unescape(odd[1]))) == [7]
 
@@ -269,15 +275,15 @@ def test_an_empty_list_names_each_filter_that_can_be_dropped(bob: Browser) -> No
     assert numbers(page) == []
     ways = {action["label"]: action["url"] for action in page.context["empty"]["actions"]}
     assert ways == {
-        "Drop “priority: high”": "/acme/tickets/?status=closed&tag=billing",
-        "Drop “tag: billing”": "/acme/tickets/?status=closed&priority=high",
-        "Look in any status": "/acme/tickets/?status=any&priority=high&tag=billing",
+        "Remove “priority: high”": "/acme/tickets/?status=closed&tag=billing",
+        "Remove “tag: billing”": "/acme/tickets/?status=closed&priority=high",
+        "Search in any status": "/acme/tickets/?status=any&priority=high&tag=billing",
     }
     assert all(label in text(page) for label in ways)
 
 
 def test_an_impossible_list_says_why_it_is_empty(bob: Browser) -> None:
-    assert "What is open is not resolved." in text(bob.get("/tickets/?resolved=2026-11-20"))
+    assert "Open tickets are not resolved." in text(bob.get("/tickets/?resolved=2026-11-20"))
 
 
 def test_a_page_that_stopped_reading_says_how_far_it_came_and_goes_on(
@@ -290,10 +296,10 @@ def test_a_page_that_stopped_reading_says_how_far_it_came_and_goes_on(
     browser = world.browser("bob")
     first = browser.get("/tickets/?tag=rare")
     assert numbers(first) == [100]
-    assert "Read 59 tickets, 1 matches." in text(first)
+    assert "1 of the 59 tickets searched so far matches." in text(first)
     second = browser.get(first.context["page"]["next_url"])
     assert numbers(second) == []
-    assert "None of these 59 tickets match" in text(second)
+    assert "No match among the latest 59 tickets" in text(second)
     (way,) = second.context["empty"]["actions"]
     third = browser.get(way["url"])
     assert numbers(third) == [5]
@@ -350,7 +356,7 @@ def test_a_mixed_selection_is_refused_for_what_some_of_it_cannot_become(bob: Bro
     page = text(response)
     assert "is resolved and cannot become pending" in page
     assert "is closed and cannot become pending" in page
-    assert "is pending already" in page
+    assert "is already pending" in page
     assert len(selected(response)) == 3
 
 

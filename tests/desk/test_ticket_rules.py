@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from portal import clock
-from portal.dynamo import client
+from portal.dynamo import client, retry
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext, enter
 from tests.support.fakes import answering, refusal
 from tests.support.world import World
-from tickets.desk import bulk, lifecycle, queries
-from tickets.desk.bulk import BulkRefused, Seen
-from tickets.desk.lifecycle import EditConflict
-from tickets.desk.queries import TicketPage
+from tickets.counting import aggregates
+from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
+from tickets.desk.bulk import BulkRefused
+from tickets.desk.changing import EditConflict
+from tickets.desk.commenting import CommentNotAdded
+from tickets.desk.filters import TicketFilter
+from tickets.desk.lists import TicketPage
+from tickets.desk.summaries import TicketState
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import SummaryItem
@@ -46,12 +50,12 @@ def history(tenant: TenantContext, number: int) -> list[tuple[str, str]]:
     """Kind and text of each entry, oldest first; an event's text is its changes."""
     return [
         (a.kind, a.body or ", ".join(f"{c.field}: {c.before} > {c.after}" for c in a.changes) or a.verb)
-        for a in queries.ticket(tenant, number).activity
+        for a in timelines.ticket(tenant, number).activity
     ]
 
 
 def listed(tenant: TenantContext, **which: Any) -> list[int]:
-    return [int(row.number) for row in queries.page(tenant, **{"status": Status.OPEN, **which}).rows]
+    return [int(row.number) for row in lists.page(tenant, **{"status": Status.OPEN, **which}).rows]
 
 
 def all_at_once(*calls: Callable[[], Any]) -> list[Any]:
@@ -73,10 +77,10 @@ def all_at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 
 def test_a_new_ticket_is_open_listed_and_has_its_history(alice: TenantContext) -> None:
-    number = lifecycle.create(
+    number = creating.create(
         alice, title=" The  printer ", description="It *broke*.", priority=Priority.HIGH, tags=["vip"]
     )
-    ticket = queries.ticket(alice, number)
+    ticket = timelines.ticket(alice, number)
     summary = ticket.summary
     assert (summary.title, summary.priority, summary.tags, summary.status) == ("The printer", "high", ["vip"], "open")
     assert (summary.requester, summary.requester_name, summary.resolver) == (alice.user_id, "Alice Example", "")
@@ -87,108 +91,193 @@ def test_a_new_ticket_is_open_listed_and_has_its_history(alice: TenantContext) -
 
 
 def test_a_ticket_is_created_once_per_request(alice: TenantContext) -> None:
-    request_id = lifecycle.new_request_id()
-    numbers = {lifecycle.create(alice, title=f"Try {n}", request_id=request_id) for n in range(3)}
+    request_id = creating.new_request_id()
+    numbers = {creating.create(alice, title="Printer", request_id=request_id) for _ in range(3)}
     assert len(numbers) == 1
-    assert len(listed(alice)) == 1
-    assert queries.ticket(alice, numbers.pop()).summary.title == "Try 0"
+    assert listed(alice) == [*numbers]
+
+
+def test_a_form_sent_again_with_another_text_is_another_request(alice: TenantContext) -> None:
+    request_id = creating.new_request_id()
+    first, second = (creating.create(alice, title=title, request_id=request_id) for title in ("One", "Two"))
+    for body in ("Half a sentence", "Half a sentence, and the rest of it"):
+        commenting.comment(alice, first, body=body, request_id=request_id)
+    assert [summaries.read(alice, n).title for n in (first, second)] == ["One", "Two"]
+    assert len(history(alice, first)[1:]) == 2
 
 
 def test_a_form_sent_twice_at_the_same_time_opens_one_ticket(chosen: AnyEngine, alice: TenantContext) -> None:
     if chosen.kind == "moto":
         pytest.skip("moto does not isolate transactions that run at the same time")
-    request_id = lifecycle.new_request_id()
-    numbers = all_at_once(*[lambda: lifecycle.create(alice, title="Printer", request_id=request_id)] * 3)
+    request_id = creating.new_request_id()
+    numbers = all_at_once(*[lambda: creating.create(alice, title="Printer", request_id=request_id)] * 3)
     assert len(set(numbers)) == 1, numbers
     assert listed(alice) == [numbers[0]]
 
 
 def test_the_same_request_id_in_another_tenant_is_another_request(any_world: World, alice: TenantContext) -> None:
     globex = any_world.context("alice", "globex")
-    request_id = lifecycle.new_request_id()
+    request_id = creating.new_request_id()
     for tenant in (alice, globex):
-        lifecycle.create(tenant, title=tenant.name, request_id=request_id)
-    assert [queries.page(t, status=Status.OPEN).rows[0].title for t in (alice, globex)] == ["Acme", "Globex"]
+        creating.create(tenant, title=tenant.name, request_id=request_id)
+    assert [lists.page(t, status=Status.OPEN).rows[0].title for t in (alice, globex)] == ["Acme", "Globex"]
 
 
 def test_a_comment_counts_and_brings_the_ticket_to_the_top(alice: TenantContext, bob: TenantContext) -> None:
-    first, second = (lifecycle.create(alice, title=t) for t in ("First", "Second"))
-    lifecycle.comment(bob, first, body=" Looking into it. ")
-    lifecycle.comment(bob, first, body="Between us.", internal=True)
+    first, second = (creating.create(alice, title=t) for t in ("First", "Second"))
+    commenting.comment(bob, first, body=" Looking into it. ")
+    commenting.comment(bob, first, body="Between us.", internal=True)
     assert listed(alice) == [first, second]
-    assert lifecycle.read(alice, first).comment_count == 2
+    assert summaries.read(alice, first).comment_count == 1  # viewers see it, and no notes
     assert history(alice, first)[1:] == [("comment", "Looking into it."), ("note", "Between us.")]
 
 
 def test_a_comment_is_added_once_per_request(alice: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer")
-    request_id = lifecycle.new_request_id()
+    number = creating.create(alice, title="Printer")
+    request_id = creating.new_request_id()
     for _ in range(3):
-        lifecycle.comment(alice, number, body="Once.", request_id=request_id)
+        commenting.comment(alice, number, body="Once.", request_id=request_id)
     assert history(alice, number)[1:] == [("comment", "Once.")]
-    assert lifecycle.read(alice, number).comment_count == 1
+    assert summaries.read(alice, number).comment_count == 1
+
+
+def test_a_comment_sent_again_after_others_came_between_is_not_added_twice(
+    alice: TenantContext, bob: TenantContext
+) -> None:
+    number = creating.create(alice, title="Printer")
+    request_id = creating.new_request_id()
+    once = {"body": "Done.", "then": Status.RESOLVED, "request_id": request_id}
+    commenting.comment(alice, number, **once)
+    commenting.comment(bob, number, body="Thanks.")
+    changing.change_status(bob, number, to=Status.CLOSED, version=2)
+    commenting.comment(alice, number, **once)
+    assert [text for kind, text in history(alice, number) if kind == "comment"] == ["Done.", "Thanks."]
+    assert summaries.read(alice, number).status == "closed"
+
+
+def test_a_comment_that_is_overtaken_every_time_is_refused_and_not_half_written(
+    alice: TenantContext, bob: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = creating.create(alice, title="Printer")
+    monkeypatch.setattr(retry, "sleep", lambda seconds: None)
+    read = summaries.read
+
+    def busy(*args: Any, **kwargs: Any) -> SummaryItem:
+        summary = read(*args, **kwargs)
+        to = Status.PENDING if summary.status == "open" else Status.OPEN
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(summaries, "read", read)
+            changing.change_status(bob, number, to=to, version=int(summary.version))
+        return summary
+
+    monkeypatch.setattr(summaries, "read", busy)
+    with pytest.raises(CommentNotAdded):
+        commenting.comment(alice, number, body="Typed with care.")
+    assert "comment" not in [kind for kind, _ in history(alice, number)]
+    assert not read(alice, number).comment_count
 
 
 def test_a_comment_sent_twice_at_the_same_time_is_added_once(chosen: AnyEngine, alice: TenantContext) -> None:
     if chosen.kind == "moto":
         pytest.skip("moto does not isolate transactions that run at the same time")
-    number = lifecycle.create(alice, title="Printer")
-    request_id = lifecycle.new_request_id()
-    outcomes = all_at_once(*[lambda: lifecycle.comment(alice, number, body="Once.", request_id=request_id)] * 3)
-    assert outcomes == [None] * 3
+    number = creating.create(alice, title="Printer")
+    request_id = creating.new_request_id()
+    outcomes = all_at_once(*[lambda: commenting.comment(alice, number, body="Once.", request_id=request_id)] * 3)
+    assert not [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert history(alice, number)[1:] == [("comment", "Once.")]
-    assert lifecycle.read(alice, number).comment_count == 1
+    assert summaries.read(alice, number).comment_count == 1
 
 
 def test_a_comment_can_close_the_ticket_in_the_same_write(alice: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer")
-    lifecycle.comment(alice, number, body="Done.", then=Status.CLOSED)
+    number = creating.create(alice, title="Printer")
+    commenting.comment(alice, number, body="Done.", then=Status.CLOSED)
     assert history(alice, number)[1:] == [("comment", "Done."), ("event", "status: open > closed")]
     assert (listed(alice), listed(alice, status=Status.CLOSED)) == ([], [number])
 
 
 def test_an_edit_changes_what_differs_and_says_so(alice: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer", description="old")
+    number = creating.create(alice, title="Printer", description="old")
     form = {"title": "Printer", "description": "older", "priority": Priority.URGENT, "tags": ["a", "b"]}
-    lifecycle.edit(alice, number, version=1, **form)
-    ticket = queries.ticket(alice, number)
+    changing.edit(alice, number, version=1, **form)
+    ticket = timelines.ticket(alice, number)
     assert (ticket.description, ticket.summary.priority, ticket.summary.version) == ("older", "urgent", 2)
     assert history(alice, number)[1:] == [
         ("event", "priority: normal > urgent, tags:  > a, b, description: 3 characters > 5 characters")
     ]
-    lifecycle.edit(alice, number, version=2, **form)
-    assert lifecycle.read(alice, number).version == 2
+    changing.edit(alice, number, version=2, **form)
+    assert summaries.read(alice, number).version == 2
 
 
 def test_an_edit_of_an_older_version_changes_nothing(alice: TenantContext, bob: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer")
-    lifecycle.change_priority(bob, number, to=Priority.HIGH, version=1)
+    number = creating.create(alice, title="Printer")
+    changing.change_priority(bob, number, to=Priority.HIGH, version=1)
     with pytest.raises(EditConflict) as caught:
-        lifecycle.edit(alice, number, version=1, title="X", description="", priority=Priority.LOW, tags=[])
+        changing.edit(alice, number, version=1, title="X", description="", priority=Priority.LOW, tags=[])
     assert (caught.value.stored.title, caught.value.stored.priority) == ("Printer", "high")
-    assert lifecycle.read(alice, number).title == "Printer"
+    assert summaries.read(alice, number).title == "Printer"
 
 
-def test_an_edit_that_loses_the_race_carries_the_winners_ticket(
-    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    number = lifecycle.create(alice, title="Printer")
-    fresh = lifecycle._fresh
+def overtaken(monkeypatch: pytest.MonkeyPatch, by: Callable[[], None]) -> None:
+    """From here on, once: somebody writes between the next change's read and its write."""
+    read = summaries.read
 
-    def overtaken(tenant: TenantContext, number: int, version: int) -> SummaryItem:
-        """Somebody writes between this edit's read and its write."""
-        summary = fresh(tenant, number, version)
-        monkeypatch.setattr(lifecycle, "_fresh", fresh)
-        lifecycle.change_status(tenant, number, to=Status.PENDING, version=version)
+    def late(*args: Any, **kwargs: Any) -> SummaryItem:
+        monkeypatch.setattr(summaries, "read", read)
+        summary = read(*args, **kwargs)
+        by()
         return summary
 
-    monkeypatch.setattr(lifecycle, "_fresh", overtaken)
+    monkeypatch.setattr(summaries, "read", late)
+
+
+def test_a_change_that_loses_the_race_for_its_field_carries_the_winners_ticket(
+    alice: TenantContext, bob: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = creating.create(alice, title="Printer")
+    overtaken(monkeypatch, lambda: changing.change_priority(bob, number, to=Priority.URGENT, version=1))
     with pytest.raises(EditConflict) as caught:
-        lifecycle.change_priority(alice, number, to=Priority.HIGH, version=1)
-    assert (caught.value.stored.status, caught.value.stored.version) == ("pending", 2)
-    stored = lifecycle.read(alice, number)
-    assert (stored.status, stored.priority, stored.version) == ("pending", "normal", 2)
-    assert history(alice, number)[1:] == [("event", "status: open > pending")]
+        changing.change_priority(alice, number, to=Priority.HIGH, version=1)
+    assert (caught.value.stored.priority, caught.value.stored.version) == ("urgent", 2)
+    assert [entry.author_name for entry in caught.value.since.entries] == ["Bob Example"]
+    assert history(alice, number)[1:] == [("event", "priority: normal > urgent")]
+
+
+def test_changes_of_different_fields_are_merged_even_in_a_race(
+    alice: TenantContext, bob: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = creating.create(alice, title="Printer")
+    overtaken(monkeypatch, lambda: changing.change_status(bob, number, to=Status.PENDING, version=1))
+    changing.change_priority(alice, number, to=Priority.HIGH, version=1)
+    changing.assign(bob, number, to=bob.user_id, version=1)
+    stored = summaries.read(alice, number)
+    assert (stored.status, stored.priority, stored.resolver, stored.version) == ("pending", "high", bob.user_id, 4)
+    assert listed(alice, status=Status.PENDING, resolver=bob.user_id) == [number]
+
+
+def test_an_edit_keeps_what_others_made_of_the_fields_that_it_left_alone(
+    alice: TenantContext, bob: TenantContext
+) -> None:
+    number = creating.create(alice, title="Printer", description="old", tags=["a"])
+    changing.edit(bob, number, version=1, title="Printer", description="new", priority=Priority.HIGH, tags=["a", "b"])
+    with pytest.raises(EditConflict):
+        changing.edit(alice, number, version=1, title="X", description="old", priority=Priority.NORMAL, tags=["a"])
+    changing.edit(alice, number, version=1, title="X", description="new", priority=Priority.NORMAL, tags=["a"])
+    stored = summaries.read(alice, number)
+    assert (stored.title, stored.priority, stored.tags) == ("X", "high", ["a", "b"])
+    assert history(alice, number)[-1] == ("event", "title: Printer > X")
+
+
+def test_a_version_that_never_was_or_is_too_old_is_a_conflict(
+    alice: TenantContext, bob: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "CHANGES_READ", 5)
+    number = creating.create(alice, title="Printer")
+    for version in range(1, 6):
+        changing.change_status(bob, number, to=(Status.PENDING, Status.OPEN)[version % 2 == 0], version=version)
+    for version in (1, 7):
+        with pytest.raises(EditConflict):
+            changing.change_priority(alice, number, to=Priority.HIGH, version=version)
+    assert summaries.read(alice, number).priority == "normal"
 
 
 def test_of_many_editors_at_the_same_time_one_wins_and_nothing_is_mixed(
@@ -196,46 +285,46 @@ def test_of_many_editors_at_the_same_time_one_wins_and_nothing_is_mixed(
 ) -> None:
     if chosen.kind == "moto":
         pytest.skip("moto does not isolate transactions that run at the same time")
-    number = lifecycle.create(alice, title="Printer")
+    number = creating.create(alice, title="Printer")
     form = {"description": "", "priority": Priority.LOW, "version": 1}
     outcomes = all_at_once(
-        *[lambda n=n: lifecycle.edit(alice, number, title=f"T{n}", tags=[f"t{n}"], **form) for n in range(6)]
+        *[lambda n=n: changing.edit(alice, number, title=f"T{n}", tags=[f"t{n}"], **form) for n in range(6)]
     )
     (winner,) = (n for n, outcome in enumerate(outcomes) if outcome is None)
     assert all(isinstance(o, EditConflict) for n, o in enumerate(outcomes) if n != winner)
-    stored = lifecycle.read(alice, number)
+    stored = summaries.read(alice, number)
     assert (stored.title, stored.tags, stored.version) == (f"T{winner}", [f"t{winner}"], 2)
 
 
 def test_an_assigned_ticket_moves_between_the_lists_of_people(alice: TenantContext, bob: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer")
-    lifecycle.assign(alice, number, to=bob.user_id, version=1)
+    number = creating.create(alice, title="Printer")
+    changing.assign(alice, number, to=bob.user_id, version=1)
     assert (listed(alice, resolver=bob.user_id), listed(alice, resolver="")) == ([number], [])
-    assert queries.page(alice, status=Status.OPEN).rows[0].resolver_name == "Bob Example"
-    lifecycle.assign(alice, number, to="", version=2)
+    assert lists.page(alice, status=Status.OPEN).rows[0].resolver_name == "Bob Example"
+    changing.assign(alice, number, to="", version=2)
     assert (listed(alice, resolver=bob.user_id), listed(alice, resolver="")) == ([], [number])
     assert history(alice, number)[1:] == [("event", "resolver:  > Bob Example"), ("event", "resolver: Bob Example > ")]
 
 
 def test_nobody_outside_and_no_viewer_can_be_assigned(any_world: World, alice: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer")
+    number = creating.create(alice, title="Printer")
     for who in ("charlie", "vera"):
         with pytest.raises(Invalid):
-            lifecycle.assign(alice, number, to=any_world.users[who].id, version=1)
+            changing.assign(alice, number, to=any_world.users[who].id, version=1)
     with pytest.raises(Invalid):
-        lifecycle.assign(alice, number, to="x" * 32, version=1)
-    assert lifecycle.read(alice, number).version == 1
+        changing.assign(alice, number, to="x" * 32, version=1)
+    assert summaries.read(alice, number).version == 1
 
 
 def test_a_ticket_of_another_tenant_is_not_found(any_world: World, alice: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Acme's")
+    number = creating.create(alice, title="Acme's")
     globex = any_world.context("alice", "globex")
     for call in (
-        lambda: queries.ticket(globex, number),
-        lambda: lifecycle.read(globex, number),
-        lambda: lifecycle.comment(globex, number, body="x"),
-        lambda: lifecycle.change_status(globex, number, to=Status.CLOSED, version=1),
-        lambda: lifecycle.assign(globex, number, to="", version=1),
+        lambda: timelines.ticket(globex, number),
+        lambda: summaries.read(globex, number),
+        lambda: commenting.comment(globex, number, body="x"),
+        lambda: changing.change_status(globex, number, to=Status.CLOSED, version=1),
+        lambda: changing.assign(globex, number, to="", version=1),
     ):
         with pytest.raises(NotFound):
             call()
@@ -243,33 +332,33 @@ def test_a_ticket_of_another_tenant_is_not_found(any_world: World, alice: Tenant
 
 
 def test_a_write_that_meets_another_transaction_is_tried_again(alice: TenantContext) -> None:
-    number = lifecycle.create(alice, title="Printer")
+    number = creating.create(alice, title="Printer")
     busy = refusal(
         "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}, {"Code": "None"}]
     )
     with answering("tenant", "TransactWriteItems", busy):
-        lifecycle.comment(alice, number, body="Still here.")
+        commenting.comment(alice, number, body="Still here.")
     assert history(alice, number)[1:] == [("comment", "Still here.")]
 
 
 def test_creating_a_ticket_meets_its_own_double(alice: TenantContext) -> None:
     """The second of two clicks arrives while the first one's transaction runs."""
-    request_id = lifecycle.new_request_id()
+    request_id = creating.new_request_id()
     busy = refusal("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}] * 4)
     with answering("tenant", "TransactWriteItems", busy):
-        first = lifecycle.create(alice, title="Printer", request_id=request_id)
-    assert lifecycle.create(alice, title="Printer", request_id=request_id) == first
+        first = creating.create(alice, title="Printer", request_id=request_id)
+    assert creating.create(alice, title="Printer", request_id=request_id) == first
     assert listed(alice) == [first]
 
 
 def test_a_long_history_is_read_in_pages(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "ACTIVITY_PAGE", 4)
-    number = lifecycle.create(alice, title="Printer", description="text")
+    monkeypatch.setattr(timelines, "ACTIVITY_PAGE", 4)
+    number = creating.create(alice, title="Printer", description="text")
     for n in range(1, 10):
-        lifecycle.comment(alice, number, body=f"{n}")
-    pages = [queries.ticket(alice, number)]
+        commenting.comment(alice, number, body=f"{n}")
+    pages = [timelines.ticket(alice, number)]
     while (before := pages[-1].earlier) is not None:
-        pages.append(queries.ticket(alice, number, before=before))
+        pages.append(timelines.ticket(alice, number, before=before))
     assert [[a.body or a.verb for a in p.activity] for p in pages] == [
         ["6", "7", "8", "9"],
         ["2", "3", "4", "5"],
@@ -279,23 +368,23 @@ def test_a_long_history_is_read_in_pages(alice: TenantContext, monkeypatch: pyte
 
 
 def test_a_history_of_exactly_a_page_has_nothing_earlier(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "ACTIVITY_PAGE", 3)
-    number = lifecycle.create(alice, title="Printer")
+    monkeypatch.setattr(timelines, "ACTIVITY_PAGE", 3)
+    number = creating.create(alice, title="Printer")
     for n in range(2):
-        lifecycle.comment(alice, number, body=f"{n}")
-    assert queries.ticket(alice, number).earlier is None
+        commenting.comment(alice, number, body=f"{n}")
+    assert timelines.ticket(alice, number).earlier is None
     for n in range(3):
-        lifecycle.comment(alice, number, body=f"{n}")
-    last = queries.ticket(alice, number)
+        commenting.comment(alice, number, body=f"{n}")
+    last = timelines.ticket(alice, number)
     assert last.earlier is not None
-    assert queries.ticket(alice, number, before=last.earlier).earlier is None
+    assert timelines.ticket(alice, number, before=last.earlier).earlier is None
 
 
 # --- many tickets ---
 
 
-def seen(tenant: TenantContext, **which: Any) -> list[Seen]:
-    return [Seen.of(row) for row in queries.page(tenant, **{"status": Status.OPEN, **which}).rows]
+def seen(tenant: TenantContext, **which: Any) -> list[TicketState]:
+    return [TicketState.of(row) for row in lists.page(tenant, **{"status": Status.OPEN, **which}).rows]
 
 
 def test_fifty_tickets_are_closed_together_in_the_order_chosen(chosen: AnyEngine, alice: TenantContext) -> None:
@@ -304,7 +393,7 @@ def test_fifty_tickets_are_closed_together_in_the_order_chosen(chosen: AnyEngine
     fill(alice, [clock.stamp(START, offset=n) for n in range(count)])
     numbers = list(range(1, count + 1))
     selected = seen(alice)
-    assert bulk.change_status(alice, selected, to=Status.CLOSED) == count
+    assert bulk.change_status(alice, selected, to=Status.CLOSED).count == count
     assert listed(alice) == []
     assert sorted(listed(alice, status=Status.CLOSED)) == numbers
     assert listed(alice, status=Status.CLOSED) == [s.number for s in selected][::-1]
@@ -316,10 +405,10 @@ def test_one_ticket_that_changed_stops_them_all_and_is_named(
 ) -> None:
     numbers = any_world.tickets("acme", 5)
     selected = seen(alice)
-    lifecycle.change_priority(bob, numbers[0], to=Priority.HIGH, version=1)
-    lifecycle.change_status(bob, numbers[1], to=Status.PENDING, version=1)
-    lifecycle.assign(alice, numbers[2], to=bob.user_id, version=1)
-    missing = Seen(999, 1, Status.OPEN, "")
+    changing.change_priority(bob, numbers[0], to=Priority.HIGH, version=1)
+    changing.change_status(bob, numbers[1], to=Status.PENDING, version=1)
+    changing.assign(alice, numbers[2], to=bob.user_id, version=1)
+    missing = TicketState(999, 1, Status.OPEN, "")
     with pytest.raises(BulkRefused) as caught:
         bulk.change_status(alice, [*selected, missing], to=Status.CLOSED)
     assert {r.number: r.reason for r in caught.value.refusals} == {
@@ -331,7 +420,56 @@ def test_one_ticket_that_changed_stops_them_all_and_is_named(
     assert {r.title for r in caught.value.refusals} == {"Ticket 1", "Ticket 2", "Ticket 3", ""}
     assert sorted(s.number for s in caught.value.kept) == numbers[3:]
     assert listed(alice, status=Status.CLOSED) == []
-    assert bulk.change_status(alice, caught.value.kept, to=Status.CLOSED) == 2
+    assert bulk.change_status(alice, caught.value.kept, to=Status.CLOSED).count == 2
+
+
+def test_a_bulk_change_is_taken_back_where_nobody_changed_the_ticket_since(
+    any_world: World, alice: TenantContext, bob: TenantContext
+) -> None:
+    any_world.tickets("acme", 4)
+    changing.change_status(alice, 2, to=Status.PENDING, version=1)
+    before = {n: summaries.read(alice, n) for n in range(1, 5)}
+    selected = [*seen(alice), *seen(alice, status=Status.PENDING)]
+    receipt = bulk.change_status(alice, selected, to=Status.CLOSED).receipt
+    changing.assign(bob, 3, to=bob.user_id, version=2)
+    assert bulk.take_back(alice, receipt) == bulk.TakenBack(count=3, left=1)
+    after = {n: summaries.read(alice, n) for n in range(1, 5)}
+    assert [s.status for s in after.values()] == ["open", "pending", "closed", "open"]
+    for n in (1, 2, 4):
+        assert aggregates.contribution(after[n].serialize()) == aggregates.contribution(before[n].serialize())
+    assert history(alice, 1)[1:] == [("event", "status: open > closed"), ("event", "status: closed > open")]
+    assert bulk.take_back(alice, receipt) == bulk.TakenBack(count=0, left=4)
+
+
+def test_a_receipt_is_good_for_nobody_else_and_a_reopening_has_none(
+    any_world: World, alice: TenantContext, bob: TenantContext
+) -> None:
+    any_world.tickets("acme", 1)
+    closed = bulk.change_status(alice, seen(alice), to=Status.CLOSED)
+    for tenant in (bob, any_world.context("alice", "globex")):
+        with pytest.raises(Invalid):
+            bulk.take_back(tenant, closed.receipt)
+    assert bulk.change_status(alice, seen(alice, status=Status.CLOSED), to=Status.OPEN).receipt == ""
+
+
+def test_a_refusal_names_every_ticket_by_its_title(any_world: World, alice: TenantContext) -> None:
+    any_world.tickets("acme", 2)
+    changing.change_status(alice, 1, to=Status.CLOSED, version=1)
+    with pytest.raises(BulkRefused) as caught:
+        bulk.change_status(alice, [*seen(alice), *seen(alice, status=Status.CLOSED)], to=Status.PENDING)
+    assert [(r.number, r.title) for r in caught.value.refusals] == [(1, "Ticket 1")]
+
+
+def test_what_changed_in_a_list_since_it_was_read_is_counted(any_world: World, alice: TenantContext) -> None:
+    any_world.tickets("acme", 3)
+    rows = lists.page(alice, status=Status.OPEN).rows
+    which = {"status": (Status.OPEN,), "seen": rows[0].updated_at}
+    assert lists.changed_since(alice, **which) == 0
+    commenting.comment(alice, 1, body="Again.")
+    changing.change_priority(alice, 2, to=Priority.HIGH, version=1)
+    assert lists.changed_since(alice, **which) == 2
+    assert lists.changed_since(alice, **which, only=TicketFilter(priority=Priority.HIGH)) == 1
+    assert lists.changed_since(alice, **which, resolver="") == 2
 
 
 # --- lists ---
@@ -340,7 +478,7 @@ def test_one_ticket_that_changed_stops_them_all_and_is_named(
 def walk(tenant: TenantContext, direction: str, start: TicketPage, **which: Any) -> list[TicketPage]:
     pages = [start]
     while (after := getattr(pages[-1], direction)) is not None:
-        pages.append(queries.page(tenant, after=after, **which))
+        pages.append(lists.page(tenant, after=after, **which))
         assert len(pages) < 100, "the links lead in a circle"
     return pages
 
@@ -363,7 +501,7 @@ def summary(tenant: TenantContext, number: int, at: str, *, resolver: str = "", 
         priority="normal",
         requester_name="Somebody",
         created_at=at,
-        **lifecycle.derived(tenant, number, status="open", resolver=resolver, updated_at=at),
+        **summaries.derived(tenant, number, status="open", resolver=resolver, updated_at=at),
     )
 
 
@@ -391,7 +529,7 @@ def test_paging_forwards_and_backwards_shows_each_ticket_exactly_once(any_world:
         tenant = sharded(any_world, shards)
         fill(tenant, stamps, resolver=resolver or "")
         how: dict[str, Any] = {"status": Status.OPEN, "resolver": resolver, "size": 4}
-        forward = walk(tenant, "next", queries.page(tenant, **how), **how)
+        forward = walk(tenant, "next", lists.page(tenant, **how), **how)
         assert sorted(numbers_of(forward)) == list(range(1, 19))
         assert [row.updated_at for page in forward for row in page.rows] == sorted(stamps, reverse=True)
         back = walk(tenant, "previous", forward[-1], **how)[::-1]
@@ -405,9 +543,9 @@ def test_a_page_goes_on_behind_a_ticket_that_has_moved(any_world: World) -> None
         tenant = sharded(any_world, shards)
         fill(tenant, MOMENTS["groups of seven"])
         how: dict[str, Any] = {"status": Status.OPEN, "size": 4}
-        first = queries.page(tenant, **how)
+        first = lists.page(tenant, **how)
         last = int(first.rows[-1].number)
-        lifecycle.change_status(tenant, last, to=Status.CLOSED, version=1)
+        changing.change_status(tenant, last, to=Status.CLOSED, version=1)
         pages = walk(tenant, "next", first, **how)
         assert sorted(numbers_of(pages)) == list(range(1, 19))
 
@@ -415,11 +553,11 @@ def test_a_page_goes_on_behind_a_ticket_that_has_moved(any_world: World) -> None
 def test_a_cursor_is_refused_once_the_shards_have_changed(any_world: World) -> None:
     tenant = sharded(any_world, 1)
     fill(tenant, MOMENTS["each its own"])
-    cursor = queries.page(tenant, status=Status.OPEN, size=4).next
+    cursor = lists.page(tenant, status=Status.OPEN, size=4).next
     assert cursor is not None
     for changed in (replace(tenant, shards=4), replace(tenant, shard_epoch=1)):
         with pytest.raises(Invalid):
-            queries.page(changed, status=Status.OPEN, after=cursor)
+            lists.page(changed, status=Status.OPEN, after=cursor)
 
 
 def test_a_row_planted_in_the_index_by_another_tenant_is_dropped_and_logged(
@@ -438,7 +576,7 @@ def test_a_row_planted_in_the_index_by_another_tenant_is_dropped_and_logged(
         how: dict[str, Any] = {"status": Status.OPEN, "size": 4}
         with caplog.at_level(logging.ERROR, "pooldesk.isolation"):
             caplog.clear()
-            pages = walk(tenant, "next", queries.page(tenant, **how), **how)
+            pages = walk(tenant, "next", lists.page(tenant, **how), **how)
         assert sorted(numbers_of(pages)) == list(range(1, 19))
         assert {row.pk.split("|")[0] for p in pages for row in p.rows} == {f"TENANT#{tenant.tenant_id}"}
         assert any(tenant.tenant_id in record.getMessage() for record in caplog.records)

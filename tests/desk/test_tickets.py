@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from tests.support.world import Browser, World
-from tickets.desk import bulk, lifecycle, queries
+from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import SummaryItem
@@ -25,11 +25,11 @@ def numbers(response: object) -> list[int]:
 
 
 def stored(world: World, number: int) -> SummaryItem:
-    return lifecycle.read(world.context("alice", "acme"), number)
+    return summaries.read(world.context("alice", "acme"), number)
 
 
 def history(world: World, number: int) -> list[tuple[str, str, list[tuple[str, str, str]]]]:
-    found = queries.ticket(world.context("alice", "acme"), number).activity
+    found = timelines.ticket(world.context("alice", "acme"), number).activity
     return [(a.kind, a.author_name, [(c.field, c.before, c.after) for c in a.changes]) for a in found]
 
 
@@ -38,13 +38,13 @@ def history(world: World, number: int) -> list[tuple[str, str, list[tuple[str, s
 
 def test_the_queue_shows_open_tickets_newest_change_first(world: World) -> None:
     world.tickets("acme", 3)
-    lifecycle.comment(world.context("bob", "acme"), 1, body="up again")
+    commenting.comment(world.context("bob", "acme"), 1, body="up again")
     assert numbers(world.browser("bob").get("/tickets/")) == [1, 3, 2]
 
 
 def test_the_queue_is_filtered_by_status(world: World) -> None:
     world.tickets("acme", 2)
-    lifecycle.change_status(world.context("bob", "acme"), 1, to=Status.PENDING, version=1)
+    changing.change_status(world.context("bob", "acme"), 1, to=Status.PENDING, version=1)
     browser = world.browser("bob")
     assert numbers(browser.get("/tickets/?status=pending")) == [1]
     assert numbers(browser.get("/tickets/?status=open")) == [2]
@@ -54,8 +54,8 @@ def test_the_queue_is_filtered_by_status(world: World) -> None:
 def test_the_queue_is_filtered_by_who_has_the_ticket(world: World) -> None:
     world.tickets("acme", 3)
     alice, bob = world.users["alice"], world.users["bob"]
-    lifecycle.assign(world.context("bob", "acme"), 1, to=bob.id, version=1)
-    lifecycle.assign(world.context("bob", "acme"), 2, to=alice.id, version=1)
+    changing.assign(world.context("bob", "acme"), 1, to=bob.id, version=1)
+    changing.assign(world.context("bob", "acme"), 2, to=alice.id, version=1)
     browser = world.browser("bob")
     assert numbers(browser.get("/tickets/?resolver=me")) == [1]
     assert numbers(browser.get("/tickets/?resolver=none")) == [3]
@@ -64,8 +64,8 @@ def test_the_queue_is_filtered_by_who_has_the_ticket(world: World) -> None:
 
 def test_the_queue_shows_priority_tags_and_assignee(world: World) -> None:
     alice = world.context("alice", "acme")
-    lifecycle.create(alice, title="Smoke", priority=Priority.URGENT, tags=["printer", "fire"])
-    lifecycle.assign(alice, 1, to=alice.user_id, version=1)
+    creating.create(alice, title="Smoke", priority=Priority.URGENT, tags=["printer", "fire"])
+    changing.assign(alice, 1, to=alice.user_id, version=1)
     page = text(world.browser("bob").get("/tickets/"))
     for word in ("Urgent", "printer", "fire", "Alice Example"):
         assert word in page
@@ -74,7 +74,7 @@ def test_the_queue_shows_priority_tags_and_assignee(world: World) -> None:
 def test_paging_forwards_and_back_shows_every_ticket_once(world: World) -> None:
     tenant = world.context("alice", "acme")
     for n in range(120):
-        lifecycle.create(tenant, title=f"T{n}")
+        creating.create(tenant, title=f"T{n}")
     browser = world.browser("bob")
     pages = [browser.get("/tickets/")]
     while url := pages[-1].context["page"]["next_url"]:
@@ -99,16 +99,25 @@ def test_a_bad_filter_is_refused_with_a_sentence(world: World, query: str) -> No
 def test_a_cursor_of_another_tenant_or_filter_is_refused(world: World) -> None:
     tenant = world.context("alice", "globex")
     for n in range(51):
-        lifecycle.create(tenant, title=f"T{n}")
+        creating.create(tenant, title=f"T{n}")
     url = world.browser("alice", "globex").get("/tickets/").context["page"]["next_url"]
     assert world.browser("alice", "acme").get(url.replace("/globex/", "/acme/")).status_code == 400
     assert world.browser("alice", "globex").get(url.replace("status=open", "status=closed")).status_code == 400
     assert world.browser("alice", "globex").get(url).status_code == 200
 
 
-@pytest.mark.parametrize("query", ["", "?status=closed", "?resolver=me", "?resolver=none"])
-def test_an_empty_queue_says_so(world: World, query: str) -> None:
-    assert re.search(r"No (open|closed) tickets", text(world.browser("bob").get(f"/tickets/{query}")))
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("", "You're all caught up."),
+        ("?status=closed", "No closed tickets."),
+        ("?resolver=me", "You have no open tickets."),
+        ("?resolver=none", "No open tickets are unassigned."),
+        ("?tag=fire", "No open tickets match this filter."),
+    ],
+)
+def test_an_empty_queue_says_so(world: World, query: str, says: str) -> None:
+    assert says in text(world.browser("bob").get(f"/tickets/{query}"))
 
 
 def test_viewers_see_no_way_to_change_anything(world: World) -> None:
@@ -150,15 +159,16 @@ def test_the_same_form_sent_twice_opens_one_ticket(world: World) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("title", "", "required"),
-        ("title", " \n ", "required"),
-        ("title", "x" * 201, "200 characters"),
-        ("description", "x" * 50_001, "50000 characters"),
+        ("title", "", "Enter a title."),
+        ("title", " \n ", "Enter a title."),
+        ("title", "x" * 201, "This title has 201 characters; 200 are allowed."),
+        ("description", "x" * 50_001, "Shorten it by 1."),
         ("priority", "whatever", "valid choice"),
-        ("tags", ",".join(f"t{n}" for n in range(13)), "at most 12"),
-        ("tags", "x" * 41, "more than 40"),
-        ("tags", "a#b", "cannot have"),
-        ("title", "a\x00b", "Null characters"),
+        ("tags", ",".join(f"t{n}" for n in range(13)), "at most 12 tags; these are 13"),
+        ("tags", "x" * 41, "has 41 characters; 40 are allowed"),
+        ("tags", "a#b", "which tags cannot have"),
+        ("title", "\u200b\u3164", "A ticket needs a title."),
+        ("tags", "a\x01b", "a character that cannot be stored"),
     ],
 )
 def test_a_bad_field_is_explained_and_everything_typed_is_kept(world: World, field: str, value: str, says: str) -> None:
@@ -174,7 +184,7 @@ def test_markdown_is_rendered_and_cannot_hurt(world: World) -> None:
     tenant = world.context("bob", "acme")
     evil = "**bold** <script>alert(1)</script> [x](javascript:alert(1)) ![i](https://evil.example/x.png)"
     evil += " <img src=x onerror=y>"
-    lifecycle.create(tenant, title="<b>t</b>", description=evil)
+    creating.create(tenant, title="<b>t</b>", description=evil)
     page = world.browser("bob").get("/tickets/1/").content.decode()
     assert "<strong>bold</strong>" in page
     assert "&lt;b&gt;t&lt;/b&gt;" in page
@@ -214,6 +224,36 @@ def test_a_bad_comment_is_refused_and_kept(world: World, body: str) -> None:
     assert body.strip()[:50] in text(response)
 
 
+def test_viewers_do_not_see_how_many_internal_notes_there_are(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    commenting.comment(bob, 1, body="for all")
+    for body in ("a note", "another"):
+        commenting.comment(bob, 1, body=body, internal=True)
+    vera = world.browser("vera")
+    assert [row.comment_count for row in vera.get("/tickets/").context["page"]["rows"]] == [1]
+    assert len(re.findall("<article class=.entry", text(vera.get("/tickets/1/")))) == 1
+
+
+def test_a_number_in_a_text_leads_to_that_ticket(world: World) -> None:
+    bob = world.context("bob", "acme")
+    text_with_numbers = 'See #176 and `#1`, not a#2 or [#3](https://example.com/ "> #4").\n\n# 5\n\n    #6'
+    creating.create(bob, title="T", description=text_with_numbers)
+    page = world.browser("bob").get("/tickets/1/").content.decode()
+    prose = page[page.index('<div class="prose"') :]
+    assert re.findall(r'href="/acme/tickets/(\d+)/">#', prose[: prose.index("</section>")]) == ["176"]
+
+
+def test_an_open_page_learns_of_updates_and_of_nothing_else(world: World) -> None:
+    world.tickets("acme", 2)
+    browser = world.browser("bob")
+    queue, ticket = (browser.get(path).context["updates_url"] for path in ("/tickets/", "/tickets/1/"))
+    assert [browser.get(url).status_code for url in (queue, ticket)] == [204, 204]
+    commenting.comment(world.context("alice", "acme"), 1, body="meanwhile")
+    assert "1 ticket in this list has been updated." in text(browser.get(queue))
+    assert "This ticket has been updated." in text(browser.get(ticket))
+
+
 def test_internal_notes_are_for_agents(world: World) -> None:
     world.tickets("acme", 1)
     form = {"body": "the customer is difficult", "internal": "on", "request_id": REQUEST}
@@ -226,7 +266,7 @@ def test_a_long_ticket_shows_the_latest_first_and_the_rest_on_demand(world: Worl
     world.tickets("acme", 1)
     bob = world.context("bob", "acme")
     for n in range(60):
-        lifecycle.comment(bob, 1, body=f"comment-{n:03}")
+        commenting.comment(bob, 1, body=f"comment-{n:03}")
     browser = world.browser("bob")
     latest = browser.get("/tickets/1/")
     assert "comment-059" in text(latest)
@@ -308,7 +348,7 @@ def raced(world: World) -> tuple[World, Browser, object]:
     world.tickets("acme", 1)
     bob = world.browser("bob")
     alice = world.context("alice", "acme")
-    lifecycle.edit(
+    changing.edit(
         alice, 1, version=1, title="Alice's title", description="Alice's text", priority=Priority.HIGH, tags=[]
     )
     form = {"title": "Bob's title", "description": "Bob's text", "priority": "low", "tags": "bob", "version": 1}
@@ -351,25 +391,74 @@ def test_a_quick_change_of_a_changed_ticket_asks_first(
     world: World, path: str, data: dict[str, str], mine: str
 ) -> None:
     world.tickets("acme", 1)
-    lifecycle.change_priority(world.context("alice", "acme"), 1, to=Priority.LOW, version=1)
+    alice = world.context("alice", "acme")
+    changing.change_priority(alice, 1, to=Priority.LOW, version=1)
+    changing.change_status(alice, 1, to=Status.PENDING, version=2)
+    changing.assign(alice, 1, to=alice.user_id, version=3)
     browser = world.browser("bob")
     response = browser.send(path, {"version": 1, **data})
     assert response.status_code == 409
+    assert "Alice Example changed this ticket" in text(response)
     assert mine in text(response)
-    assert browser.send(path, {"version": 2, **data}).status_code == 302
-    assert stored(world, 1).version == 3
+    assert browser.send(path, {"version": 4, **data}).status_code == 302
+    assert stored(world, 1).version == 5
+
+
+def test_one_assigns_and_another_changes_the_status_and_both_hold(world: World) -> None:
+    world.tickets("acme", 1)
+    alice, bob = world.browser("alice", "acme"), world.browser("bob")
+    assert alice.send("/tickets/1/assign/", {"version": 1, "resolver": "me"}).status_code == 302
+    assert bob.send("/tickets/1/change/", {"version": 1, "status": "pending"}).status_code == 302
+    assert (stored(world, 1).status, stored(world, 1).resolver_name) == ("pending", "Alice Example")
+
+
+def test_a_conflict_with_oneself_says_so(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.browser("bob")
+    bob.send("/tickets/1/change/", {"version": 1, "status": "pending"})
+    page = text(bob.send("/tickets/1/change/", {"version": 1, "status": "closed"}))
+    assert "You changed this ticket in another tab" in page
+    assert "Somebody else" not in page
+
+
+def test_a_reply_to_a_ticket_that_was_resolved_meanwhile_says_so(world: World) -> None:
+    world.tickets("acme", 1)
+    changing.change_status(world.context("alice", "acme"), 1, to=Status.RESOLVED, version=1)
+    form = {"body": "One more question", "request_id": REQUEST, "seen": "open"}
+    page = text(world.browser("bob").send("/tickets/1/comment/", form, follow=True))
+    assert "the status changed from Open to Resolved. Your comment was added" in page
+    assert "One more question" in page
+
+
+def test_a_comment_that_cannot_be_added_keeps_its_text_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 1)
+
+    def overtaken(*args: object, **kwargs: object) -> None:
+        raise commenting.CommentNotAdded
+
+    monkeypatch.setattr(commenting, "comment", overtaken)
+    form = {"body": "Typed with care", "internal": "on", "request_id": REQUEST}
+    response = world.browser("bob").send("/tickets/1/comment/", form)
+    assert response.status_code == 409
+    page = text(response)
+    assert "Your comment has not been added" in page
+    assert re.search(r"<textarea[^>]*>\s*Typed with care", page)
+    assert re.search(r'name="internal"[^>]*checked', page)
+    assert REQUEST in page  # sent again, it is the same request
 
 
 def test_a_comment_never_conflicts(world: World) -> None:
     world.tickets("acme", 1)
-    lifecycle.change_priority(world.context("alice", "acme"), 1, to=Priority.LOW, version=1)
+    changing.change_priority(world.context("alice", "acme"), 1, to=Priority.LOW, version=1)
     response = world.browser("bob").send("/tickets/1/comment/", {"body": "still here", "request_id": REQUEST})
     assert response.status_code == 302
 
 
 def test_a_comment_does_not_spoil_somebody_elses_form(world: World) -> None:
     world.tickets("acme", 1)
-    lifecycle.comment(world.context("alice", "acme"), 1, body="meanwhile")
+    commenting.comment(world.context("alice", "acme"), 1, body="meanwhile")
     assert world.browser("bob").send("/tickets/1/change/", {"version": 1, "status": "closed"}).status_code == 302
 
 
@@ -384,19 +473,50 @@ def test_forty_selected_tickets_are_closed_together(world: World) -> None:
     world.tickets("acme", 45)
     browser = world.browser("bob")
     chosen = selected(browser.get("/tickets/"))[:40]
-    response = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed", "back": "/tickets/"}, follow=True)
-    assert "40 tickets are closed now" in text(response)
+    response = browser.send(
+        "/tickets/bulk/", {"tickets": chosen, "to": "closed", "back": "/tickets/", "confirmed": "yes"}, follow=True
+    )
+    assert "40 tickets are now closed." in text(response)
     assert len(numbers(response)) == 5
     assert len(numbers(browser.get("/tickets/?status=closed"))) == 40
     assert history(world, 45)[-1] == ("event", "Bob Example", [("status", "open", "closed")])
+
+
+def test_closing_more_than_a_handful_is_asked_about_first(world: World) -> None:
+    world.tickets("acme", 6)
+    browser = world.browser("bob")
+    chosen = selected(browser.get("/tickets/"))
+    question = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
+    assert question.status_code == 428
+    assert "Close 6 tickets?" in text(question)
+    assert selected(question) == chosen
+    assert len(numbers(browser.get("/tickets/"))) == 6
+    assert browser.send("/tickets/bulk/", {"tickets": chosen[:5], "to": "closed"}).status_code == 302
+    assert browser.send("/tickets/bulk/", {"tickets": chosen[5:], "to": "pending"}).status_code == 302
+
+
+def test_a_bulk_change_can_be_undone_from_its_message(world: World) -> None:
+    world.tickets("acme", 3)
+    browser = world.browser("bob")
+    chosen = selected(browser.get("/tickets/"))
+    page = text(browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"}, follow=True))
+    receipt = re.search(r'name="receipt" value="([^"]+)"', page)
+    assert receipt is not None
+    page = text(browser.send("/tickets/bulk/undo/", {"receipt": receipt[1], "back": "/tickets/"}, follow=True))
+    assert "3 tickets have their former status again." in page
+    assert len(numbers(browser.get("/tickets/"))) == 3
+    again = browser.send("/tickets/bulk/undo/", {"receipt": receipt[1]}, follow=True)
+    assert "3 tickets have been changed again since" in text(again)
+    forged = browser.send("/tickets/bulk/undo/", {"receipt": receipt[1][:-1]}, follow=True)
+    assert "This change can no longer be undone." in text(forged)
 
 
 def test_one_changed_ticket_refuses_all_forty_and_is_named(world: World) -> None:
     world.tickets("acme", 40)
     browser = world.browser("bob")
     chosen = selected(browser.get("/tickets/"))
-    lifecycle.change_status(world.context("alice", "acme"), 7, to=Status.PENDING, version=1)
-    response = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
+    changing.change_status(world.context("alice", "acme"), 7, to=Status.PENDING, version=1)
+    response = browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed", "confirmed": "yes"})
     assert response.status_code == 409
     page = text(response)
     assert "#7" in page
@@ -409,7 +529,7 @@ def test_the_rest_can_be_closed_after_a_refusal(world: World) -> None:
     world.tickets("acme", 5)
     browser = world.browser("bob")
     chosen = selected(browser.get("/tickets/"))
-    lifecycle.change_status(world.context("alice", "acme"), 3, to=Status.PENDING, version=1)
+    changing.change_status(world.context("alice", "acme"), 3, to=Status.PENDING, version=1)
     rest = selected(browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"}))
     assert len(rest) == 4
     browser.send("/tickets/bulk/", {"tickets": rest, "to": "closed"})
@@ -421,20 +541,20 @@ def test_a_ticket_assigned_meanwhile_is_named_with_its_assignee(world: World) ->
     browser = world.browser("bob")
     chosen = selected(browser.get("/tickets/"))
     alice = world.context("alice", "acme")
-    lifecycle.assign(alice, 1, to=alice.user_id, version=1)
+    changing.assign(alice, 1, to=alice.user_id, version=1)
     assert "assigned to Alice Example meanwhile" in text(
         browser.send("/tickets/bulk/", {"tickets": chosen, "to": "closed"})
     )
 
 
 def test_fifty_is_what_a_transaction_takes(world: World) -> None:
-    assert bulk.LIMIT == queries.PAGE_SIZE == 50
+    assert bulk.LIMIT == lists.PAGE_SIZE == 50
     world.tickets("acme", 51)
     browser = world.browser("bob")
     everything = [f"{n}.1.open." for n in range(1, 52)]
     refused = browser.send("/tickets/bulk/", {"tickets": everything, "to": "closed"}, follow=True)
-    assert "At most 50 tickets change together; you selected 51" in text(refused)
-    browser.send("/tickets/bulk/", {"tickets": everything[:50], "to": "closed"})
+    assert "At most 50 tickets can be changed together; you selected 51" in text(refused)
+    browser.send("/tickets/bulk/", {"tickets": everything[:50], "to": "closed", "confirmed": "yes"})
     assert numbers(browser.get("/tickets/")) == [51]
 
 
@@ -468,7 +588,7 @@ def test_bulk_never_leads_to_another_site(world: World) -> None:
 def test_every_status_partition_is_the_one_of_its_shard(sharded_world: World) -> None:
     sharded_world.tickets("acme", 30)
     tenant = sharded_world.context("bob", "acme")
-    found = queries.page(tenant, status=Status.OPEN, size=50).rows
+    found = lists.page(tenant, status=Status.OPEN, size=50).rows
     assert sorted(int(r.number) for r in found) == list(range(1, 31))
     for row in found:
         shard = keys.status_shard(int(row.number), 4)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from portal.dynamo import cursor
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
-from tickets.desk import queries
+from tickets.desk import lists
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -165,9 +165,9 @@ def test_the_cursors_of_a_list_hold_no_tenant_and_no_key(resolver: str | None, s
     index.rows = [
         index_row(ACME, n, f"2026-01-31T12:00:00.{n:06}Z", shards=shards, resolver=resolver or "") for n in range(1, 9)
     ]
-    first = queries.page(tenant, status=Status.OPEN, resolver=resolver, size=2)
+    first = lists.page(tenant, status=Status.OPEN, resolver=resolver, size=2)
     assert first.next is not None
-    second = queries.page(tenant, status=Status.OPEN, resolver=resolver, size=2, after=first.next)
+    second = lists.page(tenant, status=Status.OPEN, resolver=resolver, size=2, after=first.next)
     for text in (first.next, second.next, second.previous):
         assert text is not None
         shown = readable(text)

@@ -17,8 +17,7 @@ from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull
 from tests.support.commands import everything, run
 from tests.support.world import World
-from tickets.desk import lifecycle as rules
-from tickets.desk import queries
+from tickets.desk import changing, commenting, lists, timelines
 from tickets.importing import ledger
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
@@ -31,8 +30,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "archive.json"
 
 
-def ticket(world: World, number: int = 1) -> queries.Ticket:
-    return queries.ticket(world.context("alice", "acme"), number)
+def ticket(world: World, number: int = 1) -> timelines.Ticket:
+    return timelines.ticket(world.context("alice", "acme"), number)
 
 
 def listed(world: World, status: Status) -> list[str]:
@@ -43,7 +42,7 @@ def listed(world: World, status: Status) -> list[str]:
 def rows(world: World, status: Status) -> Iterator[Any]:
     after, alice = None, world.context("alice", "acme")
     while True:
-        page = queries.page(alice, status=status, after=after, size=500)
+        page = lists.page(alice, status=status, after=after, size=500)
         yield from page.rows
         after = page.next
         if after is None:
@@ -159,7 +158,7 @@ def test_a_row_with_nulls_where_there_may_be_nothing_is_taken(world: World, path
 def test_an_imported_ticket_has_the_attributes_of_one_that_the_rules_wrote(world: World, path: Path) -> None:
     (number,) = world.tickets("acme", 1, who="bob")
     alice = world.context("alice", "acme")
-    rules.comment(alice, number, body="Hello", then=Status.CLOSED)
+    commenting.comment(alice, number, body="Hello", then=Status.CLOSED)
     imported(archives.write(path, issue(7, comments=1, state="CLOSED", closedAt="2024-03-02T08:00:00Z")))
 
     def shape(number: int) -> list[tuple[str, ...]]:
@@ -174,8 +173,8 @@ def test_an_imported_ticket_can_be_worked_on(world: World, path: Path) -> None:
     imported(archives.write(path, issue(7, comments=1)))
     alice = world.context("alice", "acme")
 
-    rules.assign(alice, 1, to=world.users["bob"].id, version=1)
-    rules.change_status(alice, 1, to=Status.RESOLVED, version=2)
+    changing.assign(alice, 1, to=world.users["bob"].id, version=1)
+    changing.change_status(alice, 1, to=Status.RESOLVED, version=2)
 
     assert ticket(world).summary.status == "resolved"
     assert listed(world, Status.OPEN) == []
@@ -262,7 +261,7 @@ def test_a_row_that_changed_is_reported_and_left_as_it_is(world: World, path: Pa
 
 def test_what_people_did_to_a_ticket_is_no_change_of_the_archive(world: World, path: Path) -> None:
     imported(archives.write(path, issue(7)))
-    rules.change_status(world.context("alice", "acme"), 1, to=Status.CLOSED, version=1)
+    changing.change_status(world.context("alice", "acme"), 1, to=Status.CLOSED, version=1)
 
     assert "1 unchanged" in imported(path).out
     assert ticket(world).summary.status == "closed"

@@ -33,7 +33,7 @@ from tests.support.guarded import (
     update,
 )
 from tests.support.world import World
-from tickets.desk import lifecycle
+from tickets.desk import changing, creating, summaries
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority
 
@@ -228,6 +228,6 @@ def test_no_row_is_planted_in_another_tenants_index(caught: Caught, name: str) -
 def test_a_text_that_looks_like_a_key_is_only_a_text(world: World) -> None:
     alice = world.context("alice", "acme")
     title = ticket_keys.ticket(world.tenants["globex"].tenant_id, 1)
-    number = lifecycle.create(alice, title="Broken")
-    lifecycle.edit(alice, number, version=1, title=title, description=title, priority=Priority.LOW, tags=[])
-    assert lifecycle.read(alice, number).title == title
+    number = creating.create(alice, title="Broken")
+    changing.edit(alice, number, version=1, title=title, description=title, priority=Priority.LOW, tags=[])
+    assert summaries.read(alice, number).title == title

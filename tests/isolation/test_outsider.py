@@ -25,7 +25,7 @@ from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support import embedded
 from tests.support.world import PASSWORD, Browser, World
-from tickets.desk import lifecycle
+from tickets.desk import changing, creating, summaries
 
 # Values of Acme's for each route parameter. Acme has tickets up to 12, Globex has none. The fixture `acme` puts a real
 # member and a real invitation in.
@@ -94,13 +94,13 @@ def acme() -> World:
     accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True)
     alice = world.context("alice", "acme")
     for n in range(12):
-        lifecycle.create(alice, title=f"{SECRET} {n}", description=SECRET)
+        creating.create(alice, title=f"{SECRET} {n}", description=SECRET)
     by = Actor(alice.user_id)
     (outcome,) = invites.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
     ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
-    lifecycle.assign(alice, 7, to=world.users["bob"].id, version=1)
+    changing.assign(alice, 7, to=world.users["bob"].id, version=1)
     return world
 
 
@@ -162,7 +162,7 @@ def test_an_outsider_finds_nothing_of_acmes(acme: World, route: str) -> None:
     assert SECRET not in read.content.decode() + written.content.decode()
     assert acme.context("bob", "acme").role is Role.AGENT
     assert len(invites.pending(acme.context("alice", "acme").repository)) == 1
-    assert lifecycle.read(acme.context("alice", "acme"), 7).version == VERSION
+    assert summaries.read(acme.context("alice", "acme"), 7).version == VERSION
 
 
 @pytest.mark.parametrize("route", OWN_ROUTES)
@@ -191,7 +191,7 @@ def test_a_role_that_is_too_low_is_forbidden(acme: World, route: str) -> None:
     browser = acme.browser("vera")
     assert browser.get(filled(route)).status_code in (403, 405)
     assert browser.send(filled(route), FORM).status_code == 403
-    assert lifecycle.read(acme.context("alice", "acme"), 7).version == VERSION
+    assert summaries.read(acme.context("alice", "acme"), 7).version == VERSION
 
 
 @pytest.mark.parametrize(("route", "view"), ROUTES, ids=[r for r, _ in ROUTES])

@@ -16,7 +16,7 @@ from django.conf import LazySettings
 from portal.dynamo import client
 from portal.errors import Unavailable
 from tests.support.world import World
-from tickets.desk import lifecycle
+from tickets.desk import creating
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
 
@@ -125,5 +125,5 @@ def test_a_role_that_cannot_be_assumed_refuses_the_request(with_role: World, mon
     monkeypatch.setattr(credentials, "assume_with", refused)
     client.reset()
     with pytest.raises(Unavailable):
-        lifecycle.create(tenant, title="never")
+        creating.create(tenant, title="never")
     assert with_role.browser("bob").get("/tickets/").status_code == 503

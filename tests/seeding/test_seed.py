@@ -28,8 +28,7 @@ from tests.support import commands
 from tests.support.commands import Ended, broken_at, everything, run
 from tests.support.engines import AnyEngine
 from tests.support.world import World
-from tickets.desk import lifecycle as rules
-from tickets.desk import queries
+from tickets.desk import changing, commenting, creating, lists, summaries, timelines
 from tickets.seeding import cast, demonstration, people
 from tickets.seeding.items import SeedItem
 from tickets.ticket import fields, keys
@@ -125,7 +124,7 @@ def test_the_lists_show_every_ticket_under_its_status(engine: None) -> None:
     for status in Status:
         found, after = 0, None
         while True:
-            page = queries.page(acme(), status=status, after=after)
+            page = lists.page(acme(), status=status, after=after)
             found += len(page.rows)
             after = page.next
             if after is None:
@@ -136,8 +135,8 @@ def test_the_lists_show_every_ticket_under_its_status(engine: None) -> None:
 def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote(engine: None) -> None:
     small()
     alice = acme()
-    number = rules.create(alice, title="Mine", description="It broke.", tags=["a"])
-    rules.comment(alice, number, body="Hello", then=Status.CLOSED)
+    number = creating.create(alice, title="Mine", description="It broke.", tags=["a"])
+    commenting.comment(alice, number, body="Hello", then=Status.CLOSED)
     # What only some tickets have met.
     sometimes = {"commented_at", "resolved_at", "reopened_at", "responded_at"}
 
@@ -152,11 +151,11 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote(engine: 
 def test_a_seeded_ticket_can_be_worked_on(engine: None) -> None:
     small()
     alice = acme()
-    summary = rules.read(alice, 3)
+    summary = summaries.read(alice, 3)
     to = MOVES[Status(summary.status)][0]
-    rules.change_status(alice, 3, to=to, version=int(summary.version))
+    changing.change_status(alice, 3, to=to, version=int(summary.version))
 
-    assert queries.ticket(alice, 3).summary.status == to.value
+    assert timelines.ticket(alice, 3).summary.status == to.value
 
 
 # --- again ---
@@ -208,12 +207,12 @@ def test_if_empty_finishes_what_was_interrupted(engine: None) -> None:
 
 def test_a_larger_one_adds_to_a_smaller_one_and_to_what_people_did(engine: None) -> None:
     small()
-    number = rules.create(acme(), title="A ticket of mine")
+    number = creating.create(acme(), title="A ticket of mine")
     ended = seeded("--tenants", 1, "--tickets", 12, "--users", 4)
 
     assert "4 new tickets" in ended.out
     assert (number, counter()) == (8, 12)
-    assert rules.read(acme(), 8).title == "A ticket of mine"
+    assert summaries.read(acme(), 8).title == "A ticket of mine"
     assert len(members.members_of(acme().repository)) == 7
     assert "nothing was written" in small().out
 
@@ -283,12 +282,12 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
     with broken_at(6, "before", Unavailable("The database cannot be reached.")) as writes:
         assert small().status == 1
     assert writes[-2:] == ["BatchWriteItem", "BatchWriteItem"]
-    summary = rules.read(acme(), 2)
-    rules.change_priority(acme(), 2, to=fields.Priority.LOW, version=int(summary.version))
-    changed = rules.read(acme(), 2)
+    summary = summaries.read(acme(), 2)
+    changing.change_priority(acme(), 2, to=fields.Priority.LOW, version=int(summary.version))
+    changed = summaries.read(acme(), 2)
 
     assert small().status == 0
-    assert rules.read(acme(), 2).serialize() == changed.serialize()
+    assert summaries.read(acme(), 2).serialize() == changed.serialize()
 
 
 def test_a_killed_one_is_finished_by_the_next(engine: None) -> None:
@@ -308,7 +307,7 @@ def test_a_killed_one_is_finished_by_the_next(engine: None) -> None:
     assert counter() == 70
     for history in histories(70, users=0)[::20]:
         number = int(history.identity.rsplit("/", 1)[1])
-        assert rules.read(acme(), number).comment_count == history.comment_count
+        assert summaries.read(acme(), number).comment_count == history.comment_count
 
 
 def progress(desk: cast.CastDesk) -> int:

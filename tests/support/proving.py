@@ -23,7 +23,7 @@ from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
 from tests.support.commands import Ended
 from tests.support.world import World
-from tickets.desk import lifecycle as tickets
+from tickets.desk import commenting, creating
 
 
 def three_tenants() -> World:
@@ -35,8 +35,8 @@ def three_tenants() -> World:
     for where, who, count in (("acme", "alice", 6), ("globex", "charlie", 9), ("initech", "dora", 4)):
         author = world.context(who, where)
         for n in range(count):
-            number = tickets.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
-            tickets.comment(author, number, body=f"What {where} says")
+            number = creating.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
+            commenting.comment(author, number, body=f"What {where} says")
     return world
 
 

@@ -21,7 +21,7 @@ from tenants.tenancy import context, pinned_tenant, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
-from tickets.desk import lifecycle as tickets
+from tickets.desk import creating
 
 PASSWORD = "a long enough password"
 
@@ -68,7 +68,7 @@ class World:
     def tickets(self, where: str, count: int, *, who: str | None = None) -> list[int]:
         """Open tickets, one write after the other."""
         author = self.context(who or ("alice" if where == "acme" else "charlie"), where)
-        return [tickets.create(author, title=f"Ticket {i + 1}", description="It *broke*.") for i in range(count)]
+        return [creating.create(author, title=f"Ticket {i + 1}", description="It *broke*.") for i in range(count)]
 
     def browser(self, who: str, where: str | None = None, **kwargs: object) -> Browser:
         """A signed-in test client, in the tenant that is named, or in the only one of this person."""

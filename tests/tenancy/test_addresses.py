@@ -13,7 +13,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.provisioning import renaming
 from tenants.tenancy import slugs
 from tests.support.world import PASSWORD, Browser, World
-from tickets.desk import lifecycle
+from tickets.desk import creating
 
 REQUEST = "a" * 32
 
@@ -21,8 +21,8 @@ REQUEST = "a" * 32
 @pytest.fixture
 def desks(world: World) -> World:
     """Acme and Globex, each with a ticket number 1."""
-    lifecycle.create(world.context("alice", "acme"), title="Acme's printer", description="")
-    lifecycle.create(world.context("charlie", "globex"), title="Globex's printer", description="")
+    creating.create(world.context("alice", "acme"), title="Acme's printer", description="")
+    creating.create(world.context("charlie", "globex"), title="Globex's printer", description="")
     return world
 
 

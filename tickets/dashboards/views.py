@@ -1,4 +1,4 @@
-"""The owner's Verify button. The rule is in verify.py, its runs in verify_runs.py."""
+"""The dashboard, and the owner's Verify button: its rule is in verify.py, its runs in verify_runs.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.web.access import member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.dashboards import verify_runs
+from tickets.dashboards import dashboard, presenters, verify_runs
+
+
+@member(Role.AGENT)
+@require_safe
+def dashboard_page(request: TenantRequest) -> HttpResponse:
+    """The numbers of the desk for those who run it; for agents their own."""
+    tenant = request.tenant
+    if not tenant.is_admin:
+        return render(request, "tickets/share.html", presenters.share(tenant, dashboard.share(tenant)))
+    days = request.GET.get("days", "")
+    numbers = dashboard.read(tenant, days=next((n for n in dashboard.PERIODS if str(n) == days), dashboard.PERIODS[0]))
+    return render(request, "tickets/dashboard.html", presenters.dashboard(tenant, numbers))
 
 
 @member(Role.OWNER)

@@ -1,4 +1,5 @@
-"""Work with tickets: create, change, comment, close many at once, list, filter, hand over.
+"""Work with tickets: create, change, comment, change many at once, list, filter, hand over.
 
-May import `counting`, `ticket` and tenants. Begin with `lifecycle.py` for one ticket, `lists.py` for many.
+May import `counting`, `ticket` and tenants. Begin with `changing.py` for one ticket and `lists.py` for many; whatever
+changes a ticket writes it by `summaries.revise`.
 """

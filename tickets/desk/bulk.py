@@ -1,63 +1,59 @@
-"""One status for many tickets, all or none, in one transaction and without reading first.
+"""One status for many tickets, all or none, in one transaction and without reading first; and taking it back.
 
 How many: DynamoDB takes 100 items in a transaction. Each ticket needs two of them, its summary and its entry in
 the timeline, because every change has its entry in the same write. So 50, which is also the size of a list page.
 
 Nothing is read before: each selected row states the version, status and assignee that the person saw, and the
 write holds only if they are still so. A forged statement therefore changes nothing.
+
+Taking back is for slips. It needs a receipt, signed for the tenant and the person, and restores each ticket that nobody
+has touched since: its status, and its part in the numbers, as if it had never moved. Both ways stay in the timeline.
+A reopening has no receipt, because it forgets when the ticket had been resolved.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from portal import clock
+from portal.dynamo import cursor
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
-from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.desk import lifecycle
-from tickets.desk.rows import TicketRow
+from tickets.counting import aggregates
+from tickets.desk import summaries
+from tickets.desk.summaries import ITEMS_PER_REVISION, TicketState
 from tickets.ticket import keys
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.items import SummaryItem
 
-_ITEMS_PER_TICKET: Final = 2
-LIMIT: Final = TRANSACTION_LIMIT // _ITEMS_PER_TICKET
+LIMIT: Final = TRANSACTION_LIMIT // ITEMS_PER_REVISION
+_RECEIPT_LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
 
-_SEEN = re.compile(r"([1-9]\d{0,15})\.([1-9]\d{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A ticket as the person saw it in a list."""
+class BulkChange:
+    """What a bulk change did. `receipt` takes it back, "" where nothing can."""
 
-    number: int
-    version: int
-    status: Status
-    resolver: str
+    count: int
+    receipt: str
 
-    @classmethod
-    def of(cls, summary: SummaryItem | TicketRow) -> Seen:
-        return cls(int(summary.number), int(summary.version), Status(summary.status), summary.resolver)
 
-    @classmethod
-    def parse(cls, text: str) -> Seen:
-        """From the value of a row's select box. Raises Invalid."""
-        match = _SEEN.match(text)
-        if not match or match[3] not in list(Status):
-            raise Invalid("The selection is damaged. Load the list again.")
-        return cls(int(match[1]), int(match[2]), Status(match[3]), match[4] or "")
+@dataclass(frozen=True)
+class TakenBack:
+    """How many tickets have their former status again, and how many were left because they changed since."""
 
-    def __str__(self) -> str:
-        return f"{self.number}.{self.version}.{self.status.value}.{self.resolver}"
+    count: int
+    left: int
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why one of the tickets stopped them all."""
+    """Why one of the tickets stopped them all. `title` is "" for a ticket that does not exist."""
 
     number: int
     title: str
@@ -69,76 +65,122 @@ class BulkRefused(Conflict):
 
     code = "bulk_refused"
 
-    def __init__(self, refusals: list[Refusal], kept: list[Seen]) -> None:
+    def __init__(self, refusals: list[Refusal], kept: list[TicketState]) -> None:
         super().__init__("Nothing was changed.")
         self.refusals, self.kept = refusals, kept
 
 
-def change_status(tenant: TenantContext, tickets: Sequence[Seen], *, to: Status) -> int:
-    """Move up to LIMIT tickets to one status and return how many. Raises Invalid and BulkRefused."""
+def change_status(tenant: TenantContext, tickets: Sequence[TicketState], *, to: Status) -> BulkChange:
+    """Move up to LIMIT tickets to one status. Raises Invalid and BulkRefused."""
     tickets = list({t.number: t for t in tickets}.values())
     if not tickets:
         raise Invalid("Select tickets first.")
     if len(tickets) > LIMIT:
-        raise Invalid(f"At most {LIMIT} tickets change together; you selected {len(tickets)}.")
+        raise Invalid(f"At most {LIMIT} tickets can be changed together; you selected {len(tickets)}.")
     stuck = {t.number: _why_not(t.status, to) for t in tickets if to not in MOVES[t.status]}
     if stuck:
-        refusals = [Refusal(number, "", reason) for number, reason in stuck.items()]
+        titles = _titles(tenant, list(stuck))
+        refusals = [Refusal(number, titles.get(number, ""), reason) for number, reason in stuck.items()]
         raise BulkRefused(refusals, [t for t in tickets if t.number not in stuck])
-    transaction = Transaction()
-    for position, seen in enumerate(tickets):
+    transaction, begun = Transaction(), clock.now()
+    for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
-        _add(tenant, transaction, seen, to, clock.stamp(offset=position))
+        at = clock.stamp(begun, offset=position)
+        changes, actions = [("status", state.status.value, to.value)], summaries.dated(state.status, to, at)
+        summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:
-        raise _explain(tickets, refused) from refused
-    return len(tickets)
+        raise _explain(tenant, tickets, refused) from refused
+    return BulkChange(len(tickets), _receipt(tenant, tickets, to, clock.stamp(begun)))
 
 
-def _add(tenant: TenantContext, transaction: Transaction, seen: Seen, to: Status, at: str) -> None:
-    pk = tenant.repository.key(keys.ticket, seen.number)
-    values = lifecycle.derived(tenant, seen.number, status=to.value, resolver=seen.resolver, updated_at=at)
-    actions = [getattr(SummaryItem, name).set(value) for name, value in values.items()]
-    actions.append(SummaryItem.version.set(seen.version + 1))
-    actions += lifecycle.dated(seen.status, to, at)
-    transaction.update(
-        SummaryItem(pk, keys.SUMMARY),
-        actions,
-        name=str(seen.number),
-        condition=(SummaryItem.version == seen.version)
-        & (SummaryItem.status == seen.status.value)
-        & (SummaryItem.resolver == seen.resolver),
-    )
-    changes = [("status", seen.status.value, to.value)]
-    transaction.put(lifecycle.event(tenant, pk, at, verb="changed", changes=changes))
+def take_back(tenant: TenantContext, receipt: str) -> TakenBack:
+    """Undo a bulk change, for all its tickets that are still as it left them. Raises Invalid for any other receipt."""
+    to, begun, *moved = cursor.load(receipt, tenant_id=tenant.tenant_id, query=_purpose(tenant))
+    rows = [(position, *row) for position, row in enumerate(moved)]
+
+    def add(transaction: Transaction, row: tuple[int, int, int, str, str]) -> None:
+        position, number, version, before, resolver = row
+        then = clock.stamp(clock.parse(begun), offset=position)
+        state = TicketState(number, version + 1, Status(to), resolver)
+        changes, actions = [("status", to, before)], summaries.forgotten(before, to, then)
+        at = clock.stamp(offset=position)
+        summaries.revise(tenant, transaction, state, at=at, status=Status(before), changes=changes, actions=actions)
+
+    count = write_unchanged(tenant, rows, add, number=lambda row: row[1])
+    return TakenBack(count, len(rows) - count)
 
 
-def _explain(tickets: list[Seen], refused: TransactionRefused) -> BulkRefused:
+def write_unchanged(
+    tenant: TenantContext, rows: list[_T], add: Callable[[Transaction, _T], None], *, number: Callable[[_T], int]
+) -> int:
+    """Revise all of these tickets that are as they were read, leave out the others, and return how many were written.
+
+    `add` puts the revision of one ticket into the transaction, `number` is that ticket's.
+    """
+    while rows:
+        transaction = Transaction()
+        for row in rows:
+            add(transaction, row)
+        try:
+            tenant.repository.transact(transaction)
+        except TransactionRefused as refused:
+            kept = [row for row in rows if refused.reason(str(number(row))) is None]
+            if len(kept) == len(rows):
+                return 0
+            rows = kept
+        else:
+            return len(rows)
+    return 0
+
+
+def _receipt(tenant: TenantContext, tickets: list[TicketState], to: Status, begun: str) -> str:
+    if aggregates.is_unresolved(to) and not all(aggregates.is_unresolved(t.status) for t in tickets):
+        return ""
+    moved = [[t.number, t.version, t.status.value, t.resolver] for t in tickets]
+    receipt = cursor.dump([to.value, begun, *moved], tenant_id=tenant.tenant_id, query=_purpose(tenant))
+    return receipt if len(receipt) <= _RECEIPT_LIMIT else ""
+
+
+def _purpose(tenant: TenantContext) -> tuple[Any, ...]:
+    return ("taking back a bulk change", tenant.user_id)
+
+
+def _explain(tenant: TenantContext, tickets: list[TicketState], refused: TransactionRefused) -> BulkRefused:
     refusals, kept = [], []
-    for seen in tickets:
-        reason = refused.reason(str(seen.number))
+    for state in tickets:
+        reason = refused.reason(str(state.number))
         if reason is None:
-            kept.append(seen)
+            kept.append(state)
             continue
         stored = SummaryItem.from_raw_data(reason.item) if reason.item else None
-        refusals.append(Refusal(seen.number, stored.title if stored else "", _changed(seen, stored, reason.code)))
-    return BulkRefused(refusals, kept)
+        refusals.append((state.number, stored.title if stored else "", _changed(state, stored, reason.code)))
+    titles = _titles(tenant, [number for number, title, _ in refusals if not title])
+    return BulkRefused([Refusal(n, title or titles.get(n, ""), why) for n, title, why in refusals], kept)
 
 
-def _changed(seen: Seen, stored: SummaryItem | None, code: str) -> str:
-    if code == "TransactionConflict":
+def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:
+    """The titles of those of these tickets that exist: one BatchGetItem, none for no numbers."""
+    if not numbers:
+        return {}
+    wanted = [(keys.ticket, (number,), keys.SUMMARY) for number in numbers]
+    return {int(item.number): item.title for item in tenant.repository.get_many(SummaryItem, wanted) if item}
+
+
+def _changed(state: TicketState, stored: SummaryItem | None, code: str) -> str:
+    if code == TRANSACTION_CONFLICT:
         return "is being changed by somebody else at this moment"
     if stored is None:
         return "no longer exists"
-    if stored.status != seen.status.value:
-        return f"is {stored.status} now, not {seen.status.value}"
-    if stored.resolver != seen.resolver:
-        return f"was assigned to {stored.resolver_name or 'nobody'} meanwhile"
+    if stored.status != state.status.value:
+        return f"is {stored.status} now, not {state.status.value}"
+    if stored.resolver != state.resolver:
+        return f"was assigned to {stored.resolver_name} meanwhile" if stored.resolver else "was unassigned meanwhile"
     return "was changed meanwhile"
 
 
 def _why_not(status: Status, to: Status) -> str:
     if status == to:
-        return f"is {to.value} already"
+        return f"is already {to.value}"
     return f"is {status.value} and cannot become {to.value}"

@@ -69,7 +69,7 @@ class Days:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class TicketFilter:
     """What a row must be. None and "" ask nothing."""
 
     priority: Priority | None = None
@@ -80,7 +80,7 @@ class Filter:
     commented: Days | None = None
 
     @classmethod
-    def parse(cls, params: Mapping[str, str]) -> Filter:
+    def parse(cls, params: Mapping[str, str]) -> TicketFilter:
         """From an address's parameters, whatever else is among them. Raises Invalid with the field."""
         priority = params.get("priority", "")
         days = {name: Days.parse(params[name], field=name) for name in EVENTS if params.get(name)}
@@ -122,7 +122,7 @@ class Filter:
         )
 
 
-EVERYTHING: Final = Filter()
+EVERYTHING: Final = TicketFilter()
 
 
 def _is_day(text: str) -> bool:
@@ -139,7 +139,5 @@ def _tag(text: str) -> str:
     """One tag as tickets have it. Raises Invalid."""
     tags = fields.tag_list(text)
     if len(tags) > 1:
-        raise Invalid("A list is filtered by one tag at a time.", field="tag")
-    if any(ord(char) < 32 for char in text):
-        raise Invalid("There is no such tag.", field="tag")
+        raise Invalid("Filter by one tag at a time.", field="tag")
     return tags[0] if tags else ""

@@ -1,7 +1,8 @@
-"""Forms about tickets. Limits and meanings are those of fields.py."""
+"""Forms about tickets. Limits and meanings are those of tickets/ticket/fields.py."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 from django import forms
@@ -9,10 +10,33 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from portal.errors import Invalid
-from tickets.desk import lifecycle
+from tickets.desk import creating
 from tickets.ticket import fields
 
 _PRIORITIES = [(p.value, p.label) for p in fields.Priority]
+
+
+class WrittenField(forms.Field):
+    """A text that somebody writes, checked and brought into its stored form by one of the functions of fields.py.
+
+    The input has no `maxlength`: browsers cut what is pasted to it without a word. It names its limit for the counter
+    of static/js/forms.js, and a text that is too long is refused with all of it still there.
+    """
+
+    def __init__(self, stored: Callable[[str], Any], *, limit: int = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stored = stored
+        self.widget.attrs["dir"] = "auto"
+        if limit:
+            self.widget.attrs["data-limit"] = limit
+
+    def clean(self, value: str | None) -> Any:
+        if self.required and not (value or "").strip():
+            raise ValidationError(self.error_messages["required"], code="required")
+        try:
+            return self.stored(value or "")
+        except Invalid as error:
+            raise ValidationError(error.message, code="invalid") from error
 
 
 class Resendable(forms.Form):
@@ -27,34 +51,28 @@ class Resendable(forms.Form):
 class TicketForm(Resendable):
     """A new ticket, or the editable part of one. `version` is empty for a new one."""
 
-    title = forms.CharField(max_length=fields.TITLE_LIMIT, widget=forms.TextInput(attrs={"autocomplete": "off"}))
-    description = forms.CharField(
+    title = WrittenField(
+        fields.title,
+        limit=fields.TITLE_LIMIT,
+        error_messages={"required": "Enter a title."},
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    description = WrittenField(
+        fields.description,
+        limit=fields.DESCRIPTION_LIMIT,
         required=False,
-        max_length=fields.DESCRIPTION_LIMIT,
-        strip=False,
-        help_text="Markdown works here.",
+        help_text="You can use Markdown.",
         widget=forms.Textarea(attrs={"rows": 12}),
     )
     priority = forms.ChoiceField(choices=_PRIORITIES, initial=fields.Priority.NORMAL.value)
-    tags = forms.CharField(
+    tags = WrittenField(
+        fields.tag_list,
         required=False,
-        max_length=1000,
-        help_text="Separated by commas, at most 12.",
+        help_text=f"Separate them with commas. At most {fields.TAGS_LIMIT}.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
-    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=lifecycle.new_request_id)
-
-    def clean_description(self) -> str:
-        # Browsers send CRLF; stored is LF, so that nothing differs that nobody changed.
-        text: str = self.cleaned_data["description"]
-        return text.replace("\r\n", "\n").strip()
-
-    def clean_tags(self) -> list[str]:
-        try:
-            return fields.tag_list(self.cleaned_data["tags"])
-        except Invalid as error:
-            raise ValidationError(error.message) from error
+    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=creating.new_request_id)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -69,18 +87,20 @@ class TicketForm(Resendable):
 
 
 class CommentForm(forms.Form):
-    body = forms.CharField(
+    """A comment or an internal note. `seen` is the status that the author saw while writing."""
+
+    body = WrittenField(
+        fields.comment,
+        limit=fields.COMMENT_LIMIT,
         label="Comment",
-        max_length=fields.COMMENT_LIMIT,
         error_messages={"required": "Write something first."},
-        widget=forms.Textarea(attrs={"rows": 5, "placeholder": "Write a comment. Markdown works here."}),
+        widget=forms.Textarea(attrs={"rows": 5, "placeholder": "Write a comment. You can use Markdown."}),
     )
     internal = forms.BooleanField(label="Internal note", required=False)
-    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=lifecycle.new_request_id)
-
-    def clean_body(self) -> str:
-        text: str = self.cleaned_data["body"]
-        return text.replace("\r\n", "\n")
+    request_id = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput, initial=creating.new_request_id)
+    seen = forms.ChoiceField(
+        required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput
+    )
 
 
 class ChangeForm(Resendable):

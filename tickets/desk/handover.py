@@ -7,6 +7,7 @@ many were handed on, and each ticket's timeline tells of itself.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,7 +15,7 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
-from portal.errors import Invalid, NotFound, TransactionRefused
+from portal.errors import Invalid, NotFound
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -25,8 +26,9 @@ from tenants.tenancy.roles import Role
 from tickets.counting import aggregates
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import UNRESOLVED
-from tickets.desk import bulk, lifecycle, lists
+from tickets.desk import bulk, changing, lists, summaries
 from tickets.desk.rows import TicketRow
+from tickets.desk.summaries import TicketState
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
@@ -34,11 +36,14 @@ from tickets.ticket.tables import TICKETS
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
 LIMIT: Final = 500
 NAMED: Final = 20
-_IDLE_ROUNDS: Final = 3  # rounds without a moved ticket, after which somebody else is left to finish
+# Rounds without a moved ticket, after which the rest is left for another request, and the pause before the first of
+# them in seconds, doubled each time: an index follows its table only after a moment.
+_IDLE_ROUNDS: Final = 5
+_PAUSE: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Load:
+class FormerLoad:
     """Unresolved tickets of somebody who is no member, by the aggregates: a moment old, and never zero.
 
     `name` is what the audit trail calls them, "" where it does not or was not asked.
@@ -61,7 +66,7 @@ class Handover:
     to: list[Member]  # who may have them
 
 
-def former(tenant: TenantContext) -> list[Load]:
+def former(tenant: TenantContext) -> list[FormerLoad]:
     """Who is no member any more and still has unresolved tickets, most first.
 
     Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
@@ -83,7 +88,7 @@ def former(tenant: TenantContext) -> list[Load]:
             who, _, status = rest.rpartition(".")
             if prefix == "r" and who not in known and aggregates.is_unresolved(status):
                 counts[who] = counts.get(who, 0) + count
-    loads = [Load(who, count) for who, count in counts.items() if count > 0]
+    loads = [FormerLoad(who, count) for who, count in counts.items() if count > 0]
     loads.sort(key=lambda load: (-load.count, load.user_id))
     known_as = browsing.names_of(tenant.repository, [load.user_id for load in loads[:NAMED]])
     return [replace(load, name=known_as.get(load.user_id, "")) for load in loads]
@@ -130,7 +135,7 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
     At most LIMIT; call again for more. Tickets that somebody else changes at the same time are read again. Raises
     Invalid where `to` is nobody who can have tickets.
     """
-    name = lifecycle.resolver_name(tenant, to)
+    name = changing.resolver_name(tenant, to)
     if to == user_id:
         raise Invalid("They have these tickets already.")
     moved, idle, whose = 0, 0, ""
@@ -140,7 +145,12 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
             break
         whose = whose or rows[0].resolver_name
         done = _move(tenant, rows, to, name)
-        moved, idle = moved + done, 0 if done else idle + 1
+        moved += done
+        if done:
+            idle = 0
+        else:
+            time.sleep(_PAUSE * 2**idle)
+            idle += 1
     if moved:
         after = {"tickets": moved, "to": name or "nobody"}
         recording.record(
@@ -152,31 +162,18 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
 
 
 def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> int:
-    """All of these that are as they were read; those that are not are left out, and the others sent again."""
-    while rows:
-        transaction = Transaction()
-        for position, row in enumerate(rows):
-            _add(tenant, transaction, row, to, name, clock.stamp(offset=position))
-        try:
-            tenant.repository.transact(transaction)
-        except TransactionRefused as refused:
-            kept = [row for row in rows if refused.reason(str(row.number)) is None]
-            if len(kept) == len(rows):
-                return 0
-            rows = kept
-        else:
-            return len(rows)
-    return 0
+    """Give all of these that are as they were read to one person, and return how many."""
 
+    def add(transaction: Transaction, row: tuple[int, TicketRow]) -> None:
+        position, ticket = row
+        summaries.revise(
+            tenant,
+            transaction,
+            TicketState.of(ticket),
+            at=max(clock.stamp(offset=position), ticket.updated_at),
+            resolver=to,
+            changes=[("resolver", ticket.resolver_name, name)],
+            actions=[SummaryItem.resolver_name.set(name)],
+        )
 
-def _add(tenant: TenantContext, transaction: Transaction, row: TicketRow, to: str, name: str, at: str) -> None:
-    pk = tenant.repository.key(ticket_keys.ticket, row.number)
-    at = max(at, row.updated_at)
-    values = lifecycle.derived(tenant, row.number, status=row.status, resolver=to, updated_at=at)
-    actions = [getattr(SummaryItem, field).set(value) for field, value in values.items()]
-    actions += [SummaryItem.resolver_name.set(name), SummaryItem.version.set(row.version + 1)]
-    unchanged = (SummaryItem.version == row.version) & (SummaryItem.status == row.status)
-    unchanged &= SummaryItem.resolver == row.resolver
-    transaction.update(SummaryItem(pk, ticket_keys.SUMMARY), actions, name=str(row.number), condition=unchanged)
-    changes = [("resolver", row.resolver_name, name)]
-    transaction.put(lifecycle.event(tenant, pk, at, verb="changed", changes=changes))
+    return bulk.write_unchanged(tenant, list(enumerate(rows)), add, number=lambda row: row[1].number)

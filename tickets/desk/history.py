@@ -1,7 +1,7 @@
 """Whole tickets that have a past, built at once: for imports and for the demonstration.
 
-What comes out has the attributes, index keys, version and counts that the rules of lifecycle.py would have
-left behind, had they written each entry at its time.
+What comes out has the attributes, index keys, version and counts that creating.py, changing.py and commenting.py
+would have left behind, had they written each entry at its time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
-from tickets.desk.lifecycle import derived
+from tickets.desk.summaries import derived
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
 
 @dataclass(frozen=True)
-class Entry:
+class PastEntry:
     """One entry of a timeline. `kind` is comment, note or event; an event has a verb and perhaps changes.
 
     `author` is a user id, "" for somebody without an account. A change is field, text before, text after.
@@ -57,11 +57,11 @@ class History:
     tags: tuple[str, ...] = ()
     resolver: str = ""
     resolver_name: str = ""
-    entries: tuple[Entry, ...] = field(default=(), repr=False)
+    entries: tuple[PastEntry, ...] = field(default=(), repr=False)
 
     @property
     def comment_count(self) -> int:
-        return sum(1 for e in self.entries if e.kind != "event")
+        return sum(1 for e in self.entries if e.kind == "comment")
 
     @property
     def version(self) -> int:
@@ -70,7 +70,7 @@ class History:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the summary remembers of the entries for the aggregates; see lifecycle.dated."""
+        """What the summary remembers of the entries for the aggregates; see summaries.dated."""
         found: dict[str, Any] = {}
         days: Counter[str] = Counter()
         requester = (self.requester, self.requester_name)
@@ -95,7 +95,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Collection:
+class TicketItems:
     """The items of one ticket. A list shows the ticket once `summary` is written, so that one goes last."""
 
     summary: SummaryItem
@@ -103,16 +103,16 @@ class Collection:
     activity: list[ActivityItem]
 
 
-def opened(at: datetime, author: str, author_name: str) -> Entry:
+def opened(at: datetime, author: str, author_name: str) -> PastEntry:
     """The first entry of every ticket."""
-    return Entry("event", at, author, author_name, verb="opened the ticket")
+    return PastEntry("event", at, author, author_name, verb="opened the ticket")
 
 
-def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, str, str]) -> Entry:
-    return Entry("event", at, author, author_name, verb="changed", changes=changes)
+def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, str, str]) -> PastEntry:
+    return PastEntry("event", at, author, author_name, verb="changed", changes=changes)
 
 
-def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> Collection:
+def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> TicketItems:
     """The items of this history under this number, counted in this epoch of aggregates."""
     pk = tenant.repository.key(keys.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
@@ -129,7 +129,6 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         created_at=clock.stamp(history.created_at),
         comment_count=history.comment_count,
         version=history.version,
-        request_id=digest,
         epoch=epoch,
         **history.facts,
         **derived(
@@ -141,10 +140,10 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         ),
     )
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
-    return Collection(summary, DetailItem(pk, keys.DETAIL, description=history.description), activity)
+    return TicketItems(summary, DetailItem(pk, keys.DETAIL, description=history.description), activity)
 
 
-def _activity(pk: str, digest: str, position: int, entry: Entry) -> ActivityItem:
+def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> ActivityItem:
     at = clock.stamp(entry.at)
     return ActivityItem(
         pk,

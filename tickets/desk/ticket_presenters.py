@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
 from portal import clock
 from tenants.tenancy.context import TenantContext
-from tickets.desk import lifecycle
-from tickets.desk.bulk import Seen
-from tickets.desk.queries import Activity
+from tickets.desk import changing
 from tickets.desk.rows import TicketRow
+from tickets.desk.summaries import TicketState
+from tickets.desk.timelines import Activity, Ticket
 from tickets.ticket import keys
 from tickets.ticket.fields import MOVES, Priority, Status
 from tickets.ticket.items import SummaryItem
 
 
 @dataclass(frozen=True)
-class Row:
+class ListedTicket:
     """A ticket in a list, and the head of its page."""
 
     number: int
@@ -44,9 +44,9 @@ class Row:
     description: str = ""
 
 
-def row(tenant: TenantContext, item: SummaryItem | TicketRow, *, description: str = "") -> Row:
+def listed(tenant: TenantContext, item: SummaryItem | TicketRow, *, description: str = "") -> ListedTicket:
     status, priority = Status(item.status), Priority(item.priority)
-    return Row(
+    return ListedTicket(
         number=int(item.number),
         title=item.title,
         status=status.value,
@@ -63,13 +63,13 @@ def row(tenant: TenantContext, item: SummaryItem | TicketRow, *, description: st
         comment_count=int(item.comment_count),
         version=int(item.version),
         url=reverse("tickets:ticket", args=[int(item.number)]),
-        select_value=str(Seen.of(item)),
+        select_value=str(TicketState.of(item)),
         description=description,
     )
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimelineEntry:
     """One entry of a ticket's history."""
 
     id: str
@@ -81,16 +81,53 @@ class Entry:
     changes: list[dict[str, str]]
 
 
-def entry(item: Activity) -> Entry:
+def timeline_entry(item: Activity) -> TimelineEntry:
     changes = [
-        {"label": lifecycle.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
+        {"label": changing.LABELS.get(c.field, c.field), "before": c.before, "after": c.after} for c in item.changes
     ]
     at = clock.parse(item.at)
-    return Entry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
+    return TimelineEntry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
 
 
-def status_moves(item: SummaryItem) -> list[dict[str, str]]:
-    return [{"value": s.value, "label": s.label} for s in MOVES[Status(item.status)]]
+def ticket_page(tenant: TenantContext, stored: Ticket, *, is_latest: bool) -> dict[str, Any]:
+    """What the page of a ticket shows, but for its comment form."""
+    summary, here = stored.summary, reverse("tickets:ticket", args=[int(stored.summary.number)])
+    return {
+        "ticket": listed(tenant, summary, description=stored.description),
+        "tag_links": [{"name": tag, "url": queue_url(status="any", tag=tag)} for tag in summary.tags],
+        "activity": [timeline_entry(a) for a in stored.activity],
+        "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
+        "latest_url": None if is_latest else here,
+        "updates_url": _updates_url(summary) if tenant.is_agent and is_latest else None,
+        "statuses": _statuses(summary),
+        "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
+        "priorities": [{"value": p.value, "label": p.label, "current": p.value == summary.priority} for p in Priority],
+        "can_write": tenant.is_agent,
+    }
+
+
+def _statuses(summary: SummaryItem) -> list[dict[str, Any]]:
+    """Every status in its fixed place, so that no button moves under the pointer when the status changes."""
+    moves = MOVES[Status(summary.status)]
+    return [
+        {"value": s.value, "label": s.label, "is_now": s.value == summary.status, "can_be": s in moves} for s in Status
+    ]
+
+
+def _updates_url(summary: SummaryItem) -> str:
+    address = reverse("tickets:ticket_updates", args=[int(summary.number)])
+    return f"{address}?{urlencode({'seen': summary.updated_at})}"
+
+
+def editable(summary: SummaryItem, description: str) -> dict[str, Any]:
+    """What the form of a ticket begins with."""
+    return {
+        "title": summary.title,
+        "description": description,
+        "priority": summary.priority,
+        "tags": ", ".join(summary.tags),
+        "version": int(summary.version),
+    }
 
 
 # In the order in which they stand in an address.

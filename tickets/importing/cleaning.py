@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tickets.ticket import texts
 from tickets.ticket.fields import TAG_LIMIT, TAGS_LIMIT
 
-_NOT_IN_TAGS = re.compile(r"[\s,#|<>\x00-\x1f\x7f]+")
+_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{texts.REPLACEMENT}]+")
 
 
 def tag(label: str) -> str:
     """A label as a tag: lower case, hyphens for what a tag cannot have, at most TAG_LIMIT characters."""
-    return _NOT_IN_TAGS.sub("-", label.casefold().strip()).strip("-")[:TAG_LIMIT].strip("-")
+    return texts.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
 
 
 def tag_list(labels: Iterable[str]) -> tuple[list[str], list[str]]:

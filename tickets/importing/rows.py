@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -20,6 +19,7 @@ from typing import Any, Final
 from portal.dynamo.repository import ITEM_LIMIT
 from tickets.importing.archive import NESTING, RawRow
 from tickets.importing.cleaning import short, tag_list, type_name
+from tickets.ticket import texts
 from tickets.ticket.fields import DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT
 
 NAMES: Final = {"issue": "Issue", "pull": "Pull request"}
@@ -31,7 +31,6 @@ OLDEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FUTURE: Final = timedelta(days=1)  # clocks differ, and the archive was written before now
 
 _STATES: Final = {"OPEN": False, "CLOSED": True, "MERGED": True}
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
 class Refused(Exception):
@@ -169,18 +168,17 @@ class _Reader:
             return ""
         if not isinstance(value, str):
             raise Refused(f"has {type_name(value)} as {what}, not a text")
-        text = value.replace("\r\n", "\n").replace("\r", "\n")
-        clean = _CONTROLS.sub("\ufffd", text).strip()
+        clean = texts.block(value)
         if len(clean.encode()) > TEXT_LIMIT:
             size = len(clean.encode()) // 1024
             raise Refused(f"has a {what} of {size:,} KB; DynamoDB takes items of up to {ITEM_LIMIT // 1024} KB")
-        if clean.count("\ufffd") > text.count("\ufffd"):
+        if clean.count(texts.REPLACEMENT) > value.count(texts.REPLACEMENT):
             self.remarks.append(f"has control characters in its {what}; they were replaced")
         return clean
 
     def _title(self, number: int) -> str:
-        title = " ".join(self._text(self.value.get("title"), "title").split())
-        if not title:
+        title = texts.line(self._text(self.value.get("title"), "title"))
+        if texts.shows_nothing(title):
             self.remarks.append("has no title and is called by its number")
             return f"{NAMES[self.kind]} {number}"
         if len(title) > TITLE_LIMIT:
@@ -197,7 +195,7 @@ class _Reader:
         return body
 
     def _person(self, value: Any, what: str) -> str:
-        name = " ".join(self._text(value, what).split())
+        name = texts.line(self._text(value, what))
         if len(name) > NAME_LIMIT:
             self.remarks.append(f"has a name of {len(name):,} characters as {what}; it was cut to {NAME_LIMIT}")
             name = name[: NAME_LIMIT - 1] + "…"

@@ -18,7 +18,7 @@ from portal.errors import TransactionRefused
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.desk.history import Collection, Entry, History, changed, collection, opened
+from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
 from tickets.importing import keys as import_keys
 from tickets.importing.cleaning import tag_list
 from tickets.importing.items import ImportItem
@@ -65,7 +65,7 @@ def history(row: ArchivedTicket, *, identity: str, people: People, closer: str) 
     tags, left = tag_list([*row.labels, *others])
     remarks = [f"has no room for the tag “{name}”" for name in left]
     entries = [opened(row.created_at, "", row.author)]
-    entries += sorted((Entry("comment", c.at, "", c.author, body=c.body) for c in row.comments), key=_at)
+    entries += sorted((PastEntry("comment", c.at, "", c.author, body=c.body) for c in row.comments), key=_at)
     if row.closed_at:
         closing = changed(row.closed_at, "", row.closed_by or closer, ("status", "open", "closed"))
         entries = sorted([*entries, closing], key=_at)
@@ -86,7 +86,7 @@ def history(row: ArchivedTicket, *, identity: str, people: People, closer: str) 
     return made, remarks
 
 
-def _at(entry: Entry) -> datetime:
+def _at(entry: PastEntry) -> datetime:
     return entry.at
 
 
@@ -149,7 +149,7 @@ def _claim(tenant: TenantContext, marker: ImportItem, condition: Condition) -> N
 
 
 def _finish(
-    tenant: TenantContext, marker: ImportItem, items: Collection, activity: list[ActivityItem], condition: Condition
+    tenant: TenantContext, marker: ImportItem, items: TicketItems, activity: list[ActivityItem], condition: Condition
 ) -> None:
     transaction = Transaction()
     transaction.put(marker, name=_MARKER, condition=condition)

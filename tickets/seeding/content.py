@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from tickets.desk.history import Entry, History, changed, opened
+from tickets.desk.history import History, PastEntry, changed, opened
 from tickets.seeding.cast import CastDesk, Person
 from tickets.seeding.times import SPAN, opening_time, spread
 from tickets.seeding.words import Turn, made_id, scenarios, words
@@ -55,7 +55,7 @@ class _Play:
         self.requester = (caller.id, caller.name) if caller else ("", self.contact)
         self.status, self.taken = Status.OPEN, False
         self.priority = rng.choice(_PRIORITIES[self.scenario.urgency])
-        self.steps: list[list[Entry]] = []  # what happens at the same moment
+        self.steps: list[list[PastEntry]] = []  # what happens at the same moment
         self.slots = {name: rng.choice(values) for name, values in words().slots.items()} | {
             "name": self.contact.split()[0],
             "agent": self.agent.name.split()[0],
@@ -145,17 +145,17 @@ class _Play:
             step.append(self._move(Status.PENDING, self.agent.id, self.agent.name))
         self.steps.append(step)
 
-    def _comment(self, by: str, text: str) -> Entry:
+    def _comment(self, by: str, text: str) -> PastEntry:
         if by == "customer":
-            return Entry("comment", self.now, "", self.contact, body=self._fill(text))
+            return PastEntry("comment", self.now, "", self.contact, body=self._fill(text))
         kind = "note" if by == "note" else "comment"
-        return Entry(kind, self.now, self.agent.id, self.agent.name, body=self._fill(text))
+        return PastEntry(kind, self.now, self.agent.id, self.agent.name, body=self._fill(text))
 
-    def _move(self, to: Status, author: str, author_name: str) -> Entry:
+    def _move(self, to: Status, author: str, author_name: str) -> PastEntry:
         before, self.status = self.status, to
         return changed(self.now, author, author_name, ("status", before.value, to.value))
 
-    def _timed(self) -> list[Entry]:
+    def _timed(self) -> list[PastEntry]:
         urgency = self.scenario.urgency
         means = [_FIRST_STEP[urgency], *[_NEXT_STEP[urgency]] * (len(self.steps) - 1)][: len(self.steps)]
         if self.status is Status.CLOSED:

@@ -21,7 +21,7 @@ from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-from tickets.desk.history import Collection, collection
+from tickets.desk.history import TicketItems, collection
 from tickets.importing import keys as import_keys
 from tickets.seeding import cast
 from tickets.seeding.cast import CastDesk
@@ -156,7 +156,7 @@ def _exists(tenant: TenantContext, number: int) -> bool:
     )
 
 
-def _write(repository: TenantRepository, tickets: Sequence[Collection]) -> None:
+def _write(repository: TenantRepository, tickets: Sequence[TicketItems]) -> None:
     parts: list[Item] = [item for t in tickets for item in (t.detail, *t.activity)]
     batches = [parts[start::PARALLEL] for start in range(min(PARALLEL, len(parts)))]
     if batches:

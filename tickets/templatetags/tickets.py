@@ -6,17 +6,49 @@ the rest of the page.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from urllib.parse import quote
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.templatetags.portal import hue, icon, initials, markdown, when
-from tickets.desk.ticket_presenters import Entry, Row
+from tickets.desk.ticket_presenters import ListedTicket, TimelineEntry
 
 register = template.Library()
+
+# A number of a ticket, as people write it, and the pieces of safe HTML: tags, attributes with what they hold, and text.
+_NUMBER = re.compile(r"(?<![\w&/#])#([1-9]\d{0,14})(?!\w)")
+_PIECES = re.compile(r"""(</?(\w+)(?:[^>"']|"[^"]*"|'[^']*')*>)""")
+_VERBATIM = frozenset({"a", "code", "pre"})
+
+
+@register.filter
+def ticket_text(text: str) -> SafeString:
+    """Markdown as safe HTML, in which #176 is a link to that ticket of the same desk."""
+    return _linked(text, reverse("tickets:ticket", args=[1]).removesuffix("1/"))
+
+
+@lru_cache(maxsize=512)
+def _linked(text: str, tickets_url: str) -> SafeString:
+    html = markdown(text)
+    if "#" not in html:
+        return html
+    parts, verbatim, at = [], 0, 0
+    for piece in _PIECES.finditer(html):
+        parts += [_with_links(html[at : piece.start()], tickets_url, verbatim), piece[0]]
+        if piece[2] in _VERBATIM:
+            verbatim += -1 if piece[0].startswith("</") else 1
+        at = piece.end()
+    parts.append(_with_links(html[at:], tickets_url, verbatim))
+    return mark_safe("".join(parts))  # noqa: S308  # safe HTML, into which only addresses of ours were put
+
+
+def _with_links(text: str, tickets_url: str, verbatim: int) -> str:
+    return text if verbatim else _NUMBER.sub(rf'<a href="{tickets_url}\1/">#\1</a>', text)
 
 
 @register.simple_tag
@@ -44,7 +76,7 @@ def person(name: str, is_me: bool, short: bool = False) -> SafeString:
     shown = ("You" if short else f"{name} (you)") if is_me else name
     return format_html(
         '<span class="person"><span class="avatar hue-{}" aria-hidden="true">{}</span>'
-        '<span class="person-name" title="{}">{}</span></span>',
+        '<span class="person-name" title="{}" dir="auto">{}</span></span>',
         hue(name),
         initials(name),
         name,
@@ -53,27 +85,28 @@ def person(name: str, is_me: bool, short: bool = False) -> SafeString:
 
 
 @register.simple_tag
-def activity_entry(entry: Entry) -> SafeString:
+def activity_entry(entry: TimelineEntry) -> SafeString:
     """An entry of a ticket's activity: an event as one line, a comment or note as an article."""
     if entry.kind == "event":
         return format_html(
-            '<li class="event" id="entry-{}">{}<p class="event-text"><b>{}</b> {}{} · {}</p></li>',
+            '<li class="event" id="entry-{}">{}<p class="event-text"><b dir="auto">{}</b> {}{} · {}</p></li>',
             entry.id,
             icon("event"),
             entry.author_name,
-            entry.verb,
-            format_html_join("", '<span class="event-change"> {}{}{}</span>', map(_change, entry.changes)),
+            "" if entry.changes else entry.verb,
+            format_html_join("", '<span class="event-change"> {}</span>', ((change,) for change in _changes(entry))),
             when(entry.at),
         )
     is_note = entry.kind == "note"
     return format_html(
-        '<li id="entry-{}">{}<a href="#entry-{}">{}</a>{}</div><div class="prose">{}</div></article></li>',
+        '<li id="entry-{}">{}<a href="#entry-{}">{}</a>{}</div>'
+        '<div class="prose" dir="auto" data-folds>{}</div></article></li>',
         entry.id,
         _entry_head(entry.author_name, is_note),
         entry.id,
         when(entry.at),
         format_html('<span class="entry-kind">{}Internal note</span>', icon("note")) if is_note else "",
-        markdown(entry.body),
+        ticket_text(entry.body),
     )
 
 
@@ -81,7 +114,7 @@ def activity_entry(entry: Entry) -> SafeString:
 def _entry_head(author_name: str, is_note: bool) -> SafeString:
     return format_html(
         '<article class="entry{}" aria-label="{} by {}"><div class="entry-head">'
-        '<span class="avatar hue-{}" aria-hidden="true">{}</span><b>{}</b>',
+        '<span class="avatar hue-{}" aria-hidden="true">{}</span><b dir="auto">{}</b>',
         " entry-note" if is_note else "",
         "Internal note" if is_note else "Comment",
         author_name,
@@ -91,16 +124,27 @@ def _entry_head(author_name: str, is_note: bool) -> SafeString:
     )
 
 
-def _change(change: dict[str, str]) -> tuple[str, str, str]:
-    before = format_html(" from <del>{}</del>", change["before"]) if change["before"] else ""
-    after = " to nothing" if change["before"] else ""
-    if change["after"]:
-        after = format_html(" to <ins>{}</ins>", change["after"])
-    return change["label"].lower(), before, after
+def _changes(entry: TimelineEntry) -> list[SafeString]:
+    """What an event changed, each change as the rest of a sentence that begins with the author's name."""
+    return [_change(change["label"].lower(), change["before"], change["after"]) for change in entry.changes]
+
+
+def _change(label: str, before: str, after: str) -> SafeString:
+    if label == "assignee":
+        if not after:
+            return format_html('unassigned <del dir="auto">{}</del>', before)
+        if not before:
+            return format_html('assigned it to <ins dir="auto">{}</ins>', after)
+        return format_html('reassigned it from <del dir="auto">{}</del> to <ins dir="auto">{}</ins>', before, after)
+    if not before:
+        return format_html('added {} <ins dir="auto">{}</ins>', label, after)
+    if not after:
+        return format_html('removed {} <del dir="auto">{}</del>', label, before)
+    return format_html('changed {} from <del dir="auto">{}</del> to <ins dir="auto">{}</ins>', label, before, after)
 
 
 @register.simple_tag
-def ticket_row(row: Row, can_write: bool, is_mixed: bool, tag_url: str) -> SafeString:
+def ticket_row(row: ListedTicket, can_write: bool, is_mixed: bool, tag_url: str) -> SafeString:
     """A ticket as a row of the queue. `is_mixed` shows its status; `tag_url` ends where the name of a tag belongs."""
     cells = [
         format_html(_CHECK, row.select_value, row.number) if can_write else "",
@@ -108,7 +152,7 @@ def ticket_row(row: Row, can_write: bool, is_mixed: bool, tag_url: str) -> SafeS
         format_html(_STATUS, icon(row.status), row.status_label) if is_mixed else "",
         format_html('<td class="cell-priority" role="cell">{}</td>', priority(row.priority, row.priority_label)),
         format_html(_TITLE, row.url, row.title, _row_tags(tuple(row.tags), tag_url) if row.tags else ""),
-        format_html('<td class="cell-requester clip" role="cell">{}</td>', row.requester_name),
+        format_html('<td class="cell-requester clip" role="cell" dir="auto">{}</td>', row.requester_name),
         format_html('<td class="cell-resolver" role="cell">{}</td>', person(row.resolver_name, row.is_mine, True)),
         format_html('<td class="cell-comments" role="cell">{}</td>', _row_count(row.comment_count)),
         format_html('<td class="cell-when" role="cell">{}</td>', when(row.updated_at)),
@@ -123,7 +167,7 @@ _CHECK = (
 _STATUS = '<td class="cell-status" role="cell">{}<span>{}</span></td>'
 _TITLE = (
     '<th class="cell-title" role="rowheader" scope="row"><div class="cell-title-line">'
-    '<a class="row-link" href="{}" data-row-link>{}</a>{}</div></th>'
+    '<a class="row-link" href="{}" data-row-link dir="auto">{}</a>{}</div></th>'
 )
 _MORE = '<span class="tag tag-more if-{}" title="{}">+{}<span class="visually-hidden"> more tags</span></span>'
 _WIDE, _NARROW = 3, 2  # tags that there is room for
@@ -133,7 +177,7 @@ _WIDE, _NARROW = 3, 2  # tags that there is room for
 def _row_tags(tags: tuple[str, ...], tag_url: str) -> SafeString:
     """The first tags as links to the tickets that have them, and how many more there are."""
     links = ((tag_url + quote(tag, safe=""), tag) for tag in tags[:_WIDE])
-    shown = format_html_join("", '<a class="tag" href="{}">{}</a> ', links)
+    shown = format_html_join("", '<a class="tag" href="{}" dir="auto">{}</a> ', links)
     for room, what in ((_WIDE, "wide"), (_NARROW, "narrow")):
         if len(tags) > room:
             shown += format_html(_MORE, what, ", ".join(tags[room:]), len(tags) - room)

@@ -6,6 +6,7 @@ import re
 from enum import StrEnum
 
 from portal.errors import Invalid
+from tickets.ticket import texts
 
 TITLE_LIMIT = 200  # characters
 DESCRIPTION_LIMIT = 50_000  # characters; at most 200 KB of UTF-8, half of DynamoDB's item limit
@@ -60,21 +61,53 @@ def priority(value: str) -> Priority:
         raise Invalid("There is no such priority.", field="priority") from error
 
 
+def title(text: str) -> str:
+    """A title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
+    stored = texts.line(text)
+    if texts.shows_nothing(stored):
+        raise Invalid("A ticket needs a title.", field="title")
+    return _within(stored, TITLE_LIMIT, "title")
+
+
+def description(text: str) -> str:
+    """A description as it is stored, perhaps empty. Raises Invalid where it is too long."""
+    return _within(texts.block(text), DESCRIPTION_LIMIT, "description")
+
+
+def comment(text: str) -> str:
+    """A comment as it is stored. Raises Invalid where it shows nothing or is too long."""
+    stored = texts.block(text)
+    if texts.shows_nothing(stored):
+        raise Invalid("Write something first.", field="body")
+    return _within(stored, COMMENT_LIMIT, "comment", field="body")
+
+
+def _within(text: str, limit: int, name: str, *, field: str = "") -> str:
+    if len(text) > limit:
+        raise Invalid(
+            f"This {name} has {len(text):,} characters; {limit:,} are allowed. Shorten it by {len(text) - limit:,}.",
+            field=field or name,
+        )
+    return text
+
+
 def tag_list(text: str) -> list[str]:
-    """Tags from text separated by commas: lower case, inner white space as a hyphen, no duplicates, in order.
+    """Tags from text separated by commas, as `texts.word` writes them, no duplicates, in order.
 
     Raises Invalid on too many, too long, or characters that a tag cannot have.
     """
     tags: list[str] = []
-    for raw in text.split(","):
-        tag = "-".join(raw.casefold().split())
+    for typed in text.split(","):
+        tag = texts.word(typed)
         if not tag or tag in tags:
             continue
         if len(tag) > TAG_LIMIT:
-            raise Invalid(f"The tag “{tag[:20]}…” has more than {TAG_LIMIT} characters.", field="tags")
+            raise Invalid(f"The tag “{tag[:20]}…” has {len(tag)} characters; {TAG_LIMIT} are allowed.", field="tags")
+        if texts.REPLACEMENT in tag:
+            raise Invalid(f"The tag “{tag}” contains a character that cannot be stored, shown as �.", field="tags")
         if not _TAG.match(tag):
-            raise Invalid(f"The tag “{tag}” has a character that tags cannot have: # | < >", field="tags")
+            raise Invalid(f"The tag “{tag}” contains one of # | < >, which tags cannot have.", field="tags")
         tags.append(tag)
     if len(tags) > TAGS_LIMIT:
-        raise Invalid(f"A ticket has at most {TAGS_LIMIT} tags.", field="tags")
+        raise Invalid(f"A ticket can have at most {TAGS_LIMIT} tags; these are {len(tags)}.", field="tags")
     return tags

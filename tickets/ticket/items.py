@@ -18,7 +18,7 @@ class SummaryItem(Item):
     """What lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
 
     `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments.
-    `request_id` is the idempotency key of the last write.
+    `comment_count` counts comments and no internal notes: viewers see it too.
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened and commented on; in `days` how often which of these happened on which day
@@ -44,7 +44,6 @@ class SummaryItem(Item):
     updated_at = UnicodeAttribute()
     comment_count = NumberAttribute(default=0)
     version = NumberAttribute(default=1)
-    request_id = UnicodeAttribute(default="")
     responded_at = UnicodeAttribute(null=True)
     resolved_at = UnicodeAttribute(null=True)
     reopened_at = UnicodeAttribute(null=True)
@@ -99,7 +98,7 @@ class CounterItem(Item):
 
 
 class RequestItem(Item):
-    """An idempotency record: this request id has created that ticket. Removed by TTL after a day."""
+    """An idempotency record: this request has created that ticket, or commented on it. Removed by TTL after a day."""
 
     table = TICKETS
 

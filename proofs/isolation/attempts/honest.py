@@ -17,7 +17,7 @@ from tenants.audit_trail.tables import AUDIT
 from tenants.membership import members
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
-from tickets.desk import queries
+from tickets.desk import lists, timelines
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
@@ -146,14 +146,14 @@ def _list(draw: Draw) -> object:
     """A page of a list, by one of its own cursors where it has some."""
     own = [c for c in draw.me.cursors if c.status]
     if not own:
-        return queries.page(draw.me.tenant, status=Status.OPEN)
+        return lists.page(draw.me.tenant, status=Status.OPEN)
     chosen = draw.rng.choice(own)
     status = Status(chosen.status)
-    return queries.page(draw.me.tenant, status=status, resolver=chosen.resolver, after=chosen.text, size=5)
+    return lists.page(draw.me.tenant, status=status, resolver=chosen.resolver, after=chosen.text, size=5)
 
 
 def _ticket(draw: Draw) -> object:
-    return queries.ticket(draw.me.tenant, _number(draw)) if draw.me.summaries else None
+    return timelines.ticket(draw.me.tenant, _number(draw)) if draw.me.summaries else None
 
 
 CALLS: Final[dict[str, Callable[[Draw], object]]] = {

@@ -21,7 +21,7 @@ from tenants.identity.tables import USERS
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
 from tenants.tenancy.items import TenantItem
-from tickets.desk import lists, queries
+from tickets.desk import lists, shard_merge, timelines
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
@@ -182,10 +182,10 @@ def _cursor(draw: Draw) -> Attempt:
 
     def call() -> object:
         if theirs.number:
-            return queries.ticket(draw.me.tenant, theirs.number, before=text)
-        return queries.page(draw.me.tenant, status=Status(theirs.status), resolver=theirs.resolver, after=text)
+            return timelines.ticket(draw.me.tenant, theirs.number, before=text)
+        return lists.page(draw.me.tenant, status=Status(theirs.status), resolver=theirs.resolver, after=text)
 
-    name = "queries.ticket" if theirs.number else "queries.page"
+    name = "timelines.ticket" if theirs.number else "lists.page"
     described = {"status": theirs.status, "resolver": theirs.resolver, "number": theirs.number}
     return _attempt(draw, kind, name, "cursor", call, **described)
 
@@ -204,7 +204,7 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
     tenant = draw.me.tenant
     bound: tuple[object, ...] = ("activity", theirs.number)
     if not theirs.number:
-        bound = lists.binding(tenant, statuses=[Status(theirs.status)], resolver=theirs.resolver)
+        bound = shard_merge.binding(tenant, statuses=[Status(theirs.status)], resolver=theirs.resolver)
     match kind:
         case "truncated":
             return text[: rng.randrange(len(text))]

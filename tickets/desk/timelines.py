@@ -1,10 +1,8 @@
-"""Reading tickets, each time at the price of its floor: one round trip, whatever the tenant's size.
-
-Lists are made in lists.py; here is one ticket with its activity.
-"""
+"""Read one ticket with its timeline: one round trip, whatever the size of the tenant. Lists are in lists.py."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +11,16 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Page
 from portal.errors import NotFound
 from tenants.tenancy.context import TenantContext
-from tickets.desk.lists import PAGE_SIZE, READ_LIMIT, TicketPage, page
-from tickets.desk.rows import TicketRow
 from tickets.ticket import keys
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
 
-__all__ = ["PAGE_SIZE", "READ_LIMIT", "Ticket", "TicketPage", "TicketRow", "last_change", "page", "ticket"]
-
 ACTIVITY_PAGE = 50
+CHANGES_READ = 60  # items of a ticket that are read to tell what was changed since a version
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """One field's change, as text."""
 
     field: str
@@ -47,7 +42,7 @@ class Activity:
     author_name: str
     body: str
     verb: str
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> Activity:
@@ -61,7 +56,7 @@ class Activity:
             author_name,
             body,
             verb,
-            tuple(Change(*(c.get(name, _NOTHING)["S"] for name in ("field", "before", "after"))) for c in changes),
+            tuple(FieldChange(*(c.get(name, _NOTHING)["S"] for name in ("field", "before", "after"))) for c in changes),
         )
 
 
@@ -116,17 +111,43 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     )
 
 
-def last_change(tenant: TenantContext, number: int) -> Activity | None:
-    """The newest entry of a ticket's timeline that changed a field: one Query, for the conflict page."""
-    rows = [Activity.of(i) for i in _collection(tenant, number, 12).items if _is_activity(i)]
-    return next((a for a in rows if a.kind == "event"), None)
+@dataclass(frozen=True)
+class ChangesSince:
+    """What was changed after a version of a ticket: each field with its text at that version, and the entries.
+
+    `is_known` is False where the timeline does not reach back that far, or there never was such a version.
+    """
+
+    is_known: bool
+    before: Mapping[str, str]
+    entries: tuple[Activity, ...]  # newest first
 
 
-def _collection(tenant: TenantContext, number: int, limit: int, *, before: str | None = None) -> Page:
-    """A ticket's item collection, newest first. Consistent reading would double the price for what nobody misses."""
+def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> ChangesSince:
+    """What was changed in a ticket after this version: nothing is read where it is the latest, else one Query.
+
+    Every version beyond the first has one event in the timeline, written in the same transaction.
+    """
+    missing = int(summary.version) - version
+    if missing == 0:
+        return ChangesSince(True, {}, ())
+    raw = _collection(tenant, int(summary.number), CHANGES_READ, consistent=True).items
+    events = [a for a in (Activity.of(i) for i in raw if _is_activity(i)) if a.changes]
+    if missing < 0 or missing > len(events):
+        return ChangesSince(False, {}, tuple(events[:1]))
+    entries = tuple(events[:missing])
+    return ChangesSince(True, {c.field: c.before for e in entries for c in e.changes}, entries)
+
+
+def _collection(
+    tenant: TenantContext, number: int, limit: int, *, before: str | None = None, consistent: bool = False
+) -> Page:
+    """A ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
     pk = tenant.repository.key(keys.ticket, number)
     start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
-    return tenant.repository.query(TICKETS, keys.ticket, number, descending=True, limit=limit, start=start)
+    return tenant.repository.query(
+        TICKETS, keys.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
+    )
 
 
 def _is_activity(raw: dict[str, Any]) -> bool:

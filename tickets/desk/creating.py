@@ -1,0 +1,104 @@
+"""Create tickets: once for each form that is sent, however often it arrives."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from typing import Final
+
+from portal import clock
+from portal.dynamo.repository import Transaction
+from portal.dynamo.retry import retrying
+from portal.errors import Throttled, TransactionRefused
+from tenants.tenancy.context import TenantContext
+from tickets.desk import summaries
+from tickets.ticket import fields, keys
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import CounterItem, DetailItem, RequestItem, SummaryItem
+
+REQUEST: Final = "request"  # the name of the record in a transaction
+_ATTEMPTS: Final = 6
+_REQUEST_TTL: Final = 24 * 3600  # seconds
+
+
+def new_request_id() -> str:
+    """An idempotency key for a form."""
+    return uuid.uuid4().hex
+
+
+def request_digest(request_id: str, *texts: str) -> str:
+    """What identifies one request: the form and what it held.
+
+    A form that is sent again with other texts is another request, so no text is taken for one that was stored before.
+    """
+    return hashlib.blake2b("\0".join((request_id, *texts)).encode(), digest_size=16).hexdigest()
+
+
+def request_record(tenant: TenantContext, what: str, digest: str, *, number: int) -> RequestItem:
+    """The record that makes a write happen once: put it with the condition `RequestItem.pk.does_not_exist()`.
+
+    TTL removes it after a day.
+    """
+    expires_at = int(time.time()) + _REQUEST_TTL
+    return RequestItem(tenant.repository.key(keys.request, digest), what, number=number, expires_at=expires_at)
+
+
+def create(
+    tenant: TenantContext,
+    *,
+    title: str,
+    description: str = "",
+    priority: Priority = Priority.NORMAL,
+    tags: list[str] | None = None,
+    request_id: str | None = None,
+) -> int:
+    """Create a ticket and return its number. The same request again returns the number that it made before.
+
+    Two writes: the counter, then one transaction of request record, summary, detail and first event. A number is lost,
+    never given twice, when the second fails. Raises Invalid, Throttled.
+    """
+    title, description = fields.title(title), fields.description(description)
+    counter = tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    number, at = int(counter.last), clock.stamp()
+    pk = tenant.repository.key(keys.ticket, number)
+    summary = SummaryItem(
+        pk,
+        keys.SUMMARY,
+        number=number,
+        title=title,
+        priority=priority.value,
+        tags=tags or [],
+        requester=tenant.user_id,
+        requester_name=tenant.user_name,
+        created_at=at,
+        epoch=int(counter.epoch),
+        **summaries.derived(tenant, number, status=Status.OPEN.value, resolver="", updated_at=at),
+    )
+    texts = (title, description, priority.value, ",".join(tags or []))
+    digest = request_digest(request_id or new_request_id(), *texts)
+    transaction = Transaction()
+    record = request_record(tenant, "TICKET", digest, number=number)
+    transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
+    transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
+    transaction.put(DetailItem(pk, keys.DETAIL, description=description))
+    transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
+    return _write_once(tenant, transaction, number)
+
+
+def _write_once(tenant: TenantContext, transaction: Transaction, number: int) -> int:
+    """Write the transaction with a request record, and return the number of the ticket that the record stands for."""
+    try:
+        retrying(
+            lambda: tenant.repository.transact(transaction),
+            # The same form, sent twice, is being written at this moment.
+            again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
+            attempts=_ATTEMPTS,
+            given_up=Throttled("The database is busy."),
+        )
+    except TransactionRefused as refused:
+        request = refused.reason(REQUEST)
+        if request is None or request.item is None:
+            raise
+        return int(request.item["number"]["N"])
+    return number

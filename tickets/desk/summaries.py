@@ -1,0 +1,169 @@
+"""Read and write the summary of a ticket. Every change of a ticket goes through `revise`, whoever makes it.
+
+One transaction holds the summary with its index keys and the entry that tells of the change in the timeline. It holds
+only if the ticket is still as it was read, which `TicketState` says.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal.dynamo.repository import Action, Condition, Transaction
+from portal.errors import Invalid, NotFound
+from tenants.tenancy.context import TenantContext
+from tickets.counting import aggregates
+from tickets.desk.rows import TicketRow
+from tickets.ticket import keys
+from tickets.ticket.fields import Status
+from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+
+FieldChange = tuple[str, str, str]  # a field, its text before and its text after
+
+_STATE = re.compile(r"([1-9]\d{0,14})\.([1-9]\d{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
+ITEMS_PER_REVISION: Final = 2  # members that a revision with changes adds to its transaction
+
+
+@dataclass(frozen=True)
+class TicketState:
+    """A ticket as somebody read it: a write that builds on it holds only if the ticket is still so."""
+
+    number: int
+    version: int
+    status: Status
+    resolver: str
+
+    @classmethod
+    def of(cls, summary: SummaryItem | TicketRow) -> TicketState:
+        return cls(int(summary.number), int(summary.version), Status(summary.status), summary.resolver)
+
+    @classmethod
+    def parse(cls, text: str) -> TicketState:
+        """From `str` of one, as the select box of a row has it. Raises Invalid."""
+        match = _STATE.match(text)
+        if not match or match[3] not in list(Status):
+            raise Invalid("The selection is damaged. Reload the list and select the tickets again.")
+        return cls(int(match[1]), int(match[2]), Status(match[3]), match[4] or "")
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.version}.{self.status.value}.{self.resolver}"
+
+    @property
+    def still_holds(self) -> Condition:
+        condition: Condition = (
+            (SummaryItem.version == self.version)
+            & (SummaryItem.status == self.status.value)
+            & (SummaryItem.resolver == self.resolver)
+        )
+        return condition
+
+
+def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> SummaryItem:
+    """The ticket's summary as of now, or for half the price as of a moment ago: one GetItem. Raises NotFound."""
+    item = tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY, consistent=consistent)
+    if item is None:
+        raise NotFound(f"There is no ticket {number}.")
+    return item
+
+
+def read_description(tenant: TenantContext, number: int) -> str:
+    """The ticket's description as of now, "" where it has none: one consistent GetItem."""
+    item = tenant.repository.get(DetailItem, keys.ticket, number, sort=keys.DETAIL, consistent=True)
+    return item.description if item else ""
+
+
+def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str) -> dict[str, Any]:
+    """The summary attributes that follow from these values, index keys included. The only place that forms them."""
+    shard = keys.status_shard(number, tenant.shards)
+    return {
+        "status": status,
+        "resolver": resolver,
+        "updated_at": updated_at,
+        "tenant_status": tenant.repository.key(keys.tenant_status, status.upper(), shard),
+        "resolver_updated": keys.resolver_updated(resolver, updated_at),
+    }
+
+
+def revise(
+    tenant: TenantContext,
+    transaction: Transaction,
+    state: TicketState,
+    *,
+    at: str,
+    status: Status | None = None,
+    resolver: str | None = None,
+    changes: Sequence[FieldChange] = (),
+    actions: Sequence[Action] = (),
+    told_at: str = "",
+) -> None:
+    """Add the change of one ticket to a transaction: its summary, and with `changes` the event that tells of them.
+
+    `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
+    the change, `told_at` that of the event where it differs. The summary's member of the transaction is named by the
+    ticket's number.
+    """
+    pk = tenant.repository.key(keys.ticket, state.number)
+    values = derived(
+        tenant,
+        state.number,
+        status=(status or state.status).value,
+        resolver=state.resolver if resolver is None else resolver,
+        updated_at=at,
+    )
+    every = [*actions, *(getattr(SummaryItem, name).set(value) for name, value in values.items())]
+    if changes:
+        every.append(SummaryItem.version.set(state.version + 1))
+    transaction.update(SummaryItem(pk, keys.SUMMARY), every, name=str(state.number), condition=state.still_holds)
+    if changes:
+        transaction.put(event(tenant, pk, told_at or at, verb="changed", changes=changes))
+
+
+def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequence[FieldChange] = ()) -> ActivityItem:
+    """A timeline entry: who did what, and for each changed field its text before and after."""
+    return ActivityItem(
+        pk,
+        keys.activity(at, uuid.uuid4().hex[:12]),
+        kind="event",
+        at=at,
+        author=tenant.user_id,
+        author_name=tenant.user_name,
+        verb=verb,
+        changes=[
+            ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
+            for f, b, a in changes
+        ],
+    )
+
+
+# --- what a summary remembers for the aggregates, and for the lists behind their numbers ---
+
+
+def dated(before: str, after: str, at: str) -> list[Action]:
+    """Remember that the ticket was resolved or reopened at this moment, if the change of status did either."""
+    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+        return []
+    if aggregates.is_unresolved(after):
+        return [SummaryItem.resolved_at.remove(), SummaryItem.reopened_at.set(at), counted(aggregates.REOPENED, at)]
+    return [SummaryItem.resolved_at.set(at), counted(aggregates.RESOLVED, at)]
+
+
+def forgotten(before: str, after: str, at: str) -> list[Action]:
+    """Take back what `dated` remembered of a ticket that left `before` for `after` at this moment.
+
+    Raises ValueError for a ticket that was reopened by it: when it had been resolved before is not known any more.
+    """
+    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+        return []
+    if aggregates.is_unresolved(after):
+        raise ValueError("a reopening cannot be taken back")
+    return [SummaryItem.resolved_at.remove(), counted(aggregates.RESOLVED, at, by=-1)]
+
+
+def counted(kind: str, at: str, *, by: int = 1) -> Action:
+    """Count an event of this kind on the day of this moment; see `aggregates.day_count`."""
+    stored: Any = SummaryItem.days[aggregates.day_count(kind, at)]
+    action: Action = stored.set((stored | 0) + by)
+    return action

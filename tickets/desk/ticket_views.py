@@ -1,0 +1,90 @@
+"""The pages of one ticket: create it, read it, comment on it, learn that others changed it. What changes its fields is
+in change_views.py."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member
+from tenants.provisioning import defaults
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.desk import commenting, creating, summaries, ticket_presenters, timelines
+from tickets.desk.forms import CommentForm, TicketForm
+from tickets.ticket import fields
+from tickets.ticket.fields import Status
+
+
+@member(Role.AGENT)
+@get_or_post
+def new(request: TenantRequest) -> HttpResponse:
+    preset = {"priority": defaults.value(request.tenant, "ticket_priority")}
+    form = TicketForm(request.POST or None, initial=preset)
+    if request.method == "POST" and form.is_valid():
+        number = creating.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
+        messages.success(request, f"Ticket #{number} created.")
+        return redirect("tickets:ticket", number)
+    status = 422 if form.is_bound else 200
+    return render(request, "tickets/form.html", {"form": form, "ticket": None}, status=status)
+
+
+@member(Role.VIEWER)
+@require_safe
+def ticket(request: TenantRequest, number: int) -> HttpResponse:
+    return _ticket_page(request, number, None)
+
+
+def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, status: int = 200) -> HttpResponse:
+    """The ticket with this form, or with an empty one for None."""
+    before = request.GET.get("before")
+    stored = timelines.ticket(request.tenant, number, before=before)
+    form = form or CommentForm(initial={"seen": stored.summary.status})
+    context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
+    return render(request, "tickets/ticket.html", context | {"comment_form": form}, status=status)
+
+
+@member(Role.AGENT)
+@require_POST
+def comment(request: TenantRequest, number: int) -> HttpResponse:
+    form = CommentForm(request.POST)
+    if not form.is_valid():
+        return _ticket_page(request, number, form, status=422)
+    then = request.POST.get("then")
+    data = form.cleaned_data
+    try:
+        before = commenting.comment(
+            request.tenant,
+            number,
+            body=data["body"],
+            internal=data["internal"],
+            then=fields.status(then) if then else None,
+            request_id=data["request_id"],
+        )
+    except (Invalid, Conflict) as error:
+        form.add_error("body", error.message)
+        return _ticket_page(request, number, form, status=422 if isinstance(error, Invalid) else 409)
+    if data["seen"] and data["seen"] != before.status and not then:
+        what = "note" if data["internal"] else "comment"
+        messages.warning(
+            request,
+            f"While you were writing, the status changed from {Status(data['seen']).label} to "
+            f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
+        )
+    return redirect(reverse("tickets:ticket", args=[number]) + "#latest")
+
+
+@member(Role.VIEWER)
+@require_safe
+def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
+    """Whether an open ticket page is out of date: nothing, or a notice that offers to load it again."""
+    summary = summaries.read(request.tenant, number, consistent=False)
+    if request.GET.get("seen", "") >= summary.updated_at:
+        return HttpResponse(status=204)
+    url = reverse("tickets:ticket", args=[number])
+    context = {"text": "This ticket has been updated.", "label": "Show the update", "url": url}
+    return render(request, "tickets/_updates.html", context)

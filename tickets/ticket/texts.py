@@ -1,0 +1,52 @@
+"""Bring text that people and programs send into the one form in which tickets store and compare it.
+
+Forms, filters, the import and every other way in use these functions, so that what is stored can be found again.
+Nothing is dropped from a text without a trace: a character that cannot be stored becomes U+FFFD, which can be seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+REPLACEMENT: Final = "\ufffd"
+
+# Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
+_UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+# Joiners that shape a word or an emoji stand between two characters beyond ASCII; anywhere else they only hide.
+_JOINER: Final = re.compile(r"(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
+# Letters and symbols by category that nevertheless show nothing: Hangul fillers, the blank Braille pattern.
+_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
+_BLANK_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+
+
+def block(text: str) -> str:
+    """A text of several lines, as comments and descriptions are: LF ends its lines, no white space around it."""
+    return _UNSTORABLE.sub(REPLACEMENT, _LINE_ENDS.sub("\n", text)).strip()
+
+
+def line(text: str) -> str:
+    """A text of one line, as titles and names are: composed characters, single spaces, none around it."""
+    return " ".join(unicodedata.normalize("NFC", block(text)).split())
+
+
+def word(text: str) -> str:
+    """A word that is compared, as tags are: lower case, compatible characters made one, nothing invisible in it.
+
+    White space inside becomes a hyphen.
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
+    kept = {match.start() for match in _JOINER.finditer(plain)}
+    visible = (c for i, c in enumerate(plain) if i in kept or c.isspace() or not _is_blank(c))
+    return "-".join("".join(visible).split())
+
+
+def shows_nothing(text: str) -> bool:
+    """Whether nobody could see this text: it is empty, or holds white space and invisible characters only."""
+    return all(_is_blank(char) for char in text)
+
+
+def _is_blank(char: str) -> bool:
+    return char in _BLANK_LETTERS or unicodedata.category(char) in _BLANK_CATEGORIES
