@@ -3,7 +3,7 @@ from django.urls import path
 from portal.web.desk_prefix import desk_pages
 from tenants.audit_trail import views as audit_views
 from tenants.identity import session_views, views
-from tenants.membership import invite_views
+from tenants.membership import accepting_views, inviting_views, member_views
 from tenants.provisioning import views as desk_views
 
 app_name = "tenants"
@@ -21,16 +21,16 @@ urlpatterns = [
     path("password/reset/<str:uid>/<str:token>/", views.password_reset_confirm, name="password_reset_confirm"),
     path("tenants/", views.pick, name="pick"),
     path("tenants/switch/", views.switch, name="switch"),
-    path("tenants/accept/", invite_views.accept_waiting, name="accept_waiting"),
-    path("invitation/<str:token>/", invite_views.invitation, name="invitation"),
+    path("tenants/accept/", accepting_views.accept_waiting, name="accept_waiting"),
+    path("invitation/<str:token>/", accepting_views.follow_link, name="invitation"),
     desk_pages(
-        path("desk/leave/", desk_views.leave, name="leave"),
-        path("desk/members/", desk_views.members_page, name="members"),
-        path("desk/members/<str:user>/role/", desk_views.change_role, name="member_role"),
-        path("desk/members/<str:user>/remove/", desk_views.remove, name="member_remove"),
-        path("desk/invitations/", invite_views.invitations, name="invitations"),
-        path("desk/invitations/<str:invite>/resend/", invite_views.resend, name="invitation_resend"),
-        path("desk/invitations/<str:invite>/revoke/", invite_views.revoke, name="invitation_revoke"),
+        path("desk/leave/", member_views.leave, name="leave"),
+        path("desk/members/", member_views.members_page, name="members"),
+        path("desk/members/<str:user>/role/", member_views.change_role, name="member_role"),
+        path("desk/members/<str:user>/remove/", member_views.remove, name="member_remove"),
+        path("desk/invitations/", inviting_views.invite_people, name="invitations"),
+        path("desk/invitations/<str:invite>/resend/", inviting_views.resend, name="invitation_resend"),
+        path("desk/invitations/<str:invite>/revoke/", inviting_views.revoke, name="invitation_revoke"),
         path("desk/audit/", audit_views.audit_page, name="audit"),
         path("desk/audit/export/", audit_views.export, name="audit_export"),
         path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),

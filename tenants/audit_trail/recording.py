@@ -1,8 +1,8 @@
-"""The audit trail: who did what, from where, what was before and what after; written with the change itself.
+"""Record who did what, from where, and what was before and after, together with the change itself.
 
-`commit` sends a change and its rows in one transaction, so that neither exists without the other. A tenant's rows are
-chained (`tenants/audit_trail/chain.py`), so that one that is altered, removed or slipped in later is found. Events
-that are no tenant's, such as a refused sign-in, lie in the partition of PLATFORM, which only operators read.
+`commit` sends a change and its rows in one transaction, so that neither exists without the other. The rows of a tenant
+are chained (`tenants/audit_trail/chain.py`), so that a row that is altered, deleted or inserted later is detected.
+Events that belong to no tenant, such as a refused sign-in, are in the partition of PLATFORM, which only operators read.
 
 Source: the isolation model's threat "insider accesses DynamoDB directly: audit trail in Audit.AdminActions".
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -27,16 +27,16 @@ from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.items import AuditItem, ChainItem
 
 PLATFORM: Final = keys.PLATFORM
-ATTEMPTS: Final = 12
+ATTEMPTS: Final = 20  # of one transaction, whatever refused it
 VALUE_LIMIT: Final = 500  # characters of one value before or after; what is longer is cut
-# What the name of a value may not contain: a secret never gets into the trail.
+# Words in the name of a value that is a secret, and so must not be recorded.
 _SECRET: Final = ("password", "token", "secret", "hash", "cookie", "session_key", "credential")
 # Members of the transaction that depend on where the chain ends.
 _ROW, _CHAIN = "audit row", "end of the audit chain"
 
 
 class AuditAction(StrEnum):
-    """What can happen, as `subject.verb`."""
+    """What can be recorded, as `subject.verb`."""
 
     TENANT_CREATED = "tenant.created"
     TENANT_SUSPENDED = "tenant.suspended"
@@ -74,9 +74,9 @@ class AuditAction(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts, and from where: a network address, "admin", or the name of a command.
+    """The person or program that acts. `origin` is a network address, "admin", or the name of a command.
 
-    `id` is a user id; "system" for a command, "anonymous" for somebody who is not signed in.
+    `id` is a user id, "system" for a command, or "anonymous" for somebody who is not signed in.
     """
 
     id: str = "system"
@@ -91,8 +91,8 @@ SYSTEM: Final = Actor()
 class AuditEntry:
     """One event, before it is written. `tenant_id` is the tenant that it happened in, or PLATFORM.
 
-    `entity_type` is "tenant", "user", "invitation" ..., `entity_name` what people call it. Raises ValueError where the
-    name of a value before or after is that of a secret.
+    `entity_type` is "tenant", "user", "invitation" and so on, `entity_name` is what people call the entity. Raises
+    ValueError if a value before or after is named like a secret.
     """
 
     tenant_id: str
@@ -107,36 +107,48 @@ class AuditEntry:
     def __post_init__(self) -> None:
         for name in (*self.before, *self.after):
             if any(word in name.casefold() for word in _SECRET):
-                raise ValueError(f"{name} does not belong into the audit trail")
+                raise ValueError(f"{name} does not belong in the audit trail")
 
 
 def commit(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
-    """The changes and their rows, all or none. The given transaction is not altered.
+    """Write a change and its audit rows in one transaction. The given transaction is not altered.
 
-    Where only the chain has moved on in between, or another transaction was at the same items, it is sent again.
-    Raises TransactionRefused where a member of the caller's was refused, and Throttled when nothing helped.
+    Raises TransactionRefused if a member of the given transaction was refused, and Throttled if too many others write
+    at the same time.
+    """
+    commit_built(transaction.copy, entries)
+
+
+def commit_built(
+    build: Callable[[], Transaction], entries: Sequence[AuditEntry], *, depending: Sequence[str] = ()
+) -> None:
+    """Do the same for a change that depends on what it reads: `build` reads and returns it, anew for each attempt.
+
+    It is attempted again if only the audit chain has moved on, if another transaction held an item, or if one of the
+    members named in `depending` was refused, which says that what `build` had read was out of date. Raises what
+    `commit` and `build` raise.
     """
 
     def attempt() -> None:
-        whole = transaction.copy()
-        _add_rows(whole, entries)
-        platform.transact(whole)
+        transaction = build()
+        _add_rows(transaction, entries)
+        platform.transact(transaction)
 
     retrying(
         attempt,
-        again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_ROW, _CHAIN),
+        again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_ROW, _CHAIN, *depending),
         attempts=ATTEMPTS,
-        given_up=Throttled("Too much is being changed at the same time."),
+        given_up=Throttled("Too many changes are being made at the same time."),
     )
 
 
 def record(*entries: AuditEntry) -> None:
-    """Events without a change of ours beside them."""
+    """Write audit rows for something that is no change of stored items, such as a sign-in."""
     commit(Transaction(), entries)
 
 
 def _add_rows(transaction: Transaction, entries: Sequence[AuditEntry]) -> None:
-    """The rows of one tenant go into one chain partition, so that a transaction moves one end of a chain per tenant."""
+    """Add the rows of the entries, and move the end of one chain partition for each tenant that they are about."""
     for tenant_id in dict.fromkeys(entry.tenant_id for entry in entries):
         end = chain.end_of(tenant_id)
         sequence, previous = (int(end.sequence), end.hash) if end.hash else (0, "")

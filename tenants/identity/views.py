@@ -27,7 +27,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts, sessions, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.identity.models import User
-from tenants.membership import invites, mails, members
+from tenants.membership import invite_storage, mails, members
 from tenants.tenancy import context, pinned_tenant
 from tenants.tenancy.request import actor_of, client_address, pin_tenant, start_session
 
@@ -171,7 +171,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     queries: list[Callable[[], Any]] = [
         lambda: members.memberships_of(user.id),
-        lambda: invites.waiting_for(user.email),
+        lambda: invite_storage.waiting_for(user.email),
     ]
     everything, waiting = fan_out(queries)
     search = request.GET.get("q", "").strip()

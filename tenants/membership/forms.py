@@ -1,4 +1,4 @@
-"""Forms of members and invitations."""
+"""Check what people enter about members and invitations."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from tenants.membership import invites
+from tenants.membership import inviting
 from tenants.tenancy.roles import Role
 
 
 class InviteForm(forms.Form):
-    """Addresses, one or a pasted list, and what they are invited as: nothing above the own role."""
+    """Take e-mail addresses, one or a pasted list, and the role for all of them: none above one's own."""
 
     addresses = forms.CharField(
         label="E-mail addresses",
         max_length=20_000,
-        help_text=f"One or more, one per line or with commas between them, up to {invites.MOST_AT_ONCE}.",
+        help_text=f"One per line, or separated by commas. Up to {inviting.MOST_AT_ONCE} at once.",
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
     )
     role = forms.ChoiceField(label="Role", initial=Role.AGENT.value)
 
     def __init__(self, role: Role, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(r.value, f"{r.label}: {r.may}") for r in Role if role.at_least(r)]
+        choices = [(r.value, f"{r.label}: {r.description}") for r in Role if role.at_least(r)]
         self.fields["role"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
 
     def clean_addresses(self) -> list[str]:
-        found: list[str] = []
+        addresses: list[str] = []
         wrong: list[str] = []
         for number, line in enumerate(self.cleaned_data["addresses"].splitlines(), 1):
             for address in filter(None, map(_address, re.split("[,;]", line))):
@@ -39,22 +39,26 @@ class InviteForm(forms.Form):
                 except ValidationError:
                     wrong.append(f"Line {number}: \u201c{address[:100]}\u201d is not an e-mail address.")
                 else:
-                    found.append(address)
+                    addresses.append(address)
         if wrong:
-            more = [f"And {len(wrong) - 10} more."] if len(wrong) > 10 else []
-            raise ValidationError([*wrong[:10], *more, "Nothing was sent yet."])
-        if not found:
-            raise ValidationError("Enter at least one address.")
-        if len(found) > invites.MOST_AT_ONCE:
-            raise ValidationError(f"At most {invites.MOST_AT_ONCE} together; these are {len(found)}.")
-        return found
+            more = [f"And {len(wrong) - 10} more lines."] if len(wrong) > 10 else []
+            raise ValidationError([*wrong[:10], *more, "No invitations were sent."])
+        if not addresses:
+            raise ValidationError("Enter at least one e-mail address.")
+        if len(addresses) > inviting.MOST_AT_ONCE:
+            raise ValidationError(
+                f"You can invite up to {inviting.MOST_AT_ONCE} people at once. This list has {len(addresses)}."
+            )
+        return addresses
 
 
 def _address(line: str) -> str:
-    """The address in a line, also where it is pasted as "Name <address>"."""
+    """Return the address in a line, which may be pasted as "Name <address>"."""
     match = re.search(r"<([^<>]+)>\s*$", line)
     return (match[1] if match else line).strip()
 
 
 class RoleForm(forms.Form):
+    """Take the new role of a member."""
+
     role = forms.ChoiceField(choices=[(role.value, role.label) for role in Role])

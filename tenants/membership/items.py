@@ -11,7 +11,7 @@ from tenants.tenancy.tables import MEMBERSHIPS
 
 
 class MemberItem(Item):
-    """The same membership as the tenant sees it: whom a ticket can be assigned to."""
+    """A membership as the tenant sees it: somebody to whom a ticket can be assigned."""
 
     table = MEMBERS
 
@@ -24,7 +24,11 @@ class MemberItem(Item):
 
 
 class InviteItem(Item):
-    """A pending invitation as its tenant sees it. `link` is the key of what its link leads to: a hash, no secret."""
+    """A pending invitation as its tenant sees it.
+
+    `invited_by` is the id of the member who sent it last, with whose right it stands. `link` is the key of the
+    InviteLinkItem: a hash of the link's secret, not the secret.
+    """
 
     table = INVITES
 
@@ -32,6 +36,7 @@ class InviteItem(Item):
     invite_id = UnicodeAttribute(range_key=True)
     email = UnicodeAttribute()
     role = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
     invited_by_name = UnicodeAttribute()
     created_at = UnicodeAttribute()
     sent_at = UnicodeAttribute()
@@ -40,17 +45,18 @@ class InviteItem(Item):
 
 
 class InviteLinkItem(Item):
-    """What an invitation's link leads to. It goes when the invitation is used, revoked or sent again."""
+    """The target of an invitation's link. It is deleted when the invitation is used, revoked or sent again."""
 
     table = USERS
 
     pk = UnicodeAttribute(hash_key=True)
     tenant_id = UnicodeAttribute()
     invite_id = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
 
 
 class InvitedItem(Item):
-    """That an address is invited to a tenant: makes it so once, and lets the invited person see it when choosing."""
+    """An invitation as the invited person sees it. Its key allows one per address and tenant."""
 
     table = MEMBERSHIPS
 
@@ -59,5 +65,6 @@ class InvitedItem(Item):
     invite_id = UnicodeAttribute()
     role = UnicodeAttribute()
     tenant_name = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
     invited_by_name = UnicodeAttribute()
     expires_at = UnicodeAttribute()

@@ -1,10 +1,10 @@
-"""Mail is sent beside the request, so that its duration tells nobody whether an account exists."""
+"""Send mails beside the request, so that its duration tells nobody whether an account exists."""
 
 from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
@@ -13,30 +13,39 @@ from django.template.loader import render_to_string
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
+from portal import plain_text
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import invites
+from tenants.membership import invite_storage
 from tenants.membership.items import InviteItem
 from tenants.tenancy.roles import Role
 
+SUBJECT_NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
+INVITER_NAME_LIMIT: Final = 60  # characters of the inviter's name in a mail
 log = logging.getLogger("pooldesk.mail")
 # Threads start at first use, so a forked web worker has its own.
 _sender = ThreadPoolExecutor(1, thread_name_prefix="mail")
 
 
 def send_password_reset(address: str, link: str) -> None:
-    """Look the address up and, if an active account has it, mail a link that works once within an hour.
+    """Look the address up, and mail a link that works once within an hour if an active account has the address.
 
-    `link` has the placeholders UID and TOKEN. Everything happens in another thread; failures are logged.
+    `link` has the placeholders UID and TOKEN. All of it happens in another thread; failures are logged.
     """
     _sender.submit(_logged, address, link)
 
 
 def send_invitation(invite: InviteItem, *, tenant_name: str, url: str) -> None:
-    """Mail an invitation's link, in another thread. A failure is logged; the invitation can be sent again."""
-    context = {"invite": invite, "tenant_name": tenant_name, "url": url, "days": invites.LIFETIME.days}
+    """Mail an invitation's link, in another thread. A failure is logged; the invitation can be sent again.
+
+    Names that the tenant chose are cut and cleaned, so that a mail cannot be turned into an advertisement or a forged
+    warning. The subject holds the name of the tenant alone.
+    """
+    desk = plain_text.without_controls(tenant_name, limit=SUBJECT_NAME_LIMIT)
+    context = {"invite": invite, "tenant_name": desk, "url": url, "days": invite_storage.LIFETIME.days}
     context |= {"role": Role(invite.role)}
-    subject = f"{invite.invited_by_name} invites you to {tenant_name}"
+    context["inviter"] = plain_text.without_controls(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
+    subject = f"Invitation to {desk} on Pooldesk"
     _sender.submit(_invitation_logged, subject, invite.email, context)
 
 
@@ -48,7 +57,7 @@ def _invitation_logged(subject: str, address: str, context: dict[str, Any]) -> N
 
 
 def wait_until_sent() -> None:
-    """Return when all mail given so far has been handed over. For tests and for a clean stop."""
+    """Wait until all mails so far have been handed over. For tests and for a clean stop."""
     _sender.submit(lambda: None).result()
 
 
@@ -70,7 +79,7 @@ def _send_reset(user: User, link: str) -> None:
 
 
 def _send(template: str, subject: str, address: str, context: dict[str, Any]) -> None:
-    """Text and HTML from templates/tenants/mail. A subject is one line, whatever people call themselves."""
+    """Send one mail, as text and HTML from templates/tenants/mail. The subject is made one line."""
     message = EmailMultiAlternatives(
         subject=" ".join(subject.split()),
         body=render_to_string(f"tenants/mail/{template}.txt", context),

@@ -1,102 +1,58 @@
-"""What the admins and owners of a tenant do with its members: change roles, remove; and anybody: leave.
+"""Decide what the people of a tenant may do with its members: admins change roles and remove, anybody may leave.
 
-Nobody grants a role above their own, nor touches somebody above. A tenant always has an owner: whoever acts on an owner
-is one, and that they still are is a condition of the same transaction; an owner who leaves or steps down makes it a
-condition that somebody else is one. Transactions are serialisable, so the last of any number of simultaneous ones finds
-nobody left to name and is refused. There is no counter that could drift, and no item that all changes meet at.
-
-Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels; the four roles in tenants/tenancy/roles.py.
+Nobody grants a role above their own, or acts on somebody above themselves.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
-from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
-from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import members
-from tenants.membership.items import MemberItem
+from portal.errors import Forbidden, Invalid, NotFound
+from tenants.audit_trail.recording import Actor, AuditAction
+from tenants.membership import changes, members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
-
-_CHANGED: Final = "Somebody else has just changed this membership. This is how it is now."
 
 
 def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> Member:
-    """Give a member another role and return the member as it was.
+    """Give a member another role, and return the member as it was.
 
-    Raises NotFound, Forbidden above the own role, Conflict for the last owner or where somebody else was first.
+    Raises NotFound, Invalid for the role that the member has, Forbidden above one's own role, and Conflict for the only
+    owner or if somebody else was faster.
     """
     person = target(tenant, user_id)
     if not tenant.role.at_least(to):
-        raise Forbidden(f"Only somebody who is {_article(to)} can make somebody else {_article(to)}.")
+        raise Forbidden(f"Only {to.with_article} can make somebody {to.with_article}.")
     if person.role is to:
-        raise Invalid(f"{person.name} is {_article(to)} already.")
-    entry = AuditEntry(
-        tenant.tenant_id,
-        AuditAction.MEMBER_ROLE_CHANGED,
-        by,
-        "user",
-        person.id,
-        person.email,
-        before={"role": person.role.value},
-        after={"role": to.value},
-    )
-    transaction = Transaction()
-    transaction.update(
-        MembershipItem(person.id, tenant.tenant_id),
-        [MembershipItem.role.set(to.value)],
-        condition=MembershipItem.role == person.role.value,
-    )
-    transaction.update(MemberItem(tenant.tenant_id, person.id), [MemberItem.role.set(to.value)])
-    _send(tenant, transaction, person, entry)
+        raise Invalid(f"{person.name} is already {to.with_article}.")
+    changes.commit(tenant.tenant_id, person, to=to, action=AuditAction.MEMBER_ROLE_CHANGED, by=by, context=tenant)
     return person
 
 
 def remove(tenant: TenantContext, *, user_id: str, by: Actor) -> Member:
-    """Take a member out; it counts at their next click. Leaving is this for oneself. Raises as `change_role` does."""
+    """Remove a member, or leave: access ends at once. Return the member as it was. Raises what `change_role` does."""
     person = target(tenant, user_id)
     action = AuditAction.MEMBER_LEFT if person.id == tenant.user_id else AuditAction.MEMBER_REMOVED
-    before = {"role": person.role.value}
-    entry = AuditEntry(tenant.tenant_id, action, by, "user", person.id, person.email, before=before)
-    transaction = Transaction()
-    transaction.delete(MembershipItem(person.id, tenant.tenant_id), condition=MembershipItem.role == person.role.value)
-    transaction.delete(MemberItem(tenant.tenant_id, person.id))
-    _send(tenant, transaction, person, entry)
+    changes.commit(tenant.tenant_id, person, to=None, action=action, by=by, context=tenant)
     return person
 
 
-def may_touch(tenant: TenantContext, target: Member) -> bool:
-    """Whether the person at work may change or remove this member."""
-    return target.id == tenant.user_id or (tenant.is_admin and tenant.role.at_least(target.role))
+def may_touch(tenant: TenantContext, person: Member) -> bool:
+    """Tell whether the person at work may change or remove this member."""
+    return person.id == tenant.user_id or (tenant.is_admin and tenant.role.at_least(person.role))
 
 
 def target(tenant: TenantContext, user_id: str) -> Member:
-    """The member whom the person at work may change or remove. Raises NotFound, Forbidden."""
-    found = members.member(tenant.repository, user_id)
-    if found is None:
-        raise NotFound("There is no such member.")
-    if not may_touch(tenant, found):
-        raise Forbidden(f"{found.name} is {_article(found.role)}; that is above your role.")
-    return found
+    """Return the member whom the person at work may change or remove. Raises NotFound and Forbidden."""
+    person = members.member(tenant.repository, user_id)
+    if person is None:
+        raise NotFound("This person is not a member.")
+    if not may_touch(tenant, person):
+        raise Forbidden(
+            f"{person.name} is {person.role.with_article}, and only {person.role.with_article} can do that."
+        )
+    return person
 
 
-def _send(tenant: TenantContext, transaction: Transaction, target: Member, entry: AuditEntry) -> None:
-    """The change, on condition that the actor still has the role, and that an owner is left."""
-    if target.id != tenant.user_id:
-        transaction.check(MembershipItem(tenant.user_id, tenant.tenant_id), MembershipItem.role == tenant.role.value)
-    try:
-        if target.id == tenant.user_id and target.role is Role.OWNER:
-            members.commit_leaving_an_owner(transaction, [entry], repository=tenant.repository, but=target.id)
-        else:
-            recording.commit(transaction, [entry])
-    except TransactionRefused as error:
-        raise Conflict(_CHANGED) from error
-
-
-def _article(role: Role) -> str:
-    return f"{'an' if role.value[0] in 'aeiou' else 'a'} {role.value}"
+def is_only_owner(tenant: TenantContext) -> bool:
+    """Tell whether the person at work is the tenant's only owner. Reads all members if the person is an owner."""
+    return tenant.is_owner and not members.owners_of(tenant.repository, but=tenant.user_id)

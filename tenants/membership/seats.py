@@ -1,43 +1,42 @@
-"""How many people a tenant may have: members and pending invitations together, expired ones too until revoked.
+"""Keep a tenant within its limit of members, which counts members and valid pending invitations together.
 
-There is no counter that could drift: where there is a limit, whoever seats somebody counts what is stored,
-consistently, and writes on condition that nobody was seated meanwhile. For that the tenant's item has a number, which
-each seating raises; of several at the same moment one wins, and the others count again. Leaving only makes room, and
-tells nobody.
+There is no counter that could drift. If there is a limit, whoever takes a seat counts what is stored, consistently, and
+writes on condition that nobody took one meanwhile: the tenant's item has a number that each taken seat raises. Of
+several people at the same moment one succeeds, and the others count again. Leaving only makes room, and needs none of
+this. Without a limit nothing is counted, and that there is none is a condition as well.
 
-One thing a count can miss: a Query is not serialisable with a transaction committed just before, whose items may still
-be arriving. So the tenant's item also names the seat that was taken last, and the transaction checks that this one is
-there, or is not, as counted. Without a limit nothing is counted; that there is none is a condition as well.
+A count alone could still miss a seat: a Query is not serialisable with a transaction committed just before, whose items
+may still be arriving. So the tenant's item also names the seat that was taken last, and the transaction checks that
+this one is stored as it was counted.
 
 Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels: a Query is read-committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Condition, TenantRepository, Transaction
-from portal.dynamo.retry import retrying
-from portal.errors import Conflict, NotFound, Throttled, TransactionRefused
+from portal.errors import Conflict, NotFound
 from portal.schema import keys
-from portal.schema.tables import Table
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
 from tenants.membership.items import InviteItem, MemberItem
 from tenants.membership.tables import INVITES, MEMBERS
 from tenants.tenancy.items import TenantItem
 
-_ATTEMPTS: Final = 40  # of which each lets one of several simultaneous ones through, or moves the audit chain on
 # Members of the transaction that depend on what was counted.
 _LIMIT, _LAST_SEAT = "limit", "last seat"
+_MEMBER: Final = "member"
 
 
 @dataclass(frozen=True)
 class Seat:
-    """What takes a place: a member by user id, or a pending invitation by its own id."""
+    """A place that is taken: by a member, `id` being a user id, or by a pending invitation, `id` being its own."""
 
     kind: str
     id: str
@@ -45,18 +44,18 @@ class Seat:
     def __str__(self) -> str:
         return f"{self.kind}/{self.id}"
 
-    def item(self, tenant_id: str) -> tuple[Any, Any]:
-        """The item that stands for it, and the attribute that every such item has."""
-        if self.kind == "member":
-            return MemberItem(tenant_id, self.id), MemberItem.user_id
-        return InviteItem(tenant_id, self.id), InviteItem.invite_id
+
+# The stored seats, each with the time stamp at which it expires: "" for members, who do not.
+_Stored = Mapping[Seat, str]
 
 
 def member(user_id: str) -> Seat:
-    return Seat("member", user_id)
+    """Return the seat of a member."""
+    return Seat(_MEMBER, user_id)
 
 
 def invite(invite_id: str) -> Seat:
+    """Return the seat of a pending invitation."""
     return Seat("invite", invite_id)
 
 
@@ -66,27 +65,22 @@ def commit(
     *,
     tenant_id: str,
     seat: Seat,
-    for_invite: Seat | None = None,
+    instead_of: Seat | None = None,
     status: str | None = None,
 ) -> None:
-    """`audit.commit` of what seats somebody, if there is room. The given transaction is not altered.
+    """Write a change that takes a seat, with its audit rows, if there is room. The given transaction is not altered.
 
-    Who comes by an invitation has had a seat, `for_invite`, and is refused only where the limit was lowered below the
-    number of members since. With `status`, the tenant must have it. Raises Conflict with a sentence for people,
-    NotFound, Throttled, and TransactionRefused where a member of the caller's was refused.
+    Somebody who accepts an invitation gives its seat up, `instead_of`, and is refused only if the limit has been
+    lowered below the number of members since. If `status` is given, the tenant must have it. Raises Conflict with a
+    sentence for people, NotFound, and what `recording.commit` raises.
     """
 
-    def attempt() -> None:
-        whole = transaction.copy()
-        _reserve(whole, _tenant(tenant_id), seat, for_invite, status)
-        recording.commit(whole, entries)
+    def build() -> Transaction:
+        copy = transaction.copy()
+        _take(copy, _tenant(tenant_id), seat, instead_of, status)
+        return copy
 
-    retrying(
-        attempt,
-        again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_LIMIT, _LAST_SEAT),
-        attempts=_ATTEMPTS,
-        given_up=Throttled("Too much is being changed at the same time."),
-    )
+    recording.commit_built(build, entries, depending=[_LIMIT, _LAST_SEAT])
 
 
 def _tenant(tenant_id: str) -> TenantItem:
@@ -96,61 +90,70 @@ def _tenant(tenant_id: str) -> TenantItem:
     return tenant
 
 
-def _reserve(
-    transaction: Transaction, tenant: TenantItem, seat: Seat, for_invite: Seat | None, status: str | None
+def _take(
+    transaction: Transaction, tenant: TenantItem, seat: Seat, instead_of: Seat | None, status: str | None
 ) -> None:
-    """Add what makes the transaction depend on what was counted. Raises Conflict where there is no room."""
+    """Make the transaction depend on the limit and on what was counted. Raises Conflict if there is no room."""
     if status is not None and tenant.status != status:
-        raise Conflict("This desk takes nobody in at the moment.")
-    stands = _is(TenantItem.member_limit, tenant.member_limit)
+        raise Conflict("This desk cannot take new members at the moment.")
+    unchanged = _is(TenantItem.member_limit, tenant.member_limit)
     if status is not None:
-        stands &= TenantItem.status == status
+        unchanged &= TenantItem.status == status
     if not tenant.member_limit:
-        transaction.check(tenant, stands, name=_LIMIT)
+        transaction.check(tenant, unchanged, name=_LIMIT)
         return
-    taken = _taken(tenant.tenant_id)
-    _refuse_where_full(int(tenant.member_limit), taken, seat, for_invite)
-    stands &= _is(TenantItem.seatings, tenant.seatings)
+    stored = _stored(tenant.tenant_id)
+    _refuse_if_full(int(tenant.member_limit), stored, seat, instead_of)
+    unchanged &= _is(TenantItem.seatings, tenant.seatings)
     transaction.update(
         tenant,
         [TenantItem.seatings.set(int(tenant.seatings or 0) + 1), TenantItem.last_seat.set(str(seat))],
         name=_LIMIT,
-        condition=stands,
+        condition=unchanged,
     )
-    if tenant.last_seat and tenant.last_seat not in (str(seat), str(for_invite)):
-        last = Seat(*tenant.last_seat.split("/"))
-        item, key = last.item(tenant.tenant_id)
-        transaction.check(item, key.exists() if last in taken else key.does_not_exist(), name=_LAST_SEAT)
+    # The transaction itself writes or deletes the other two, with conditions of its own.
+    if tenant.last_seat and tenant.last_seat not in (str(seat), str(instead_of)):
+        _check_as_counted(transaction, tenant.tenant_id, Seat(*tenant.last_seat.split("/")), stored)
 
 
-def _refuse_where_full(limit: int, taken: set[Seat], seat: Seat, for_invite: Seat | None) -> None:
-    inside = {one for one in taken if one.kind == "member"}
-    if for_invite is not None:
-        if len(inside | {seat}) > limit:
-            raise Conflict(f"This desk may have {_members(limit)} and is full. Ask whoever invited you to make room.")
-    elif len(taken | {seat}) > limit:
-        invited = len(taken) - len(inside)
-        waiting = f"{len(inside)} are in it and {invited} invited" if invited else f"{len(inside)} are in it"
+def _refuse_if_full(limit: int, stored: _Stored, seat: Seat, instead_of: Seat | None) -> None:
+    now = clock.stamp()
+    people = {one for one in stored if one.kind == _MEMBER}
+    invited = {one for one, expires in stored.items() if one.kind != _MEMBER and expires > now}
+    if instead_of is not None:
+        if len(people | {seat}) > limit:
+            raise Conflict(f"This desk is full ({_members(limit)}). Ask the person who invited you to make room.")
+    elif len(people | invited | {seat}) > limit:
+        pending = f" and {len(invited)} pending invitation{'s' * (len(invited) != 1)}" if invited else ""
         raise Conflict(
-            f"This desk may have {_members(limit)}; {waiting}. Remove a member, revoke an invitation, or ask the "
-            "platform's operators for more."
+            f"This desk may have {_members(limit)} and has {len(people)}{pending}. Remove a member, revoke an "
+            "invitation, or ask your Pooldesk provider for a higher limit."
         )
+
+
+def _check_as_counted(transaction: Transaction, tenant_id: str, last: Seat, stored: _Stored) -> None:
+    """Add the condition that the seat that was taken last is stored as it was counted, or is not stored."""
+    if last.kind != _MEMBER:
+        as_counted = _is(InviteItem.expires_at, stored.get(last))
+        transaction.check(InviteItem(tenant_id, last.id), as_counted, name=_LAST_SEAT)
+    elif last in stored:
+        transaction.check(MemberItem(tenant_id, last.id), MemberItem.user_id.exists(), name=_LAST_SEAT)
+    else:
+        transaction.check(MemberItem(tenant_id, last.id), MemberItem.user_id.does_not_exist(), name=_LAST_SEAT)
 
 
 def _members(number: int) -> str:
     return f"{number} member{'s' * (number != 1)}"
 
 
-def _taken(tenant_id: str) -> set[Seat]:
-    """Everybody who has a seat: consistent Queries of the tenant's members and of its invitations."""
+def _stored(tenant_id: str) -> dict[Seat, str]:
+    """Return all seats that are stored, expired invitations too: consistent Queries of members and invitations."""
     repository = TenantRepository(tenant_id)
-    return {member(user_id) for user_id in _ids(repository, MEMBERS)} | {
-        invite(invite_id) for invite_id in _ids(repository, INVITES)
+    people = repository.query_all(MEMBERS, keys.tenant, consistent=True)
+    invited = repository.query_all(INVITES, keys.tenant, consistent=True)
+    return {member(raw["user_id"]["S"]): "" for raw in people} | {
+        invite(raw["invite_id"]["S"]): raw["expires_at"]["S"] for raw in invited
     }
-
-
-def _ids(repository: TenantRepository, table: Table) -> list[str]:
-    return [raw[str(table.range)]["S"] for raw in repository.query_all(table, keys.tenant, consistent=True)]
 
 
 def _is(attribute: Any, value: Any) -> Condition:

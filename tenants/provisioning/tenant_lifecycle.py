@@ -18,7 +18,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.items import UniqueItem
 from tenants.identity.models import User
-from tenants.membership import members
+from tenants.membership import changes
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
@@ -74,10 +74,7 @@ def create(
         )
     )
     if owner is not None:
-        for item in members.pair(
-            user=owner, tenant_id=tenant.tenant_id, tenant_name=name, tenant_slug=slug, role=Role.OWNER
-        ):
-            transaction.put(item)
+        changes.put_member(transaction, user=owner, tenant=tenant, role=Role.OWNER)
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
     after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
     try:

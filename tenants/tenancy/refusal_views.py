@@ -14,7 +14,7 @@ from portal.web import error_pages
 from portal.web.access import SAFE
 from portal.web.stash import Stash
 from tenants.membership import members
-from tenants.membership.members import Membership
+from tenants.membership.members import DeskMembership
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 
@@ -76,7 +76,7 @@ def address_of_another_desk(request: HttpRequest, tenant: TenantContext, desk: s
     return error_pages.not_found(request)
 
 
-def _offer_switch(request: HttpRequest, desk: Membership) -> HttpResponse:
+def _offer_switch(request: HttpRequest, desk: DeskMembership) -> HttpResponse:
     if "HX-Request" in request.headers:
         return HttpResponse(status=204, headers={"HX-Redirect": _shown_address(request)})
     return render(request, "portal/409_desk.html", {"desk": desk, "next": request.get_full_path()}, status=409)

@@ -17,13 +17,13 @@ class Role(StrEnum):
         return _ORDER.index(self) >= _ORDER.index(other)
 
     @property
-    def may(self) -> str:
-        """What it is for, in a few words."""
+    def description(self) -> str:
+        """One sentence that says what people of this role can do."""
         return {
-            Role.VIEWER: "reads tickets",
-            Role.AGENT: "works tickets",
-            Role.ADMIN: "works tickets, invites and manages people",
-            Role.OWNER: "all of it, and the desk's settings",
+            Role.VIEWER: "Viewers can read tickets.",
+            Role.AGENT: "Agents can work on tickets.",
+            Role.ADMIN: "Admins can work on tickets and manage members.",
+            Role.OWNER: "Owners can do everything, including changing the desk's settings.",
         }[self]
 
     @property
@@ -32,5 +32,5 @@ class Role(StrEnum):
 
     @property
     def with_article(self) -> str:
-        """The role in a sentence: "an agent", "a viewer"."""
+        """Return the role as a noun in a sentence: "an agent", "a viewer"."""
         return f"{'an' if self.value[0] in 'aeiou' else 'a'} {self.value}"

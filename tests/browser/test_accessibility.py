@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts, throttle
-from tenants.membership import invites, members
+from tenants.membership import inviting, seeding
 from tenants.provisioning import tenant_lifecycle as tenants
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
@@ -147,7 +147,7 @@ def crowd(desk: World) -> World:
     desk.users["long"] = long_name
     desk.join("long", "acme", Role.ADMIN)
     by = Actor(alice.user_id, "alice@example.com", "192.0.2.7")
-    invites.invite_all(alice, addresses=[f"{'long' * 14}@example.com", "late@example.com"], role=Role.AGENT, by=by)
+    inviting.invite_all(alice, addresses=[f"{'long' * 14}@example.com", "late@example.com"], role=Role.AGENT, by=by)
     folding.Follower().fold()
     return desk
 
@@ -171,7 +171,7 @@ def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, w
     auditor.look(page, "settings, refused", shows=REFUSED)
     auditor.look(page, "audit", "/desk/audit/")
     auditor.look(page, "audit, refused", "/desk/audit/?first=2020-02-01&last=2020-01-01", within="#main")
-    members.remove(user_id=nora, tenant_id=crowd.tenants["acme"].tenant_id)
+    seeding.remove_member(nora, crowd.tenants["acme"].tenant_id)
     auditor.look(page, "former members", "/tickets/handover/")
     auditor.look(page, "hand on", f"/tickets/handover/{nora}/")
     assert not auditor.found
@@ -181,11 +181,11 @@ def test_an_invitation(crowd: World, browse: NewPage, person: NewPage, auditor: 
     witness.accepts(404, 422)
     alice = crowd.context("alice", "acme")
     invited = ("new@example.org", "charlie@example.com")
-    sent = invites.invite_all(alice, addresses=invited, role=Role.AGENT, by=Actor(alice.user_id))
+    sent = inviting.invite_all(alice, addresses=invited, role=Role.AGENT, by=Actor(alice.user_id))
     new, known = (f"/invitation/{one.sent.secret}/" for one in sent if one.sent)
     visitor = browse()
     auditor.look(visitor, "invitation", new)
-    visitor.get_by_role("button", name="Create the account and join").click()
+    visitor.get_by_role("button", name="Create account and join").click()
     auditor.look(visitor, "invitation, refused", shows=REFUSED)
     auditor.look(visitor, "invitation, has an account", known)
     auditor.look(visitor, "invitation, gone", "/invitation/nothing/")

@@ -33,17 +33,17 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     expect(alice.get_by_role("row", name="Bob Example")).to_be_visible()
     found += grave(alice, "members")
     alice.get_by_role("link", name="Invite people").click()
-    expect(alice.get_by_role("heading", name="Nobody is waiting")).to_be_visible()
+    expect(alice.get_by_role("heading", name="No pending invitations")).to_be_visible()
     alice.get_by_label("E-mail addresses").fill(f"Nora New <{NORA}>")
     alice.get_by_label("Role").select_option("agent")
     alice.get_by_role("button", name="Send invitations").click()
-    expect(message).to_contain_text(f"An invitation is on its way to {NORA}.")
-    expect(alice.get_by_role("row", name=NORA)).to_contain_text("invited by Alice Example")
+    expect(message).to_contain_text(f"An invitation was sent to {NORA}.")
+    expect(alice.get_by_role("row", name=NORA)).to_contain_text("Invited by Alice Example")
     found += grave(alice, "invitations")
 
     # The mail holds the same link in text and in HTML.
     letter = witness.portal.letter_to(NORA)
-    assert letter["Subject"] == "Alice Example invites you to Acme"
+    assert letter["Subject"] == "Invitation to Acme on Pooldesk"
     text, html = (letter.get_body((kind,)) for kind in ("plain", "html"))
     assert text is not None
     assert html is not None
@@ -59,7 +59,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     nora.get_by_label("Your name").fill("Nora New")
     nora.get_by_label("Password", exact=True).fill(PASSWORD)
     nora.get_by_label("The same again", exact=True).fill(PASSWORD)
-    nora.get_by_role("button", name="Create the account and join").click()
+    nora.get_by_role("button", name="Create account and join").click()
     expect(nora.locator("#messages")).to_contain_text("Welcome to Acme.")
     expect(nora.locator("#switcher .tenant-name")).to_have_text("Acme")
     found += grave(nora, "first queue")
@@ -77,10 +77,10 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     witness.accepts(404)
     late = browse()
     late.goto(link[0])
-    expect(late.get_by_role("heading", level=1)).to_have_text("This invitation does not work any more")
+    expect(late.get_by_role("heading", level=1)).to_have_text("This invitation is no longer valid")
     found += grave(late, "used invitation")
     desk.get_by_role("link", name="Invitations").click()
-    expect(alice.get_by_role("heading", name="Nobody is waiting")).to_be_visible()
+    expect(alice.get_by_role("heading", name="No pending invitations")).to_be_visible()
 
     # Alice removes her, after a page that says what that means.
     desk.get_by_role("link", name="Members").click()
@@ -88,7 +88,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     expect(alice.get_by_role("heading", level=1)).to_have_text("Remove Nora New?")
     found += grave(alice, "remove")
     alice.get_by_role("button", name="Remove Nora New").click()
-    expect(message).to_contain_text("Nora New is out of Acme from their next click.")
+    expect(message).to_contain_text("Nora New was removed from Acme.")
     expect(alice.get_by_role("heading", level=1)).to_have_text("Nora New has left, with 1 unresolved ticket")
     found += grave(alice, "hand on")
 

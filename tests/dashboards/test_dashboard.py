@@ -13,7 +13,7 @@ from portal import clock
 from portal.errors import Unavailable
 from portal.streams import watermark
 from portal.streams.watermark import Watermark
-from tenants.membership import members
+from tenants.membership import seeding
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
 from tests.support.world import Browser, World
@@ -113,7 +113,7 @@ def test_the_workload_names_people_and_nobody(desk: World, owner: Browser) -> No
 
 def test_who_left_is_shown_as_a_former_member(desk: World, owner: Browser) -> None:
     bob = desk.users["bob"]
-    members.remove(user_id=bob.id, tenant_id=desk.tenants["acme"].tenant_id)
+    seeding.remove_member(bob.id, desk.tenants["acme"].tenant_id)
     page = shown(owner)
     names = {line.name for line in page["context"]["loads"]["all"]}
     assert names == {"Unassigned", "Alice Example", "Former member"}

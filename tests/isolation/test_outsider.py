@@ -20,7 +20,7 @@ from portal.nosql import session_store as stored
 from portal.web.access import Access
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
-from tenants.membership import invites
+from tenants.membership import invite_storage, inviting
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support import embedded
@@ -96,7 +96,7 @@ def acme() -> World:
     for n in range(12):
         creating.create(alice, title=f"{SECRET} {n}", description=SECRET)
     by = Actor(alice.user_id)
-    (outcome,) = invites.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
+    (outcome,) = inviting.invite_all(alice, addresses=["acmes-secret@example.com"], role=Role.AGENT, by=by)
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
     ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
@@ -161,7 +161,7 @@ def test_an_outsider_finds_nothing_of_acmes(acme: World, route: str) -> None:
     assert written.status_code in (404, 405), route
     assert SECRET not in read.content.decode() + written.content.decode()
     assert acme.context("bob", "acme").role is Role.AGENT
-    assert len(invites.pending(acme.context("alice", "acme").repository)) == 1
+    assert len(invite_storage.pending(acme.context("alice", "acme").repository)) == 1
     assert summaries.read(acme.context("alice", "acme"), 7).version == VERSION
 
 

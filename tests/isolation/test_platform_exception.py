@@ -28,10 +28,13 @@ PLATFORM = {
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
     "tenants.tenancy.context",
-    "tenants.membership.invites",
+    "tenants.tenancy.pinned_tenant",
+    "tenants.membership.accepting",
+    "tenants.membership.invite_storage",
+    "tenants.membership.seats",
+    "tenants.membership.seeding",
     "tenants.tenancy.tenant_directory",
     "tenants.provisioning.renaming",
-    "tenants.membership.seats",
     "portal.streams.watermark",
 }
 # Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;
@@ -49,7 +52,7 @@ ITEMS: dict[type[Item], set[str]] = {
     AccountItem: {
         *PROOF,
         "tenants.identity.accounts",
-        "tenants.tenancy.context",
+        "tenants.tenancy.pinned_tenant",
         "tenants.operators.facades",
         "tenants.identity.models",
     },
@@ -59,7 +62,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.provisioning.tenant_lifecycle",
         "tenants.tenancy.tenant_directory",
     },
-    ThrottleItem: {"tenants.identity.throttle"},
+    ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
     DirectoryItem: {
         "tenants.operators.facades",
         "tenants.provisioning.tenant_lifecycle",
@@ -67,36 +70,44 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.tenant_directory",
     },
     ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain"},
-    InvitedItem: {"tenants.membership.invites"},
-    InviteLinkItem: {"tenants.membership.invites"},
+    InvitedItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
+    InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
     MembershipItem: {
         "tenants.tenancy.context",
-        "tenants.provisioning.defaults",
+        "tenants.tenancy.pinned_tenant",
         "tenants.operators.facades",
-        "tenants.membership.invites",
+        "tenants.membership.accepting",
+        "tenants.membership.changes",
+        "tenants.membership.invite_storage",
         "tenants.membership.members",
+        "tenants.membership.seeding",
         "tenants.provisioning.renaming",
-        "tenants.membership.roster",
     },
     SessionItem: {
         "portal.nosql.session_store",
-        "tenants.tenancy.context",
+        "tenants.tenancy.pinned_tenant",
         "tenants.operators.facades",
         "tenants.identity.sessions",
         "proofs.isolation.attempts.repository_calls",
     },
 }
 # Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which
-# makes one of its own and removes it; and an invitation that is accepted, which is the only way from the portal.
+# makes one of its own and removes it. From the portal an accepted invitation is the only way in; admins of a tenant
+# change and remove what there is.
 CALLERS = {
     "tenants.admin.membership_admin",
-    "tenants.membership.invites",
+    "tenants.membership.accepting",
+    "tenants.membership.roster",
+    "tenants.membership.seeding",
     "tenants.provisioning.tenant_lifecycle",
     "tenants.management.commands.add_member",
     "proofs.isolation.visits.visitors",
     "tickets.seeding.people",
 }
-WRITES_OF_MEMBERS = {"add", "pair", "set_role", "remove"}
+WRITES = {
+    "tenants.membership.changes": {"add", "put_member", "set_role", "remove", "commit"},
+    "tenants.membership.seeding": {"add_member", "remove_member"},
+}
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -162,20 +173,19 @@ def test_the_context_reads_memberships_and_never_writes_one() -> None:
 
 def writes_members(tree: ast.AST) -> bool:
     for node in ast.walk(tree):
-        taken: set[str] = set()
-        if isinstance(node, ast.ImportFrom) and node.module == "tenants.membership.members":
-            taken = {alias.name for alias in node.names}
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith("members"):
-            taken = {node.attr}
-        if taken & {*WRITES_OF_MEMBERS, "*"}:
-            return True
+        for module, writes in WRITES.items():
+            taken: set[str] = set()
+            if isinstance(node, ast.ImportFrom) and node.module == module:
+                taken = {alias.name for alias in node.names}
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(module.rpartition(".")[2]):
+                taken = {node.attr}
+            if taken & {*writes, "*"}:
+                return True
     return False
 
 
-def test_memberships_are_written_through_members_by_these_only() -> None:
-    knowing = (
-        (m, tree) for m, tree in trees() if "tenants.membership.members" in {use.what for use in imports(tree, m)}
-    )
+def test_memberships_are_written_by_these_only() -> None:
+    knowing = ((m, tree) for m, tree in trees() if {*WRITES} & {use.what for use in imports(tree, m)})
     found = {module for module, tree in knowing if writes_members(tree)}
     assert found == CALLERS
 

@@ -16,7 +16,7 @@ from portal.isolation import iam, policies, request_parser
 from portal.nosql import keys as session_keys
 from portal.nosql.tables import SESSIONS
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import invites
+from tenants.membership import accepting, inviting
 from tenants.membership.tables import MEMBERS
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
@@ -96,12 +96,12 @@ def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, 
     tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits("standard", 1, 6), by=SYSTEM)
     alice = world.context("alice", "acme")
     for name in ("nora", "nils"):
-        (outcome,) = invites.invite_all(
+        (outcome,) = inviting.invite_all(
             alice, addresses=[f"{name}@example.org"], role=Role.AGENT, by=Actor(alice.user_id)
         )
         assert outcome.sent is not None
-        offer = invites.of_link(outcome.sent.secret)
-        invites.accept_as_new(offer, name=name, password=PASSWORD, origin="")
+        offer = accepting.by_secret(outcome.sent.secret)
+        accepting.accept_as_new(offer, name=name, password=PASSWORD, origin="")
     browser = Browser()
     browser.sign_in("nora@example.org")
     assert browser.get("/account/sessions/").status_code == 200

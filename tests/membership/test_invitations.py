@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -14,22 +15,23 @@ from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import invites, mails, members
-from tenants.membership.invites import Sent
+from tenants.membership import accepting, changes, invite_storage, inviting, mails, members
+from tenants.membership.inviting import SentInvite
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support.world import PASSWORD, Browser, World
 
 NEW = {"name": "Nora New", "new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
 
 
-def invite(world: World, address: str, role: Role = Role.AGENT) -> Sent:
+def invite(world: World, address: str, role: Role = Role.AGENT) -> SentInvite:
     alice = world.context("alice", "acme")
-    (outcome,) = invites.invite_all(alice, addresses=[address], role=role, by=Actor(alice.user_id))
+    (outcome,) = inviting.invite_all(alice, addresses=[address], role=role, by=Actor(alice.user_id))
     assert outcome.sent is not None, outcome.error
     return outcome.sent
 
 
-def link(sent: Sent) -> str:
+def link(sent: SentInvite) -> str:
     return f"/invitation/{sent.secret}/"
 
 
@@ -88,11 +90,11 @@ def test_of_many_who_accept_at_the_same_moment_one_gets_in(world: World) -> None
     for attempt in range(5):
         address = f"nora{attempt}@example.org"
         user = accounts.create(email=address, name="Nora", password=PASSWORD)
-        offer = invites.of_link(invite(world, address).secret)
+        offer = accepting.by_secret(invite(world, address).secret)
 
-        def accept(_: int, user: User = user, offer: invites.Offer = offer) -> bool:
+        def accept(_: int, user: User = user, offer: accepting.InviteOffer = offer) -> bool:
             try:
-                invites.accept(offer, user=user, by=Actor(user.id))
+                accepting.accept(offer, user=user, by=Actor(user.id))
             except Conflict:
                 return False
             return True
@@ -110,7 +112,7 @@ def test_an_invitation_sent_again_ends_the_old_link_also_after_its_time(
     monkeypatch.setattr(clock, "now", lambda: later)
     assert Browser().get(link(old)).status_code == 410
     alice = world.context("alice", "acme")
-    new = invites.resend(alice, invite_id=old.invite.invite_id, by=Actor(alice.user_id))
+    new = inviting.resend(alice, invite_id=old.invite.invite_id, by=Actor(alice.user_id))
     assert Browser().get(link(old)).status_code == 404
     assert Browser().get(link(new)).status_code == 200
 
@@ -119,7 +121,7 @@ def test_a_revoked_invitation_is_gone_and_the_address_may_be_invited_again(world
     sent = invite(world, "nora@example.org")
     world.browser("alice", "acme").send(f"/desk/invitations/{sent.invite.invite_id}/revoke/")
     with pytest.raises(NotFound):
-        invites.of_link(sent.secret)
+        accepting.by_secret(sent.secret)
     assert invite(world, "nora@example.org").secret != sent.secret
 
 
@@ -134,8 +136,8 @@ def test_each_line_of_a_pasted_list_has_its_own_answer(world: World) -> None:
     lines = "nora@example.org\nbob@example.com\n"
     page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
     assert page.status_code == 422
-    assert b"Bob Example is a member already" in page.content
-    assert [i.email for i in invites.pending(world.context("alice", "acme").repository)] == ["nora@example.org"]
+    assert b"Bob Example is already a member" in page.content
+    assert [i.email for i in invite_storage.pending(world.context("alice", "acme").repository)] == ["nora@example.org"]
 
 
 def test_nobody_invites_above_the_own_role(world: World) -> None:
@@ -143,7 +145,7 @@ def test_nobody_invites_above_the_own_role(world: World) -> None:
     world.join("ada", "acme", Role.ADMIN)
     page = world.browser("ada", "acme").send("/desk/invitations/", {"addresses": "n@example.org", "role": "owner"})
     assert page.status_code == 422
-    assert invites.pending(world.context("alice", "acme").repository) == []
+    assert invite_storage.pending(world.context("alice", "acme").repository) == []
 
 
 @pytest.mark.parametrize("who", ["bob", "vera"])
@@ -177,12 +179,12 @@ def test_lines_that_are_no_addresses_are_named_and_nothing_is_sent(world: World,
     assert page.context["form"].errors["addresses"] == [
         "Line 2: \u201cnot an address\u201d is not an e-mail address.",
         "Line 4: \u201calso not\u201d is not an e-mail address.",
-        "Nothing was sent yet.",
+        "No invitations were sent.",
     ]
     assert page.context["form"]["addresses"].value() == lines, "what was pasted is still there"
     mails.wait_until_sent()
     assert mailoutbox == []
-    assert invites.pending(world.context("alice", "acme").repository) == []
+    assert invite_storage.pending(world.context("alice", "acme").repository) == []
 
 
 def test_a_pasted_list_takes_names_commas_and_the_same_address_twice(world: World, mailoutbox: list[Any]) -> None:
@@ -194,10 +196,10 @@ def test_a_pasted_list_takes_names_commas_and_the_same_address_twice(world: Worl
 
 
 def test_too_long_a_list_is_refused_whole(world: World) -> None:
-    lines = "\n".join(f"n{n}@example.org" for n in range(invites.MOST_AT_ONCE + 1))
+    lines = "\n".join(f"n{n}@example.org" for n in range(inviting.MOST_AT_ONCE + 1))
     page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": lines, "role": "agent"})
-    assert page.context["form"].errors["addresses"] == ["At most 50 together; these are 51."]
-    assert invites.pending(world.context("alice", "acme").repository) == []
+    assert page.context["form"].errors["addresses"] == ["You can invite up to 50 people at once. This list has 51."]
+    assert invite_storage.pending(world.context("alice", "acme").repository) == []
 
 
 def test_of_many_who_invite_one_address_at_the_same_moment_one_does(world: World) -> None:
@@ -206,12 +208,12 @@ def test_of_many_who_invite_one_address_at_the_same_moment_one_does(world: World
         address = f"nora{attempt}@example.org"
 
         def try_it(_: int, address: str = address) -> bool:
-            (outcome,) = invites.invite_all(alice, addresses=[address], role=Role.AGENT, by=Actor(alice.user_id))
+            (outcome,) = inviting.invite_all(alice, addresses=[address], role=Role.AGENT, by=Actor(alice.user_id))
             return outcome.sent is not None
 
         with ThreadPoolExecutor(4) as pool:
             assert sum(pool.map(try_it, range(4))) == 1
-    assert len(invites.pending(alice.repository)) == 4
+    assert len(invite_storage.pending(alice.repository)) == 4
 
 
 def test_an_expired_invitation_is_shown_as_such_and_sent_again_from_the_page(
@@ -236,7 +238,7 @@ def test_revoking_asks_first(world: World) -> None:
     sent = invite(world, "nora@example.org")
     alice = world.browser("alice", "acme")
     page = alice.get(f"/desk/invitations/{sent.invite.invite_id}/revoke/")
-    assert b"Revoke the invitation of nora@example.org?" in page.content
+    assert b"Revoke the invitation for nora@example.org?" in page.content
     assert Browser().get(link(sent)).status_code == 200
     assert alice.get(f"/desk/invitations/{'0' * 32}/revoke/").status_code == 404
 
@@ -279,7 +281,7 @@ def test_the_switcher_shows_invitations_that_wait_and_none_that_ended(
 
     def waiting() -> list[str]:
         page = charlie.get("/tenants/", headers={"HX-Request": "true"})
-        assert (b"Alice Example invites you" in page.content) is bool(page.context["waiting"])
+        assert (b"Alice Example invited you" in page.content) is bool(page.context["waiting"])
         return [invited.tenant_name for invited in page.context["waiting"]]
 
     assert waiting() == ["Acme"]
@@ -289,7 +291,7 @@ def test_the_switcher_shows_invitations_that_wait_and_none_that_ended(
         assert waiting() == []
         ended = charlie.send("/tenants/accept/", {"tenant": alice.tenant_id}, follow=True)
         assert b"has expired" in ended.content
-    invites.revoke(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
+    inviting.revoke(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
     assert waiting() == []
     assert charlie.send("/tenants/accept/", {"tenant": alice.tenant_id}).status_code == 404
     assert role_of(world, "charlie@example.com") is None
@@ -300,3 +302,134 @@ def test_nobody_accepts_what_waits_for_somebody_else(world: World) -> None:
     for tenant in (world.tenants["acme"].tenant_id, "nothing", ""):
         assert world.browser("charlie").send("/tenants/accept/", {"tenant": tenant}).status_code == 404
     assert role_of(world, "charlie@example.com") is None
+
+
+# --- an invitation stands with its inviter's right ---
+
+
+def admin(world: World, name: str, role: Role = Role.ADMIN) -> TenantContext:
+    """Somebody more who may invite people to Acme."""
+    world.add_user(name)
+    world.join(name.lower(), "acme", role)
+    return world.context(name.lower(), "acme")
+
+
+def invited_by(tenant: TenantContext, address: str, role: Role = Role.AGENT) -> SentInvite:
+    (outcome,) = inviting.invite_all(tenant, addresses=[address], role=role, by=Actor(tenant.user_id))
+    assert outcome.sent is not None, outcome.error
+    return outcome.sent
+
+
+def test_an_invitation_ends_when_its_inviter_is_removed(world: World) -> None:
+    sent = invited_by(admin(world, "Olga", Role.OWNER), "nora@example.org", Role.OWNER)
+    alice = world.browser("alice", "acme")
+    alice.send(f"/desk/members/{world.users['olga'].id}/remove/")
+    page = Browser().post(link(sent), NEW)
+    assert (page.status_code, "Olga Example can no longer invite you." in page.content.decode()) == (410, True)
+    assert accounts.find_by_email("nora@example.org") is None
+    assert "No longer valid" in alice.get("/desk/invitations/").content.decode()
+
+
+def test_an_inviter_who_steps_down_to_admin_no_longer_makes_an_owner_but_still_an_agent(world: World) -> None:
+    olga = admin(world, "Olga", Role.OWNER)
+    to_owner, to_agent = invited_by(olga, "nora@example.org", Role.OWNER), invited_by(olga, "nina@example.org")
+    world.browser("alice", "acme").send(f"/desk/members/{olga.user_id}/role/", {"role": "admin"})
+    assert Browser().post(link(to_owner), NEW).status_code == 410
+    assert Browser().post(link(to_agent), NEW).status_code == 302
+    assert (role_of(world, "nora@example.org"), role_of(world, "nina@example.org")) == (None, Role.AGENT)
+
+
+def test_an_inviter_who_is_removed_while_the_form_is_open_lets_nobody_in(world: World) -> None:
+    ada = admin(world, "Ada")
+    offer = accepting.by_secret(invited_by(ada, "charlie@example.com").secret)
+    changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
+    with pytest.raises(Conflict, match="Ada Example can no longer invite you"):
+        accepting.accept(offer, user=world.users["charlie"], by=SYSTEM)
+    assert role_of(world, "charlie@example.com") is None
+
+
+def test_an_invitation_of_somebody_who_left_is_not_shown_where_one_chooses_a_desk(world: World) -> None:
+    ada = admin(world, "Ada")
+    invited_by(ada, "charlie@example.com")
+    charlie = world.browser("charlie")
+    assert len(charlie.get("/tenants/").context["waiting"]) == 1
+    changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
+    assert charlie.get("/tenants/").context["waiting"] == []
+
+
+def test_whoever_sends_an_invitation_again_answers_for_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = admin(world, "Ada")
+    sent = invited_by(ada, "nora@example.org")
+    changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
+    later = clock.now() + inviting.PAUSE
+    monkeypatch.setattr(clock, "now", lambda: later)
+    alice = world.context("alice", "acme")
+    again = inviting.resend(alice, invite_id=sent.invite.invite_id, by=Actor(alice.user_id))
+    assert b"Alice Example invited" in Browser().get(link(again)).content
+    assert Browser().post(link(again), NEW).status_code == 302
+
+
+# --- how many mails, and what stands in them ---
+
+
+def test_an_invitation_is_sent_again_after_a_pause_and_not_before(
+    world: World, mailoutbox: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = invite(world, "nora@example.org")
+    alice = world.browser("alice", "acme")
+    resend = f"/desk/invitations/{sent.invite.invite_id}/resend/"
+    page = alice.send(resend, follow=True)
+    assert "You can send it again in 5 minutes." in page.content.decode()
+    assert Browser().get(link(sent)).status_code == 200, "the link is still good"
+    later = clock.now() + inviting.PAUSE
+    monkeypatch.setattr(clock, "now", lambda: later)
+    alice.send(resend)
+    mails.wait_until_sent()
+    assert [letter.to for letter in mailoutbox] == [["nora@example.org"]]
+
+
+def test_a_desk_sends_a_limited_number_of_invitations_in_an_hour_also_when_it_revokes_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inviting, "MAILS_PER_HOUR", 3)
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)  # the beginning of an hour
+    alice = world.browser("alice", "acme")
+    for n in range(2):
+        sent = invite(world, f"n{n}@example.org")
+        alice.send(f"/desk/invitations/{sent.invite.invite_id}/revoke/")
+    lines = "a@example.org\nb@example.org"
+    page = alice.send("/desk/invitations/", {"addresses": lines, "role": "agent"})
+    assert page.context["form"].errors["addresses"] == [
+        "b@example.org: This desk has sent 3 invitations within an hour. You can send more in 60 minutes."
+    ]
+    assert [i.email for i in invite_storage.pending(world.context("alice", "acme").repository)] == ["a@example.org"]
+    monkeypatch.setattr(time, "time", lambda: 1_800_003_600.0)
+    invite(world, "b@example.org")
+
+
+def test_no_more_are_sent_in_an_hour_by_many_at_the_same_moment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inviting, "MAILS_PER_HOUR", 4)
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
+    alice = world.context("alice", "acme")
+
+    def try_it(n: int) -> bool:
+        (outcome,) = inviting.invite_all(
+            alice, addresses=[f"n{n}@example.org"], role=Role.AGENT, by=Actor(alice.user_id)
+        )
+        return outcome.sent is not None
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(try_it, range(8))) == 4
+
+
+def test_a_subject_holds_the_cleaned_name_of_the_desk_and_nothing_else_that_somebody_chose(
+    world: World, mailoutbox: list[Any]
+) -> None:
+    sent = invite(world, "nora@example.org")
+    sent.invite.invited_by_name = "Your account is blocked, call\u202e 0900\n" + "!" * 100
+    mails.send_invitation(sent.invite, tenant_name="Acme\r\nBcc: x@example.org\u202e" + "x" * 100, url="/")
+    mails.wait_until_sent()
+    (letter,) = mailoutbox
+    assert letter.subject == "Invitation to Acme Bcc: x@example.org " + "x" * 35 + "… on Pooldesk"
+    assert "\u202e" not in letter.body
+    assert "!" * 40 not in letter.body

@@ -10,7 +10,7 @@ import pytest
 from portal.dynamo import platform
 from portal.errors import Conflict, Forbidden, Invalid
 from tenants.audit_trail.recording import Actor
-from tenants.membership import members, roster
+from tenants.membership import members, roster, seeding
 from tenants.membership.items import MemberItem
 from tenants.tenancy.roles import Role
 from tests.support.world import World
@@ -38,7 +38,7 @@ def test_an_owner_changes_a_role_and_it_counts_at_the_next_click(world: World) -
 def test_a_role_that_does_not_exist_changes_nothing(world: World, form: dict[str, object]) -> None:
     alice = world.browser("alice", "acme")
     alice.send(path(world, "bob", "role"), form)
-    assert "That is not a role." in alice.get("/desk/members/").content.decode()
+    assert "Choose a role from the list." in alice.get("/desk/members/").content.decode()
     assert roles(world)["bob"] is Role.AGENT
 
 
@@ -67,6 +67,17 @@ def test_the_last_owner_cannot_leave_or_step_down(world: World) -> None:
     assert roles(world)["alice"] is Role.OWNER
 
 
+def test_the_only_owner_is_told_what_to_do_instead_of_being_asked(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    page = alice.get("/desk/leave/").content.decode()
+    assert "You are the only owner. Add another owner first." in page
+    assert '/desk/leave/"' not in page
+    assert "/desk/leave/" not in alice.get("/desk/members/").content.decode()
+    world.join("charlie", "acme", Role.OWNER)
+    assert '/desk/leave/"' in alice.get("/desk/leave/").content.decode()
+    assert "/desk/leave/" in alice.get("/desk/members/").content.decode()
+
+
 def test_of_two_owners_who_leave_at_the_same_moment_one_stays(world: World) -> None:
     for number in range(8):
         who = f"owner{number}"
@@ -85,7 +96,7 @@ def test_of_two_owners_who_leave_at_the_same_moment_one_stays(world: World) -> N
             assert sum(pool.map(leave, pair)) == 1
         if members.member(pair[1].repository, world.users["alice"].id) is None:
             world.join("alice", "acme", Role.OWNER)
-            members.remove(user_id=world.users[who].id, tenant_id=pair[0].tenant_id)
+            seeding.remove_member(world.users[who].id, pair[0].tenant_id)
 
 
 def test_of_two_owners_who_remove_each_other_at_the_same_moment_one_stays(world: World) -> None:
@@ -111,7 +122,7 @@ def test_of_two_owners_who_remove_each_other_at_the_same_moment_one_stays(world:
         if alice.user_id not in left:
             world.join("alice", "acme", Role.OWNER)
         if other.user_id in left:
-            members.remove(user_id=other.user_id, tenant_id=alice.tenant_id)
+            seeding.remove_member(other.user_id, alice.tenant_id)
 
 
 def test_anybody_else_may_leave(world: World) -> None:
@@ -235,7 +246,7 @@ def test_a_long_list_of_members_is_searched(world: World) -> None:
     alice = world.browser("alice", "acme")
     page = alice.get("/desk/members/")
     assert (page.context["total"], len(page.context["people"])) == (153, 100)
-    assert b"search for the others" in page.content
+    assert b"Search to find the others" in page.content
     found = alice.get("/desk/members/?q=PERSON+149").context["people"]
     assert [person["email"] for person in found] == ["p149@example.com"]
-    assert b"Nobody by that name" in alice.get("/desk/members/?q=nobody").content
+    assert "No results for “nobody”".encode() in alice.get("/desk/members/?q=nobody").content

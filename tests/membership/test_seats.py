@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
+from portal import clock
 from portal.dynamo import meter
 from portal.errors import Conflict, Invalid
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
-from tenants.membership import invites, members, seats
-from tenants.membership.invites import Offer, Outcome
+from tenants.membership import accepting, changes, invite_storage, inviting, members, seats
+from tenants.membership.accepting import InviteOffer
+from tenants.membership.inviting import InviteOutcome
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
@@ -26,7 +29,7 @@ from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import PASSWORD, World
 
 IN_ACME = 3  # Alice, Bob and Vera
-FULL = "This desk may have 3 members; 3 are in it."
+FULL = "This desk may have 3 members and has 3."
 
 
 def limit(world: World, number: int | None) -> None:
@@ -34,35 +37,27 @@ def limit(world: World, number: int | None) -> None:
     tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits(tenant.plan, int(tenant.shards), number), by=SYSTEM)
 
 
-def invite(world: World, *addresses: str) -> list[Outcome]:
+def invite(world: World, *addresses: str) -> list[InviteOutcome]:
     alice = world.context("alice", "acme")
-    return invites.invite_all(alice, addresses=addresses, role=Role.AGENT, by=Actor(alice.user_id))
+    return inviting.invite_all(alice, addresses=addresses, role=Role.AGENT, by=Actor(alice.user_id))
 
 
-def offer(world: World, address: str) -> Offer:
+def offer(world: World, address: str) -> InviteOffer:
     """Invite somebody. Raises Conflict, as what becomes of a list says it."""
     (outcome,) = invite(world, address)
     if outcome.sent is None:
         raise Conflict(outcome.error)
-    return invites.of_link(outcome.sent.secret)
+    return accepting.by_secret(outcome.sent.secret)
 
 
 def add(world: World, who: str) -> None:
-    tenant = world.tenants["acme"]
-    members.add(
-        user=world.users[who],
-        tenant_id=tenant.tenant_id,
-        tenant_name=tenant.name,
-        tenant_slug=tenant.slug,
-        role=Role.AGENT,
-        by=SYSTEM,
-    )
+    changes.add(user=world.users[who], tenant=world.tenants["acme"], role=Role.AGENT, by=SYSTEM)
 
 
 def taken(world: World) -> tuple[int, int]:
     """Members and pending invitations."""
     repository = world.context("alice", "acme").repository
-    return len(members.members_of(repository, consistent=True)), len(invites.pending(repository))
+    return len(members.members_of(repository, consistent=True)), len(invite_storage.pending(repository))
 
 
 def succeed(calls: Sequence[Callable[[], object]]) -> int:
@@ -85,7 +80,7 @@ def succeed(calls: Sequence[Callable[[], object]]) -> int:
 def test_without_a_limit_anybody_can_be_invited_and_nothing_is_counted(world: World) -> None:
     alice = world.context("alice", "acme")
     with meter.measure() as bill:
-        invites.invite_all(alice, addresses=["n@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
+        inviting.invite_all(alice, addresses=["n@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
     assert [c.operation for c in bill.calls].count("Query") == 1  # who is a member already
 
 
@@ -94,7 +89,7 @@ def test_members_and_pending_invitations_count_together(world: World) -> None:
     first, second = invite(world, "a@example.org", "b@example.org")
     assert first.sent is not None
     assert second.sent is None
-    assert second.error.startswith("This desk may have 4 members; 3 are in it and 1 invited.")
+    assert second.error.startswith("This desk may have 4 members and has 3 and 1 pending invitation.")
 
 
 def test_an_admin_reads_why_at_the_field_which_keeps_the_address(world: World) -> None:
@@ -120,32 +115,65 @@ def test_revoking_makes_room(world: World) -> None:
     invited, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
     with pytest.raises(Conflict):
         add(world, "charlie")
-    invites.revoke(alice, invite_id=invited.invite_id, by=Actor(alice.user_id))
+    inviting.revoke(alice, invite_id=invited.invite_id, by=Actor(alice.user_id))
     add(world, "charlie")
     assert taken(world) == (IN_ACME + 1, 0)
 
 
+def test_an_invitation_that_expired_makes_room_and_takes_it_again_when_it_is_sent_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(world, IN_ACME + 1)
+    expired, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
+    later = clock.now() + invite_storage.LIFETIME + timedelta(minutes=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    offer(world, "b@example.org")
+    with pytest.raises(Conflict, match="has 3 and 1 pending invitation"):
+        inviting.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
+    assert taken(world) == (IN_ACME, 2)
+
+
+def test_a_count_that_read_the_last_invitation_before_it_was_sent_again_is_not_believed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Query may still see the expired invitation, of which a transaction has just made a pending one."""
+    limit(world, IN_ACME + 1)
+    expired, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
+    later = clock.now() + invite_storage.LIFETIME + timedelta(minutes=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    inviting.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
+    count = seats._stored
+
+    def as_it_was_before(tenant_id: str) -> dict[seats.Seat, str]:
+        monkeypatch.setattr(seats, "_stored", count)
+        return count(tenant_id) | {seats.invite(expired.invite_id): expired.expires_at}
+
+    monkeypatch.setattr(seats, "_stored", as_it_was_before)
+    with pytest.raises(Conflict, match="has 3 and 1 pending invitation"):
+        add(world, "charlie")
+
+
 def test_removing_makes_room(world: World) -> None:
     limit(world, IN_ACME)
-    members.remove(user_id=world.users["vera"].id, tenant_id=world.tenants["acme"].tenant_id, by=SYSTEM)
+    changes.remove(user_id=world.users["vera"].id, tenant_id=world.tenants["acme"].tenant_id, by=SYSTEM)
     offer(world, "a@example.org")
     assert taken(world) == (IN_ACME - 1, 1)
 
 
 def test_who_was_invited_has_a_place_though_the_desk_is_full(world: World) -> None:
     limit(world, IN_ACME + 1)
-    invites.accept_as_new(offer(world, "nora@example.org"), name="Nora", password=PASSWORD, origin="")
+    accepting.accept_as_new(offer(world, "nora@example.org"), name="Nora", password=PASSWORD, origin="")
     assert taken(world) == (IN_ACME + 1, 0)
 
 
 def test_a_limit_lowered_since_takes_nobody_out_and_lets_nobody_in(world: World) -> None:
     invited = offer(world, "nora@example.org")
     limit(world, 2)
-    with pytest.raises(Conflict, match=r"may have 2 members and is full\. Ask whoever invited you"):
-        invites.accept_as_new(invited, name="Nora", password=PASSWORD, origin="")
+    with pytest.raises(Conflict, match=r"is full \(2 members\)\. Ask the person who invited you"):
+        accepting.accept_as_new(invited, name="Nora", password=PASSWORD, origin="")
     assert (taken(world), accounts.find_by_email("nora@example.org")) == ((IN_ACME, 1), None)
     limit(world, None)
-    invites.accept_as_new(invited, name="Nora", password=PASSWORD, origin="")
+    accepting.accept_as_new(invited, name="Nora", password=PASSWORD, origin="")
     assert taken(world) == (IN_ACME + 1, 0)
 
 
@@ -173,18 +201,18 @@ def test_of_two_who_accept_where_one_place_is_left_one_gets_in(world: World) -> 
         offers = [offer(world, user.email) for user in people]
         limit(world, taken(world)[0] + 1)
         both = zip(people, offers, strict=True)
-        assert succeed([partial(invites.accept, o, user=u, by=Actor(u.id)) for u, o in both]) == 1
+        assert succeed([partial(accepting.accept, o, user=u, by=Actor(u.id)) for u, o in both]) == 1
 
 
 def test_a_limit_that_is_set_at_the_same_moment_holds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = recording.commit
+    add_rows = recording._add_rows
 
     def an_operator_is_faster(*args: Any) -> None:
-        monkeypatch.setattr(recording, "commit", commit)
+        monkeypatch.setattr(recording, "_add_rows", add_rows)
         limit(world, IN_ACME)
-        commit(*args)
+        add_rows(*args)
 
-    monkeypatch.setattr(recording, "commit", an_operator_is_faster)
+    monkeypatch.setattr(recording, "_add_rows", an_operator_is_faster)
     with pytest.raises(Conflict, match=re.escape(FULL)):
         add(world, "charlie")
     assert taken(world) == (IN_ACME, 0)
@@ -194,14 +222,14 @@ def test_a_count_that_missed_the_seat_taken_last_is_not_believed(world: World, m
     """As a Query may that meets a transaction whose items are still arriving."""
     limit(world, IN_ACME + 1)
     invited = offer(world, "nora@example.org").invite.invite_id
-    count = seats._taken
+    count = seats._stored
 
-    def missing_it(tenant_id: str) -> set[seats.Seat]:
-        monkeypatch.setattr(seats, "_taken", count)
-        return count(tenant_id) - {seats.invite(invited)}
+    def missing_it(tenant_id: str) -> dict[seats.Seat, str]:
+        monkeypatch.setattr(seats, "_stored", count)
+        return {seat: expires for seat, expires in count(tenant_id).items() if seat != seats.invite(invited)}
 
-    monkeypatch.setattr(seats, "_taken", missing_it)
-    with pytest.raises(Conflict, match="3 are in it and 1 invited"):
+    monkeypatch.setattr(seats, "_stored", missing_it)
+    with pytest.raises(Conflict, match="has 3 and 1 pending invitation"):
         add(world, "charlie")
 
 

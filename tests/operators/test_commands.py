@@ -177,7 +177,7 @@ def test_a_member_is_in_the_tenant_with_the_role(world: World) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("bob@example.com", "--tenant", "acme", "--role", "owner"), "bob@example.com is a member of Acme already."),
+        (("bob@example.com", "--tenant", "acme", "--role", "owner"), "bob@example.com is already a member of Acme."),
         (("nobody@example.com", "--tenant", "acme", "--role", "agent"), "Create it with create_user."),
         (("charlie@example.com", "--tenant", "none", "--role", "agent"), "There is no tenant with the slug 'none'."),
         (("charlie@example.com", "--tenant", "acme", "--role", "boss"), "invalid choice: 'boss'"),

@@ -24,7 +24,7 @@ from proofs.isolation.targets import SCRATCH_ADDRESS
 from proofs.isolation.transport import Wire
 from proofs.isolation.visits import attack
 from tenants.identity import accounts
-from tenants.membership import members
+from tenants.membership import seeding
 from tenants.tenancy.roles import Role
 from tests.support import commands
 from tests.support.proving import plan, prove, quick, reported, stored, three
@@ -124,7 +124,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(three: World) -> None:
     before = stored()
     acme = three.tenants["acme"]
     left = accounts.create(email=SCRATCH_ADDRESS, name="Left", password=None)
-    members.add(user=left, tenant_id=acme.tenant_id, tenant_name="Acme", tenant_slug="acme", role=Role.OWNER)
+    seeding.add_member(left, acme, Role.OWNER)
     repository = three.context("alice", "acme").repository
     repository.put_all([DetailItem(repository.key(keys.proof), f"proof{n}") for n in range(60)])
     assert prove(requests=1).status == 0

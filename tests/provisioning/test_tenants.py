@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import members
+from tenants.membership import changes, seeding
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
@@ -69,7 +69,7 @@ def test_the_switcher_is_a_fragment_for_htmx(world: World) -> None:
 def test_a_removed_member_is_out_at_the_next_click(world: World) -> None:
     browser = world.browser("bob")
     assert browser.get("/tickets/").status_code == 200
-    members.remove(user_id=world.users["bob"].id, tenant_id=world.tenants["acme"].tenant_id)
+    seeding.remove_member(world.users["bob"].id, world.tenants["acme"].tenant_id)
     assert browser.get("/tickets/").status_code == 302
     assert "Ticket" not in text(browser.get("/tickets/", follow=True))
 
@@ -79,7 +79,7 @@ def test_a_changed_role_counts_at_the_next_click(world: World) -> None:
     browser = world.browser("bob")
     mark = browser.mark()
     bob, acme = world.users["bob"].id, world.tenants["acme"].tenant_id
-    members.set_role(user_id=bob, tenant_id=acme, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
+    changes.set_role(user_id=bob, tenant_id=acme, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
     assert browser.get("/tickets/new/").status_code == 403
     assert browser.post("/tickets/1/comment/", {"_page": mark, "body": "x"}).status_code == 403
 

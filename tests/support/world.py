@@ -15,7 +15,7 @@ from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import members
+from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, pinned_tenant, tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -51,14 +51,7 @@ class World:
         return user
 
     def join(self, who: str, where: str, role: Role) -> None:
-        tenant = self.tenants[where]
-        members.add(
-            user=self.users[who],
-            tenant_id=tenant.tenant_id,
-            tenant_name=tenant.name,
-            tenant_slug=tenant.slug,
-            role=role,
-        )
+        seeding.add_member(self.users[who], self.tenants[where], role)
 
     def context(self, who: str, where: str) -> TenantContext:
         found = context.enter(self.users[who], self.tenants[where].tenant_id)

@@ -13,7 +13,7 @@ from portal.errors import Conflict, NotFound
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import members
+from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -69,13 +69,7 @@ def ensure_tenant(desk: CastDesk) -> TenantItem:
         if member.person.id not in known:
             # The list above may be a moment behind.
             with suppress(Conflict):
-                members.add(
-                    user=_user(member.person),
-                    tenant_id=desk.tenant_id,
-                    tenant_name=desk.name,
-                    tenant_slug=desk.slug,
-                    role=member.role,
-                )
+                seeding.add_member(_user(member.person), tenant, member.role)
     return tenant
 
 

@@ -23,7 +23,7 @@ from tenants.identity import accounts
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
-from tenants.membership import members
+from tenants.membership import members, seeding
 from tenants.tenancy import pinned_tenant
 from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
@@ -93,11 +93,10 @@ def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
     """Somebody who was an owner in each tenant, with a session there, until a moment ago."""
     user = accounts.create(email=SCRATCH_ADDRESS, name="Isolation Proof", password=None)  # nobody can sign in with it
     for target in targets:
-        tenant = target.tenant
-        members.add(user=user, tenant_id=target.id, tenant_name=tenant.name, tenant_slug=tenant.slug, role=Role.OWNER)
+        seeding.add_member(user, target.tenant, Role.OWNER)
     stale = [_visitor(target, user, minted, frozenset()) for target in targets]
     for target in targets:
-        members.remove(user_id=user.id, tenant_id=target.id)
+        seeding.remove_member(user.id, target.id)
     return stale
 
 
@@ -107,7 +106,7 @@ def remove_scratch(targets: Sequence[Target]) -> None:
     if user is not None:
         for membership in members.memberships_of(user.id):
             with suppress(Conflict):
-                members.remove(user_id=user.id, tenant_id=membership.tenant_id)
+                seeding.remove_member(user.id, membership.tenant_id)
         # By a batch, because the platform's policy has no other way to delete from this table.
         with AccountItem.batch_write() as batch:
             batch.delete(AccountItem(identity_keys.user(user.id)))

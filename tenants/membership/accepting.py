@@ -1,0 +1,172 @@
+"""Accept an invitation, which makes the invited person a member.
+
+The transaction deletes the invitation and makes the membership, so a link works once, however often it is sent at the
+same moment. It depends on the inviter's right as well: an invitation is void once the member who sent it last has left,
+or may no longer give the role.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal.dynamo import platform
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity import accounts
+from tenants.identity.models import User
+from tenants.membership import changes, invite_storage, seats
+from tenants.membership import keys as membership_keys
+from tenants.membership.inviting import GONE
+from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.roles import Role
+
+_INVITER: Final = "right of the inviter"  # names a member of a transaction
+_UNKNOWN: Final = "It has been used, revoked, or replaced by a newer one. If you got several e-mails, use the latest."
+
+
+@dataclass(frozen=True)
+class InviteOffer:
+    """An invitation as the invited person meets it. `inviter_role` is None if the inviter is no longer a member."""
+
+    invite: InviteItem
+    tenant: TenantItem
+    inviter_role: Role | None
+
+    @property
+    def role(self) -> Role:
+        return Role(self.invite.role)
+
+    @property
+    def obstacle(self) -> str:
+        """Say in a sentence why the invitation cannot be accepted now; "" if it can."""
+        if invite_storage.is_expired(self.invite):
+            return f"This invitation has expired. Ask {self.invite.invited_by_name} to send it again."
+        if self.inviter_role is None or not invite_storage.may_invite(self.inviter_role, self.role):
+            return self.inviter_left
+        if self.tenant.status != tenant_directory.ACTIVE:
+            return "This desk is suspended at the moment. Please try again later."
+        return ""
+
+    @property
+    def inviter_left(self) -> str:
+        """Say that the inviter has lost the right to invite."""
+        return f"{self.invite.invited_by_name} can no longer invite you. Ask an admin of the desk for a new invitation."
+
+
+def by_secret(secret: str) -> InviteOffer:
+    """Return the invitation of a link: two round trips, for the link and for all it leads to. Raises NotFound."""
+    (link,) = platform.get_all([(InviteLinkItem, membership_keys.invite_token(secret), None)], consistent=True)
+    return _offer(link)
+
+
+def by_address(address: str, tenant_id: str) -> InviteOffer:
+    """Return the invitation of an address to a tenant: two round trips. Raises NotFound."""
+    if not keys.TENANT_ID.match(tenant_id):
+        raise NotFound(_UNKNOWN)
+    (invited,) = platform.get_all([(InvitedItem, membership_keys.invited(address), tenant_id)], consistent=True)
+    return _offer(invited)
+
+
+def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
+    if reference is None:
+        raise NotFound(_UNKNOWN)
+    tenant_id = reference.tenant_id
+    wanted: list[Any] = [
+        (InviteItem, tenant_id, reference.invite_id),
+        (TenantItem, keys.tenant(tenant_id), None),
+        (MembershipItem, reference.invited_by, tenant_id),
+    ]
+    invite, tenant, inviter = platform.get_all(wanted, consistent=True)
+    if invite is None or tenant is None:
+        raise NotFound(_UNKNOWN)
+    return InviteOffer(invite, tenant, Role(inviter.role) if inviter else None)
+
+
+def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
+    """Make the invited person a member. Somebody who is a member already keeps the role and uses the invitation up.
+
+    Raises Forbidden for somebody else's invitation, and Conflict if it can no longer be accepted or the tenant is full.
+    """
+    if accounts.normal_address(user.email) != offer.invite.email:
+        raise Forbidden("This invitation is for another address.")
+    try:
+        _admit(offer, user, by, Transaction())
+    except TransactionRefused as refused:
+        if not refused.reason(changes.MEMBERSHIP):
+            raise Conflict(_sentence(offer, refused)) from refused
+        _use_up(offer, by)
+
+
+def accept_as_new(offer: InviteOffer, *, name: str, password: str, origin: str) -> User:
+    """Create an account for the invited address, and make it a member, in one transaction.
+
+    Raises Conflict if the address has an account by now, and as `accept` does.
+    """
+    unique, account = accounts.draft(email=offer.invite.email, name=name, password=password)
+    user = User.from_item(account)
+    by = Actor(user.id, user.email, origin)
+    transaction = Transaction()
+    accounts.add_to(transaction, unique, account)
+    created = AuditEntry(
+        recording.PLATFORM, AuditAction.USER_CREATED, by, "user", user.id, user.email, after={"name": user.name}
+    )
+    try:
+        _admit(offer, user, by, transaction, created)
+    except TransactionRefused as refused:
+        if refused.reason(accounts.ACCOUNT):
+            raise Conflict("This address now has an account. Sign in with it.", field="name") from refused
+        raise Conflict(_sentence(offer, refused)) from refused
+    return user
+
+
+def _admit(offer: InviteOffer, user: User, by: Actor, transaction: Transaction, *more: AuditEntry) -> None:
+    """Commit the transaction with everything that turns the invitation into a membership, and the audit rows."""
+    if offer.obstacle:
+        raise Conflict(offer.obstacle)
+    invite, tenant_id = offer.invite, offer.tenant.tenant_id
+    invite_storage.delete(transaction, invite)
+    changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
+    rightful = [role.value for role in Role if invite_storage.may_invite(role, offer.role)]
+    inviter = MembershipItem(invite.invited_by, tenant_id)
+    transaction.check(inviter, MembershipItem.role.is_in(*rightful), name=_INVITER)
+    after = {"role": invite.role, "invited_by": invite.invited_by_name}
+    accepted = AuditEntry(tenant_id, AuditAction.INVITATION_ACCEPTED, by, "user", user.id, invite.email, after=after)
+    seats.commit(
+        transaction,
+        [accepted, *more],
+        tenant_id=tenant_id,
+        seat=seats.member(user.id),
+        instead_of=seats.invite(invite.invite_id),
+        status=tenant_directory.ACTIVE,
+    )
+
+
+def _sentence(offer: InviteOffer, refused: TransactionRefused) -> str:
+    return offer.inviter_left if refused.reason(_INVITER) else GONE
+
+
+def _use_up(offer: InviteOffer, by: Actor) -> None:
+    """Delete the invitation of somebody who is a member already."""
+    invite, transaction = offer.invite, Transaction()
+    invite_storage.delete(transaction, invite)
+    before, after = {"role": invite.role}, {"because": "already a member"}
+    entry = AuditEntry(
+        invite.tenant_id,
+        AuditAction.INVITATION_REVOKED,
+        by,
+        "invitation",
+        invite.invite_id,
+        invite.email,
+        before,
+        after,
+    )
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as refused:
+        raise Conflict(GONE) from refused

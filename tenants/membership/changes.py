@@ -1,0 +1,162 @@
+"""Change who belongs to a tenant: add people, give them another role, remove them.
+
+A membership is stored twice, as the person sees it and as the tenant sees it. Each change writes both and its audit row
+in one transaction, on condition that nobody has changed the membership meanwhile.
+
+A tenant always has an owner. A change that ends somebody's ownership is conditional on another owner: on the one who
+makes the change, or else on one that is looked up. Transactions are serialisable, so the last of any number of
+simultaneous changes finds nobody to name and is refused. No counter can drift, and no item is shared by all changes.
+
+Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal import clock
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import Conflict, TransactionRefused
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity.models import User
+from tenants.membership import members, seats
+from tenants.membership.items import MemberItem
+from tenants.membership.members import Member
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.roles import Role
+
+# Names of members of a transaction.
+MEMBERSHIP: Final = "membership"
+ACTOR: Final = "role of the actor"
+_OTHER_OWNER: Final = "another owner"
+
+ONLY_OWNER: Final = "Only owner. Add another owner first."
+CHANGED: Final = "Somebody else has just changed this membership. Please check and try again."
+
+
+def add(*, user: User, tenant: TenantItem, role: Role, by: Actor) -> None:
+    """Make a person a member. Operators do this, by their admin or by commands.
+
+    Raises Conflict if the person is a member already, or if the tenant is full.
+    """
+    transaction = Transaction()
+    put_member(transaction, user=user, tenant=tenant, role=role)
+    entry = _entry(tenant.tenant_id, AuditAction.MEMBER_ADDED, by, user.id, user.email, after=role)
+    try:
+        seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.member(user.id))
+    except TransactionRefused as error:
+        raise Conflict(f"{user.email} is already a member of {tenant.name}.") from error
+
+
+def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | TenantContext, role: Role) -> None:
+    """Add both sides of a new membership to a transaction, on condition that there is none: the part MEMBERSHIP."""
+    at = clock.stamp()
+    membership = MembershipItem(
+        user.id,
+        tenant.tenant_id,
+        role=role.value,
+        tenant_name=tenant.name,
+        tenant_slug=tenant.slug,
+        created_at=at,
+    )
+    mirror = MemberItem(tenant.tenant_id, user.id, name=user.name, email=user.email, role=role.value, created_at=at)
+    transaction.put(membership, name=MEMBERSHIP, condition=MembershipItem.tenant_id.does_not_exist())
+    transaction.put(mirror)
+
+
+def require_role(transaction: Transaction, tenant: TenantContext) -> None:
+    """Make a transaction depend on the person at work still having their role in the tenant: the part ACTOR."""
+    membership = MembershipItem(tenant.user_id, tenant.tenant_id)
+    transaction.check(membership, MembershipItem.role == tenant.role.value, name=ACTOR)
+
+
+def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor) -> None:
+    """Give a member another role. Operators do this; `seen` is the role that their form showed.
+
+    Raises Conflict for somebody who is no member, who no longer has the role `seen`, or who is the only owner.
+    """
+    person = _member(tenant_id, user_id)
+    if person.role is not seen:
+        raise Conflict(CHANGED)
+    commit(tenant_id, person, to=role, action=AuditAction.MEMBER_ROLE_CHANGED, by=by)
+
+
+def remove(*, user_id: str, tenant_id: str, by: Actor) -> None:
+    """Remove a member, from their next click on. Operators do this. Raises Conflict as `set_role` does."""
+    commit(tenant_id, _member(tenant_id, user_id), to=None, action=AuditAction.MEMBER_REMOVED, by=by)
+
+
+def commit(
+    tenant_id: str,
+    person: Member,
+    *,
+    to: Role | None,
+    action: AuditAction,
+    by: Actor,
+    context: TenantContext | None = None,
+) -> None:
+    """Give a member another role, or remove the member if `to` is None.
+
+    `person` is the member as read before. `context` is given where somebody acts in their own tenant; the change then
+    depends on that person's role too. Raises Conflict for the only owner, and if the membership, or the role of the
+    person who acts, has changed.
+    """
+    transaction = Transaction()
+    membership, mirror = MembershipItem(person.id, tenant_id), MemberItem(tenant_id, person.id)
+    unchanged = MembershipItem.role == person.role.value
+    if to is None:
+        transaction.delete(membership, condition=unchanged, name=MEMBERSHIP)
+        transaction.delete(mirror)
+    else:
+        transaction.update(membership, [MembershipItem.role.set(to.value)], condition=unchanged, name=MEMBERSHIP)
+        transaction.update(mirror, [MemberItem.role.set(to.value)])
+    acts_on_another = context is not None and context.user_id != person.id
+    if context is not None and acts_on_another:
+        require_role(transaction, context)
+    ends_ownership = person.role is Role.OWNER and to is not Role.OWNER
+
+    def build() -> Transaction:
+        # Only an owner may act on another one in the tenant, and that they still are one is a condition already.
+        if not ends_ownership or acts_on_another:
+            return transaction.copy()
+        return _with_another_owner(transaction, tenant_id, person)
+
+    entry = _entry(tenant_id, action, by, person.id, person.email, before=person.role, after=to)
+    try:
+        recording.commit_built(build, [entry], depending=[_OTHER_OWNER])
+    except TransactionRefused as error:
+        raise Conflict(CHANGED) from error
+
+
+def _with_another_owner(transaction: Transaction, tenant_id: str, person: Member) -> Transaction:
+    """Return a copy that depends on somebody else being an owner. Raises Conflict if nobody is."""
+    others = members.owners_of(TenantRepository(tenant_id), but=person.id)
+    if not others:
+        raise Conflict(ONLY_OWNER, field="role")
+    copy = transaction.copy()
+    copy.check(MembershipItem(others[0].id, tenant_id), MembershipItem.role == Role.OWNER.value, name=_OTHER_OWNER)
+    return copy
+
+
+def _member(tenant_id: str, user_id: str) -> Member:
+    person = members.member(TenantRepository(tenant_id), user_id)
+    if person is None:
+        raise Conflict("This person is not a member.")
+    return person
+
+
+def _entry(
+    tenant_id: str,
+    action: AuditAction,
+    by: Actor,
+    user_id: str,
+    email: str,
+    *,
+    before: Role | None = None,
+    after: Role | None = None,
+) -> AuditEntry:
+    was = {"role": before.value} if before else {}
+    now = {"role": after.value} if after else {}
+    return AuditEntry(tenant_id, action, by, "user", user_id, email, was, now)

@@ -1,0 +1,166 @@
+"""Invite people to a tenant, send an invitation again, revoke it. Admins and owners do this.
+
+An invitation stands with the right of the member who sent it last (`accepting.py`). Mails are limited: an invitation
+is sent again after a pause, and a tenant sends a limited number in an hour, counted in the same transaction.
+
+Source: the isolation model, "Row creation happens only through super-admin tenant-create, invite-accept, or the seed".
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo.repository import Action, Transaction
+from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity import accounts
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import ThrottleItem
+from tenants.membership import changes, invite_storage, members, seats
+from tenants.membership.items import InviteItem
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+
+MOST_AT_ONCE: Final = 50  # addresses in one pasted list
+MAILS_PER_HOUR: Final = 100  # of one tenant
+PAUSE: Final = timedelta(minutes=5)  # before an invitation can be sent again
+GONE: Final = "This invitation has just been used, revoked or sent again."
+_HOUR: Final = 3600  # seconds
+_MAILS: Final = "limit of mails"  # names a member of a transaction
+
+
+@dataclass(frozen=True)
+class SentInvite:
+    """An invitation to be mailed. `secret` belongs in the link and is stored nowhere."""
+
+    invite: InviteItem
+    secret: str
+
+
+@dataclass(frozen=True)
+class InviteOutcome:
+    """The outcome for one address of a list: sent, or refused with a sentence."""
+
+    address: str
+    sent: SentInvite | None
+    error: str = ""
+
+
+def invite_all(tenant: TenantContext, *, addresses: Sequence[str], role: Role, by: Actor) -> list[InviteOutcome]:
+    """Invite each address in a transaction of its own, and return the outcomes. Raises Invalid and Forbidden."""
+    if len(addresses) > MOST_AT_ONCE:
+        raise Invalid(f"You can invite up to {MOST_AT_ONCE} people at once. This list has {len(addresses)}.")
+    _refuse_above(tenant, role)
+    names = {person.email: person.name for person in members.members_of(tenant.repository)}
+    outcomes = []
+    for address in dict.fromkeys(map(accounts.normal_address, addresses)):
+        if address in names:
+            outcomes.append(InviteOutcome(address, None, f"{names[address]} is already a member."))
+            continue
+        try:
+            outcomes.append(InviteOutcome(address, _invite(tenant, address, role, by)))
+        except (Conflict, Invalid) as error:
+            outcomes.append(InviteOutcome(address, None, error.message))
+    return outcomes
+
+
+def _invite(tenant: TenantContext, address: str, role: Role, by: Actor) -> SentInvite:
+    invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=address, role=role.value, created_at=clock.stamp())
+    return _send(tenant, invite, None, _entry(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value}))
+
+
+def resend(tenant: TenantContext, *, invite_id: str, by: Actor) -> SentInvite:
+    """Send an invitation again, with a new link and the full time to accept it. The old link stops working.
+
+    The invitation then stands with the right of the person who sends it again. Raises NotFound, Forbidden, and Conflict
+    if it was sent a moment ago, if it was used or revoked meanwhile, or if the tenant is full or has sent too much.
+    """
+    invite = require_pending(tenant, invite_id)
+    seconds = (clock.parse(invite.sent_at) + PAUSE - clock.now()).total_seconds()
+    if seconds > 0:
+        raise Conflict(f"This invitation was sent a moment ago. You can send it again in {_minutes(seconds)}.")
+    return _send(tenant, invite, invite.link, _entry(invite, AuditAction.INVITATION_RESENT, by))
+
+
+def _send(tenant: TenantContext, invite: InviteItem, replacing: str | None, entry: AuditEntry) -> SentInvite:
+    """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
+    invite.invited_by, invite.invited_by_name = tenant.user_id, tenant.user_name
+    secret = invite_storage.renew(invite)
+    transaction = Transaction()
+    invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
+    changes.require_role(transaction, tenant)
+    _count_mail(transaction, tenant.tenant_id)
+    try:
+        seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
+    except TransactionRefused as refused:
+        if refused.reason(_MAILS):
+            wait = _minutes(_HOUR - time.time() % _HOUR)
+            raise Conflict(
+                f"This desk has sent {MAILS_PER_HOUR} invitations within an hour. You can send more in {wait}."
+            ) from refused
+        if refused.reason(changes.ACTOR):
+            raise Conflict("Your role has just changed.") from refused
+        if replacing is None and refused.reason(invite_storage.ADDRESS):
+            raise Conflict("This address already has an invitation. You can send it again.") from refused
+        raise Conflict(GONE) from refused
+    return SentInvite(invite, secret)
+
+
+def _count_mail(transaction: Transaction, tenant_id: str) -> None:
+    """Count one more mail of the tenant in this hour, on condition that there is room: the part _MAILS."""
+    now = int(time.time())
+    counter = ThrottleItem(identity_keys.throttle("invitations", tenant_id, now // _HOUR))
+    actions: list[Action] = [ThrottleItem.attempts.add(1), ThrottleItem.expires_at.set(now + 2 * _HOUR)]
+    has_room = ThrottleItem.attempts.does_not_exist() | (ThrottleItem.attempts < MAILS_PER_HOUR)
+    transaction.update(counter, actions, condition=has_room, name=_MAILS)
+
+
+def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
+    """Delete an invitation, so that its link stops working and the address can be invited anew.
+
+    Raises NotFound, Forbidden, and Conflict if it was used, revoked or sent again meanwhile.
+    """
+    invite = require_pending(tenant, invite_id)
+    transaction = Transaction()
+    invite_storage.delete(transaction, invite)
+    changes.require_role(transaction, tenant)
+    try:
+        recording.commit(
+            transaction, [_entry(invite, AuditAction.INVITATION_REVOKED, by, before={"role": invite.role})]
+        )
+    except TransactionRefused as refused:
+        raise Conflict(GONE) from refused
+    return invite
+
+
+def require_pending(tenant: TenantContext, invite_id: str) -> InviteItem:
+    """Return a pending invitation that the person at work may change. Raises NotFound and Forbidden."""
+    invite = None
+    if keys.USER_ID.match(invite_id):
+        invite = tenant.repository.get(InviteItem, keys.tenant, sort=invite_id, consistent=True)
+    if invite is None:
+        raise NotFound("This invitation no longer exists. It may have been used or revoked.")
+    _refuse_above(tenant, Role(invite.role))
+    return invite
+
+
+def _refuse_above(tenant: TenantContext, role: Role) -> None:
+    if not invite_storage.may_invite(tenant.role, role):
+        raise Forbidden(f"Only {role.with_article} can invite somebody as {role.with_article}.")
+
+
+def _minutes(seconds: float) -> str:
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} minute{'s' * (minutes != 1)}"
+
+
+def _entry(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
+    return AuditEntry(invite.tenant_id, action, by, "invitation", invite.invite_id, invite.email, **values)
