@@ -81,7 +81,7 @@ def java_obstacle() -> str | None:
 
 
 def install(report: Callable[[str], object] = print) -> Path:
-    """The directory with the engine's jars, native library and server class; fetched on the first call.
+    """Return the directory with the engine's jars, native library and server class; fetched on the first call.
 
     Everything lands in a temporary directory that is renamed at the end, so a directory that exists
     is complete. Raises InstallError.
@@ -112,7 +112,7 @@ def install(report: Callable[[str], object] = print) -> Path:
 
 
 def command(home: Path, *, host: str, port: int, state_dir: Path | None, scratch: str) -> list[str | Path]:
-    """The command line of one server; ``home`` as ``install`` returned it, ``scratch`` for its temporary files."""
+    """Return the command line of one server; ``home`` is what ``install`` returned, ``scratch`` for temporary files."""
     java = ["java", f"-Djava.library.path={home}", f"-Djava.io.tmpdir={scratch}", "-cp", f"{home}:{home}/*"]
     return [*java, "LoopbackServer", host, str(port), *([state_dir] if state_dir else [])]
 

@@ -1,4 +1,4 @@
-"""The address of a local engine: point the AWS SDK at it, and see whether it answers. Without Django."""
+"""Point the AWS SDK at a local engine, and see whether it answers. Django is not imported here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def point_at(endpoint_url: str, environ: MutableMapping[str, str]) -> None:
 
 
 def answers(port: int) -> bool:
-    """Whether ListTables succeeds; the signature is not checked, but both engines want its shape."""
+    """Tell whether ListTables succeeds; the signature is not checked, but both engines want its shape."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
     scope = f"{ACCESS_KEY}/20260101/{REGION}/dynamodb/aws4_request"
     headers = {

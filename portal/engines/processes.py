@@ -62,7 +62,7 @@ class Child:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """The exit status, negative for the signal that ended it; None while it runs."""
+        """Return the exit status, negative for the signal that ended it; None while it runs."""
         return self._process.poll()
 
     def stop(self, *, seconds: float, on_slow: Callable[[], object] = lambda: None) -> bool:
@@ -101,7 +101,7 @@ class Child:
 
 
 def port_obstacle(port: int) -> str | None:
-    """Why nothing can listen on this port of loopback ("8000 is taken"), or None if something can."""
+    """Return why nothing can listen on this port of loopback ("8000 is taken"), or None if something can."""
     with socket.socket() as probe:
         # Without it, the closing connections of a server that just ended would count as an obstacle.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -123,7 +123,7 @@ def free_port() -> int:
 
 
 def acquire_lock(path: Path) -> IO[str] | None:
-    """The exclusive lock of this file, or None if another process holds it.
+    """Take the exclusive lock of this file; return None if another process holds it.
 
     Its holder may write a note into it for ``lock_note``. A child that inherits the file holds the
     lock too, until ``release_lock`` or the end of all of them.

@@ -88,7 +88,7 @@ class Engine:
         self.stop()
 
     def poll(self) -> int | None:
-        """The exit status of an engine that ended by itself, else None."""
+        """Return the exit status of an engine that ended by itself, else None."""
         return self._child.poll() if self._child else None
 
     def start(self) -> Self:
@@ -149,14 +149,14 @@ class Engine:
             raise EngineError(f"The engine did not save its data in {self.state_dir}.\n{complaint}")
 
     def _command(self) -> Sequence[str | Path]:
-        """What to execute; fetches it first where needed."""
+        """Return what to execute; fetch it first where needed."""
         raise NotImplementedError
 
     def _environment(self) -> dict[str, str]:
         return {}
 
     def _complaint(self) -> str:
-        """The lines of the log that say that state was not loaded or not saved."""
+        """Return the lines of the log that say that state was not loaded or not saved."""
         return ""
 
     def _saved_at(self) -> float:
@@ -283,10 +283,10 @@ def start_engine(
     log_path: Path | None = None,
     report: Callable[[str], object] = print,
 ) -> Engine:
-    """A running engine, which ends with the object. ``port`` None or 0 takes a free one. Raises EngineError."""
+    """Start an engine, which ends with the object. ``port`` None or 0 takes a free one. Raises EngineError."""
     return engine_class(kind)(port=port, state_dir=state_dir, log_path=log_path, report=report).start()
 
 
 def running_engine(state_dir: Path) -> str | None:
-    """The endpoint of the engine that has ``state_dir`` open; None if there is none or it still starts."""
+    """Return the endpoint of the engine that has ``state_dir`` open; None if there is none or it still starts."""
     return lock_note(state_dir / LOCK_NAME) or None

@@ -42,5 +42,5 @@ def operator(view: View) -> View:
 
 
 def member(role: str) -> Callable[[View], View]:
-    """The view needs a pinned tenant and at least this role, and its unsafe requests need the page's mark."""
+    """Open the view to members from this role upwards; its unsafe requests need the page's mark."""
     return lambda view: _declare(view, Access("member", role))

@@ -180,7 +180,7 @@ def timeouts_fit_a_request(app_configs: Any, **kwargs: Any) -> list[checks.Check
 
 @checks.register(checks.Tags.security, deploy=True)
 def mails_lead_here(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """A Host header comes from whoever sends the request, so links in mails need an address that is set."""
+    """Links in mails need an address that is set: a Host header comes from whoever sends the request."""
     try:
         address = urlsplit(settings.PORTAL_BASE_URL)
         is_site = address.scheme == "https" and not (address.path or address.query or address.fragment)

@@ -1,4 +1,4 @@
-"""The pages shown when something is wrong. They need no database: the engine may be what is wrong."""
+"""Show a page when something is wrong. Such pages need no database: the engine may be what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEMPLATES = {400: "portal/400.html", 403: "portal/403.html", 404: "portal/404.h
 
 
 def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
-    """The page for an error of ours: its status, its sentence, and what was typed where sending again makes sense."""
+    """Return the page for an error of ours: its sentence, and what was typed where sending again makes sense."""
     status = error.status if error.status in _TEMPLATES else 400
     context: dict[str, Any] = {"reason": error.message, "stash": None}
     if isinstance(error, Unavailable):

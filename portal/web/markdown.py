@@ -1,4 +1,4 @@
-"""Markdown as people write it, HTML that cannot hurt.
+"""Turn Markdown as people write it into HTML that cannot hurt.
 
 markdown-it-py renders with raw HTML off; nh3 then keeps a short list of tags. Images become links: a page of
 ours loads nothing from anywhere else.
@@ -75,7 +75,7 @@ _HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6"}
 
 @lru_cache(maxsize=2048)
 def render(text: str) -> SafeString:
-    """Safe HTML for a text. Cached, because the same comments are shown again and again."""
+    """Return safe HTML for a text. Cached, because the same comments are shown again and again."""
     tokens = _markdown.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):

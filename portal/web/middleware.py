@@ -15,7 +15,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 class HealthMiddleware:
-    """Answers `/healthz` before everything else: a load balancer sends an address as Host, and plain HTTP.
+    """Answer `/healthz` before everything else: a load balancer sends an address as Host, and plain HTTP.
 
     It says that the process answers, and nothing of the engine, which one process cannot mend by restarting;
     `check_health` is for that.
@@ -35,7 +35,7 @@ class HealthMiddleware:
 
 
 class MeterMiddleware:
-    """Counts the request's calls to DynamoDB; says so in a Server-Timing header where DEBUG is on."""
+    """Count the request's calls to DynamoDB; say so in a Server-Timing header where DEBUG is on."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -49,7 +49,7 @@ class MeterMiddleware:
 
 
 class ErrorPageMiddleware:
-    """Turns a PortalError that a view lets through into its page. Middlewares call `error_page` themselves."""
+    """Turn a PortalError that a view lets through into its page. Middlewares call `error_page` themselves."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -34,12 +34,12 @@ class RequestLimitsMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        found = refusal(request)
-        if found is None:
+        refused = refusal(request)
+        if refused is None:
             return self.get_response(request)
-        context = {"reason": found.sentence, "status": found.status}
-        response = render(request, "portal/400.html", context, status=found.status)
-        if found.status == 405:
+        context = {"reason": refused.sentence, "status": refused.status}
+        response = render(request, "portal/400.html", context, status=refused.status)
+        if refused.status == 405:
             response["Allow"] = ", ".join(METHODS)
         return response
 

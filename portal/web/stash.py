@@ -31,7 +31,7 @@ class Stash:
 
     @classmethod
     def of(cls, request: HttpRequest) -> Stash | None:
-        """The form in an unsafe request, or None where there is nothing to keep. Passwords are never kept."""
+        """Return the form in an unsafe request, or None where there is nothing to keep. Passwords are never kept."""
         if request.method != "POST":
             return None
         fields = tuple(
@@ -46,7 +46,7 @@ class Stash:
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """What a person would recognise: label and text of each field that holds words."""
+        """Return label and text of each field that holds words: what a person would recognise."""
         chosen = sum(1 for name, _ in self.fields if name == "tickets")
         words = [
             ("Text" if name == "body" else name.replace("_", " ").capitalize(), "Yes" if value == "on" else value)
@@ -57,7 +57,7 @@ class Stash:
 
     @property
     def token(self) -> str:
-        """The stash as one signed text, to ride along in a hidden field."""
+        """Return the stash as one signed text, to ride along in a hidden field."""
         return signing.dumps([self.path, self.fields, self.page_mark], salt=_SALT, compress=True)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Views that belong to no feature."""
+"""Show pages that belong to no feature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.web.stash import Stash
 
 @public
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A page older than the last sign-in. What it sent is offered again only if it really came from one of ours."""
+    """Refuse a form older than the last sign-in, and offer it again if it really came from a page of ours."""
     origin = request.headers.get("Origin") or request.headers.get("Referer") or ""
     ours = urlsplit(origin).netloc == request.get_host()
     stash = Stash.of(request) if ours else None

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ["manage.py", "portal", "tenants", "tickets", "proofs", "benchmarks"]
 ALLOWED = Path(__file__).with_name("dead_code_allowed.txt")
 KINDS = {"function", "method", "property", "class", "import"}
-DECORATORS = ["@register.*", "@admin.*", "@checks.register", "@receiver", "@OperatorSite.watches"]
+DECORATORS = ["@register.*", "@admin.*", "@checks.register", "@receiver", "@OperatorSite.watches*"]
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 DOTTED_PATH = re.compile(r'"(?:python:)?[a-z_]+(?:\.\w+)+"')
 

@@ -1,4 +1,4 @@
-"""Tells an operator how the parts behind the portal are: the engine, the tables and what follows the streams."""
+"""Tell an operator how the parts behind the portal are: the engine, the tables and what follows the streams."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Command(PortalCommand):
             raise CommandError(f"{'; '.join(problems)}.")
 
     def _stream(self, table: Table) -> list[str]:
-        """Print up to when the table's stream is applied; what is wrong with that."""
+        """Print up to when the table's stream is applied; return what is wrong with that."""
         known = watermark.read(table)
         if known is None:
             self.stdout.write(f"stream of {table.full_name}: nobody reports (a Lambda function does not)")

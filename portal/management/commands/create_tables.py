@@ -1,4 +1,4 @@
-"""Creates what is declared in portal/schema/tables.py. Run again, it does nothing."""
+"""Create the declared tables. Run again, it does nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Command(BaseCommand):
             outcome = provisioning.create_all(wait=options["wait"])
         except PortalError as error:
             raise CommandError(error.message) from error
-        for name, created in outcome.items():
-            if created or options["verbosity"] > 1:
-                self.stdout.write(f"{name}: {'created' if created else 'exists'}")
-        made = sum(outcome.values())
-        self.stdout.write(f"{made} tables created, {len(outcome) - made} were there.")
+        for name, is_new in outcome.items():
+            if is_new or options["verbosity"] > 1:
+                self.stdout.write(f"{name}: {'created' if is_new else 'exists'}")
+        created = sum(outcome.values())
+        self.stdout.write(f"{created} tables created, {len(outcome) - created} were there.")

@@ -1,4 +1,4 @@
-"""Answers what the guard's evaluator says, so that anyone can hold it against another one."""
+"""Answer what the guard's evaluator says, so that anyone can hold it against another one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
 
 def cases(lines: Iterable[str]) -> Iterator[iam.Request]:
-    """The requests in JSON lines; empty lines are skipped. Raises CommandError with the number of a bad line."""
+    """Yield the requests in JSON lines; empty lines are skipped. Raises CommandError with the number of a bad line."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -1,4 +1,4 @@
-"""Prints the policy of a role, for an AWS account to attach."""
+"""Print the policy of a role, for an AWS account to attach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints the CloudFormation template, or tells whether the committed one is still what the code declares."""
+"""Print the CloudFormation template, or tell whether the committed one is still what the code declares."""
 
 from __future__ import annotations
 
