@@ -1,4 +1,4 @@
-"""Accounts: found by e-mail or id, created, disabled, given a password, signed out."""
+"""Find accounts by e-mail or id, create and disable them, set passwords, end sessions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from django.utils.html import format_html_join
 
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
+from tenants.admin.named_columns import with_id
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.operators.facades import Account
+from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
 
 _NEW = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
 
 class AccountForm(SeenForm):
-    """A password, twice: needed for a new account, else left empty unless it is to be replaced."""
+    """Take a password twice: a new account needs one, and another account's is replaced unless it is left empty."""
 
     password1 = forms.CharField(label="New password", strip=False, max_length=1000, required=False, widget=_NEW)
     password2 = forms.CharField(label="The same again", strip=False, max_length=1000, required=False, widget=_NEW)
@@ -48,9 +49,10 @@ class AccountForm(SeenForm):
 class AccountAdmin(DynamoAdmin):
     may_add = may_change = True
     form = AccountForm
-    list_display = ("email", "name", "is_active", "is_operator", "user_id")
+    list_display = ("email", "title", "is_active", "is_operator", "created_at")
+    list_filter = ("disabled",)
     search_fields = ("=email", "=user_id")
-    search_help_text = "The whole e-mail address, or the id"
+    search_help_text = "The whole e-mail address or the id"
     object_actions = (
         ObjectAction(
             "_disable", "Disable", "Every session ends and nobody can sign in with this account.", needs_reason=True
@@ -65,6 +67,10 @@ class AccountAdmin(DynamoAdmin):
         ),
     )
 
+    @admin.display(description="name")
+    def title(self, obj: Any) -> Any:
+        return with_id(obj.name, obj.user_id)
+
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
             return ("email", "name", "is_operator", "password1", "password2")
@@ -76,7 +82,7 @@ class AccountAdmin(DynamoAdmin):
 
     @admin.display(description="see also")
     def see(self, obj: Any) -> Any:
-        """Where else this person is."""
+        """Link to where else this person is."""
         kinds = (("session", "sessions"), ("membership", "memberships"))
         links = [(f"{reverse(f'admin:tenants_{kind}_changelist')}?user_id={obj.pk}", text) for kind, text in kinds]
         return format_html_join(", ", '<a href="{}">{}</a>', links)

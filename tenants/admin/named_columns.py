@@ -12,7 +12,8 @@ from django.utils.html import format_html
 
 from portal.dynamo.client import fan_out
 from portal.schema import keys
-from tenants.operators.facades import Account, Tenant
+from tenants.operators.account_facades import Account
+from tenants.operators.facades import Tenant
 
 
 def with_id(name: str, object_id: str) -> str:

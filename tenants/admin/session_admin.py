@@ -11,7 +11,7 @@ from portal.nosql.admin import DynamoAdmin
 from tenants.admin.named_columns import NamedColumns, with_id
 from tenants.admin.partition_filters import UserInput
 from tenants.identity import sessions
-from tenants.operators.facades import Session
+from tenants.operators.account_facades import Session
 from tenants.operators.operator_site import actor
 
 

@@ -20,6 +20,8 @@ from tenants.identity import keys
 from tenants.identity.items import AccountItem, UniqueItem
 from tenants.identity.models import User
 
+DISABLED: Final = "DISABLED"  # the partition of the index that lists accounts which may not sign in
+
 ACCOUNT: Final = "account"  # names the members of a transaction that are about the account itself
 
 
@@ -145,7 +147,9 @@ def set_active(user_id: str, active: bool, *, by: Actor, reason: str = "") -> Us
     if user_id == by.id:
         raise Conflict("Nobody disables their own account.")
     action = AuditAction.USER_ENABLED if active else AuditAction.USER_DISABLED
-    user = _switch(user_id, AccountItem.is_active, active, action, by, reason, "enabled" if active else "disabled")
+    state = "enabled" if active else "disabled"
+    listed = AccountItem.disabled.remove() if active else AccountItem.disabled.set(DISABLED)
+    user = _switch(user_id, AccountItem.is_active, active, action, by, reason, state, listed)
     if not active:
         session_store.forget(user_id)
     return user
@@ -159,11 +163,20 @@ def set_operator(user_id: str, operator: bool, *, by: Actor, reason: str = "") -
     return _switch(user_id, AccountItem.is_operator, operator, action, by, reason, "so" if operator else "no operator")
 
 
-def _switch(user_id: str, attribute: Any, to: bool, action: AuditAction, by: Actor, reason: str, state: str) -> User:
+def _switch(
+    user_id: str,
+    attribute: Any,
+    to: bool,
+    action: AuditAction,
+    by: Actor,
+    reason: str,
+    state: str,
+    *others: UpdateAction,
+) -> User:
+    """Turn an attribute and write what else follows from it. `state` names the account's state if it is so already."""
     after = {"reason": reason} if reason else {}
-    return _update(
-        user_id, [attribute.set(to)], action, by, condition=attribute == (not to), already=state, after=after
-    )
+    actions = [attribute.set(to), *others]
+    return _update(user_id, actions, action, by, condition=attribute == (not to), already=state, after=after)
 
 
 def _update(

@@ -9,7 +9,10 @@ from tenants.identity.tables import THROTTLES, USERS
 
 
 class AccountItem(Item):
-    """A person who can sign in. `session_epoch` grows to sign the person out everywhere."""
+    """A person who can sign in. `session_epoch` grows to sign the person out everywhere.
+
+    `disabled` is the partition that lists accounts which may not sign in, and is missing in all others.
+    """
 
     table = USERS
 
@@ -19,6 +22,7 @@ class AccountItem(Item):
     name = UnicodeAttribute()
     password = UnicodeAttribute()
     is_active = BooleanAttribute(default=True)
+    disabled = UnicodeAttribute(null=True)
     is_operator = BooleanAttribute(default=False)
     session_epoch = NumberAttribute(default=0)
     created_at = UnicodeAttribute()

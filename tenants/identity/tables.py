@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.tables import Index, Table
 
-USERS = Table("Platform.Users", "platform", "pk")
+# Of accounts that may not sign in, and no others: an index of all would be one hot partition.
+DISABLED_ACCOUNTS = Index(
+    "gsi-disabled", "disabled", "email", ("user_id", "name", "is_active", "is_operator", "created_at"), ""
+)
+USERS = Table("Platform.Users", "platform", "pk", indexes=(DISABLED_ACCOUNTS,))
 THROTTLES = Table("Platform.Throttles", "platform", "bucket", ttl="expires_at")
 
 declare(
@@ -17,6 +21,7 @@ declare(
             USERS,
             ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
         ),
+        Grant("platform", USERS, ("Query",), "DisabledAccounts", index=DISABLED_ACCOUNTS),
         Grant("platform", THROTTLES, ("DeleteItem", "UpdateItem")),
     ),
 )

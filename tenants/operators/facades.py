@@ -1,56 +1,33 @@
-"""Declare facades over tenants and people for the operators' admin, and how each can be read.
+"""Declare facades over tenants and what is theirs for the operators' admin, and how each can be read.
 
-Accounts and tenants lie in the platform's tables; members, invitations and the audit trail are read through each
-tenant's own repository.
+Tenants lie in the platform's tables; members, invitations and the audit trail are read through each tenant's own
+repository.
 """
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from django.db import models
 
 from portal import clock
-from portal.nosql.items import SessionItem
 from portal.nosql.planner.facade import Facade
-from portal.nosql.planner.patterns import Get, Lookup, Query
-from portal.nosql.tables import SESSIONS_BY_USER
+from portal.nosql.planner.patterns import Get, Query
 from portal.schema import keys
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.tables import AUDIT_ACTOR, AUDIT_ENTITY
-from tenants.identity import accounts, sessions
-from tenants.identity import keys as identity_keys
-from tenants.identity.items import AccountItem
 from tenants.membership.items import InviteItem, MemberItem
+from tenants.operators.account_facades import valid_id
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
 _ROLES: Final = [(role.value, role.label) for role in Role]
-if TYPE_CHECKING:  # only the stubs know what it is generic in
-    _EmailField = models.EmailField[str, str]
-else:
-    _EmailField = models.EmailField
 _STATUSES: Final = [(tenant_directory.ACTIVE, "active"), (tenant_directory.SUSPENDED, "suspended")]
-
-
-def _id(value: str) -> str:
-    """The partition of a person's memberships, or of a session. Raises ValueError for what is no id."""
-    if not keys.USER_ID.match(value):
-        raise ValueError("an id is 32 lower-case hex digits")
-    return value
-
-
-class AddressField(_EmailField):
-    """Hold a mail address in the one form in which addresses are stored and compared."""
-
-    def to_python(self, value: Any) -> Any:
-        return accounts.normal_address(value) if isinstance(value, str) else value
 
 
 class Tenant(Facade):
@@ -109,65 +86,6 @@ class Tenant(Facade):
         return self.tenant_id, "tenant", self.tenant_id
 
 
-class Account(Facade):
-    """Somebody who can sign in."""
-
-    user_id = models.CharField("id", primary_key=True, max_length=32)
-    email = AddressField("e-mail")
-    name = models.CharField(max_length=100)
-    is_active = models.BooleanField("active", default=True)
-    is_operator = models.BooleanField("operator", default=False)
-    session_epoch = models.PositiveIntegerField("signed out everywhere", default=0, help_text="how often")
-    created_at = models.DateTimeField("created")
-
-    patterns = (
-        Lookup("by e-mail", "email", accounts.id_of),
-        Get(AccountItem, ("user_id",), identity_keys.user),
-    )
-
-    class Meta(Facade.Meta):
-        app_label = "tenants"
-        verbose_name = "user"
-
-    def __str__(self) -> str:
-        return self.email
-
-    def entity(self) -> tuple[str, str, str]:
-        return recording.PLATFORM, "user", self.user_id
-
-
-class Session(Facade):
-    """A signed-in browser, by the hash that its key is stored under. When it was last used is not noted."""
-
-    session_key = models.CharField("id", primary_key=True, max_length=32)
-    user_id = models.CharField("user", max_length=32)
-    started_at = models.DateTimeField("started")
-    address = models.CharField("from", max_length=45)
-    agent = models.CharField("browser", max_length=200)
-    tenant_id = models.CharField("tenant", max_length=32)
-    until = models.DateTimeField(null=True)
-
-    patterns = (
-        Get(SessionItem, ("session_key",), _id),
-        Query("by user", SessionItem, ("user_id",), _id, "started_at", index=SESSIONS_BY_USER, newest_first=True),
-    )
-
-    class Meta(Facade.Meta):
-        app_label = "tenants"
-
-    @classmethod
-    def from_item(cls, item: Any) -> Any:
-        session = super().from_item(item)
-        session.until = datetime.fromtimestamp(int(item.expires_at), UTC)
-        return session
-
-    def __str__(self) -> str:
-        return sessions.browser_of(self.agent or "")
-
-    def entity(self) -> tuple[str, str, str]:
-        return recording.PLATFORM, "user", self.user_id
-
-
 class Membership(Facade):
     """One person in one tenant: read as the person's, or as the tenant's."""
 
@@ -181,7 +99,7 @@ class Membership(Facade):
 
     patterns = (
         Get(MemberItem, ("tenant_id", "user_id"), keys.tenant),
-        Query("by user", MembershipItem, ("user_id",), _id, order="tenant_id"),
+        Query("by user", MembershipItem, ("user_id",), valid_id, order="tenant_id"),
         Query("by tenant", MemberItem, ("tenant_id",), keys.tenant, order="user_id"),
     )
     filters = ("role",)

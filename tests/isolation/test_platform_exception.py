@@ -53,7 +53,7 @@ ITEMS: dict[type[Item], set[str]] = {
         *PROOF,
         "tenants.identity.accounts",
         "tenants.tenancy.pinned_tenant",
-        "tenants.operators.facades",
+        "tenants.operators.account_facades",
         "tenants.identity.models",
     },
     UniqueItem: {
@@ -86,7 +86,7 @@ ITEMS: dict[type[Item], set[str]] = {
     SessionItem: {
         "portal.nosql.session_store",
         "tenants.tenancy.pinned_tenant",
-        "tenants.operators.facades",
+        "tenants.operators.account_facades",
         "tenants.identity.sessions",
         "proofs.isolation.attempts.repository_calls",
     },

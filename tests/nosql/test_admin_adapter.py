@@ -21,7 +21,8 @@ from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Query
 from portal.nosql.planner.planning import Unplannable
 from tenants.audit_trail import recording
-from tenants.operators.facades import Account, AuditRow, Membership, Tenant
+from tenants.operators.account_facades import Account
+from tenants.operators.facades import AuditRow, Membership, Tenant
 from tests.support.admin_example import code, example, in_the_admin
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of
 from tests.support.world import World
@@ -130,8 +131,8 @@ def test_a_cursor_of_another_list_is_refused(shelf: Any) -> None:
     ("ask", "sentence"),
     [
         (lambda: Membership.objects.all(), "Memberships can be listed by user or by tenant. Choose one."),
-        (lambda: Account.objects.all(), "Users can be found by e-mail or by id."),
-        (lambda: Account.objects.filter(name="Bob"), "Users can be found by e-mail or by id."),
+        (lambda: Account.objects.all(), "Users can be listed if they may not sign in, or found by e-mail."),
+        (lambda: Account.objects.filter(name="Bob"), "Users can be listed if they may not sign in, or found by e-mail."),
         (lambda: AuditRow.objects.filter(action="tenant.created"), "Audit trail can be listed by tenant"),
         (lambda: Tenant.objects.filter(plan="gold"), "Tenants cannot be filtered by plan here."),
         (lambda: Tenant.objects.filter(slug__icontains="a"), "Tenants cannot be filtered by “slug__icontains”."),

@@ -8,7 +8,8 @@ import pytest
 
 from portal.dynamo import platform
 from portal.nosql.planner.planning import ReadLimitReached, Unplannable
-from tenants.operators.facades import Account, Tenant
+from tenants.operators.account_facades import Account
+from tenants.operators.facades import Tenant
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tenant_directory import ACTIVE, SUSPENDED, TENANTS
 from tests.support.world import World

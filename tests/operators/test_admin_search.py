@@ -8,10 +8,10 @@ from html import unescape
 import pytest
 
 from portal.dynamo import platform
-from tenants.operators.facades import Session
+from tenants.operators.account_facades import Session
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
-from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of
+from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of, user_url
 from tests.support.world import Browser, World
 
 
@@ -90,3 +90,18 @@ def test_a_session_is_listed_by_its_browser_and_its_desk(world: World, root: Ope
     assert f"Chrome on iPhone {session.pk}" in says
     assert f"Acme {world.tenants['acme'].tenant_id}" in says
     assert phone not in says
+
+
+def test_those_who_may_not_sign_in_are_listed_until_they_are_enabled_again(world: World, root: Operator) -> None:
+    url = "/admin/tenants/account/?disabled__exact=DISABLED"
+    root.act(user_url(world, "bob"), "_disable")
+    with calls() as made:
+        assert rows(root.get(url)) == ["bob@example.com"]
+    assert [call.operation for call in made] == [IDENTITY, "Query"]
+    root.act(user_url(world, "bob"), "_enable")
+    assert rows(root.get(url)) == []
+
+
+def test_a_list_of_all_other_accounts_is_refused_and_not_reported_as_empty(world: World, root: Operator) -> None:
+    page = root.get("/admin/tenants/account/?disabled__exact=")
+    assert "There are none" not in text_of(page)
