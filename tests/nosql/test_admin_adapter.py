@@ -132,7 +132,10 @@ def test_a_cursor_of_another_list_is_refused(shelf: Any) -> None:
     [
         (lambda: Membership.objects.all(), "Memberships can be listed by user or by tenant. Choose one."),
         (lambda: Account.objects.all(), "Users can be listed if they may not sign in, or found by e-mail."),
-        (lambda: Account.objects.filter(name="Bob"), "Users can be listed if they may not sign in, or found by e-mail."),
+        (
+            lambda: Account.objects.filter(name="Bob"),
+            "Users can be listed if they may not sign in, or found by e-mail.",
+        ),
         (lambda: AuditRow.objects.filter(action="tenant.created"), "Audit trail can be listed by tenant"),
         (lambda: Tenant.objects.filter(plan="gold"), "Tenants cannot be filtered by plan here."),
         (lambda: Tenant.objects.filter(slug__icontains="a"), "Tenants cannot be filtered by “slug__icontains”."),

@@ -8,7 +8,7 @@ from django.db import models
 
 from portal import clock
 from portal.nosql.planner.facade import Facade
-from portal.nosql.planner.patterns import Get, Listing, Query, ResultPage
+from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -65,7 +65,7 @@ class Ticket(Facade):
             sort=ticket_keys.SUMMARY,
             name="by tenant and number",
         ),
-        Listing("by tenant and status", ("tenant_id", "status"), "updated_at", _of_tenant, newest_first=True),
+        CustomListing("by tenant and status", ("tenant_id", "status"), "updated_at", _of_tenant, newest_first=True),
     )
 
     class Meta(Facade.Meta):

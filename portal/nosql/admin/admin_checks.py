@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error
 from django.db.models import BooleanField
 
 from portal.nosql.planner.facade import Facade
-from portal.nosql.planner.patterns import Get, Listing, Lookup, Query
+from portal.nosql.planner.patterns import CustomListing, Get, Lookup, Query
 
 _UNAVAILABLE: Final = {
     "autocomplete_fields": "it searches for parts of words",
@@ -35,7 +35,7 @@ class DynamoAdminChecks(ModelAdminChecks):
 
 def _problems(admin: Any) -> Iterator[CheckMessage]:
     patterns = admin.model.patterns
-    lists = [p for p in patterns if isinstance(p, Query | Listing)]
+    lists = [p for p in patterns if isinstance(p, Query | CustomListing)]
     for option, why in _UNAVAILABLE.items():
         if getattr(admin, option):
             yield _error(admin, f"{option} cannot work on DynamoDB: {why}.", "E002")
@@ -55,7 +55,9 @@ def _problems(admin: Any) -> Iterator[CheckMessage]:
     for name in admin.ordering or ():
         if name.lstrip("-") not in {p.order for p in lists}:
             yield _error(admin, f"No pattern sorts by “{name}”.", "E006")
-    known = {n for p in lists for n in (*p.by, *(p.may if isinstance(p, Listing) else ()))} | set(admin.model.filters)
+    known = {n for p in lists for n in (*p.by, *(p.may if isinstance(p, CustomListing) else ()))} | set(
+        admin.model.filters
+    )
     for item in admin.list_filter:
         yield from _filter_problems(admin, item, known)
 

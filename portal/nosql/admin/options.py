@@ -20,7 +20,7 @@ from portal.nosql.admin.changelist import CURSOR_VAR, DynamoChangeList
 from portal.nosql.admin.object_actions import ObjectActions
 from portal.nosql.admin.site import AuditedChange, content_type
 from portal.nosql.admin.stale_forms import SeenForm
-from portal.nosql.planner.patterns import Listing, Query
+from portal.nosql.planner.patterns import CustomListing, Query
 
 HISTORY_PAGE = 50
 
@@ -129,7 +129,7 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
     def get_sortable_by(self, request: Any) -> Any:
         """Return the columns that the list of this address can be sorted by."""
         chosen = {name.partition("__")[0] for name, value in request.GET.items() if value}
-        lists = [p for p in self.model.patterns if isinstance(p, Query | Listing) and set(p.by) <= chosen]
+        lists = [p for p in self.model.patterns if isinstance(p, Query | CustomListing) and set(p.by) <= chosen]
         longest = max((len(p.by) for p in lists), default=0)
         return {p.order for p in lists if len(p.by) == longest} & set(self.get_list_display(request))
 

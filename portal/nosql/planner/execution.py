@@ -15,7 +15,7 @@ from portal.dynamo.pager import Pager
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from portal.errors import NotFound
 from portal.nosql.planner import planning
-from portal.nosql.planner.patterns import SEPARATOR, Get, Listing, Lookup, Query, ResultPage
+from portal.nosql.planner.patterns import SEPARATOR, CustomListing, Get, Lookup, Query, ResultPage
 from portal.nosql.planner.planning import QueryPlan, QuerySpec, Unplannable
 
 READ_LIMIT: Final = 500  # rows of one page where conditions are left over
@@ -32,12 +32,12 @@ def read(spec: QuerySpec) -> ResultPage:
     if isinstance(plan.pattern, Lookup):
         pk = plan.pattern.find(plan.values[plan.pattern.field])
         return _read_objects(spec, plan, (pk,) if pk else ())
-    if isinstance(plan.pattern, Listing):
+    if isinstance(plan.pattern, CustomListing):
         return _read_listing(spec, plan, plan.pattern)
     return _read_query(spec, plan, plan.pattern)
 
 
-def _read_listing(spec: QuerySpec, plan: QueryPlan, pattern: Listing) -> ResultPage:
+def _read_listing(spec: QuerySpec, plan: QueryPlan, pattern: CustomListing) -> ResultPage:
     size = UNSLICED_LIMIT if spec.limit is None else spec.limit
     try:
         return pattern.pages(plan.values, after=spec.cursor or None, size=size)

@@ -144,7 +144,7 @@ class ResultPage:
 
 
 @dataclass(frozen=True)
-class Listing:
+class CustomListing:
     """List objects by a function of the feature's own, such as the merge of several partitions.
 
     `pages(values, after=cursor, size=n)` reads one page; `by` are the fields that it needs, `may` those that it also
@@ -160,7 +160,7 @@ class Listing:
     prefix: None = None
 
 
-Pattern = Get | Lookup | Query | Listing
+Pattern = Get | Lookup | Query | CustomListing
 
 
 def _is_tenants(pattern: Get | Query) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.exceptions import FieldError
 
-from portal.nosql.planner.patterns import SEPARATOR, Get, Listing, Lookup, Pattern, Query
+from portal.nosql.planner.patterns import SEPARATOR, CustomListing, Get, Lookup, Pattern, Query
 
 
 class Unplannable(FieldError):
@@ -108,15 +108,15 @@ def _plan_list(spec: QuerySpec) -> QueryPlan:
     """Plan by the pattern that takes the most fields, sorts as demanded, and searches where a prefix is given."""
     model, order = spec.model, spec.order.lstrip("-")
     prefixed = {name for name, _ in spec.prefixes}
-    lists = [p for p in model.patterns if isinstance(p, Query | Listing) and set(p.by) <= set(spec.exact)]
+    lists = [p for p in model.patterns if isinstance(p, Query | CustomListing) and set(p.by) <= set(spec.exact)]
     sorting = [p for p in lists if order in ("", p.order)]
     fitting = [p for p in sorting if not prefixed or (p.prefix and {p.order} == prefixed)]
     if not fitting:
         raise Unplannable(_refusal(spec, lists, sorting), incomplete=not lists)
     best = max(fitting, key=lambda p: len(p.by))
-    bound = _bind(spec, best, (*best.by, *(best.may if isinstance(best, Listing) else ())))
+    bound = _bind(spec, best, (*best.by, *(best.may if isinstance(best, CustomListing) else ())))
     names = [*bound.leftover, *(name for name, _ in bound.contains)]
-    allowed = () if isinstance(best, Listing) else (*model.filters, *model.searched)
+    allowed = () if isinstance(best, CustomListing) else (*model.filters, *model.searched)
     refused = [name for name in names if name not in allowed]
     if refused:
         label = str(model._meta.get_field(refused[0]).verbose_name)
@@ -135,7 +135,7 @@ def _bind(spec: QuerySpec, pattern: Pattern, taken: Sequence[str], *, ids: tuple
 
 def served(model: Any) -> str:
     """Say in one sentence what the patterns of a facade serve."""
-    lists = [p.name for p in model.patterns if isinstance(p, Query | Listing)]
+    lists = [p.name for p in model.patterns if isinstance(p, Query | CustomListing)]
     points = [p.name for p in model.patterns if isinstance(p, Lookup | Get)]
     if not lists:
         return f"{plural(model)} can be found {_either(points)}."
@@ -165,7 +165,7 @@ def _refusal(spec: QuerySpec, lists: list[Any], sorting: list[Any]) -> str:
 
 def _missing(spec: QuerySpec) -> str:
     """Name the fields that a half-finished choice still lacks, for the list that needs the fewest of them."""
-    lists = [p for p in spec.model.patterns if isinstance(p, Query | Listing) and set(p.by) & set(spec.exact)]
+    lists = [p for p in spec.model.patterns if isinstance(p, Query | CustomListing) and set(p.by) & set(spec.exact)]
     if not lists:
         return ""
     lacking = min(([name for name in p.by if name not in spec.exact] for p in lists), key=len)
