@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from portal.streams import shards
+from portal.dynamo.repository import TenantRepository
+from portal.streams import positions, shards
+from portal.streams.batch import Batch, BatchResult, Record, batch_of
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregate_store, aggregates, fold, verify
-from tickets.counting import keys as aggregate_keys
-from tickets.counting.aggregates import Contribution
+from tickets.counting import aggregate_store, aggregates, coding, keys, merge, recount, stream_handler
+from tickets.counting import stored as storing
+from tickets.counting.aggregates import Contribution, Kind, Part
+from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import handle
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
+
+ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/made-up/stream/1"
 
 
 class Follower:
@@ -26,38 +31,41 @@ class Follower:
     def __init__(self) -> None:
         self.arn = shards.arn(TICKETS)
         (shard,) = shards.listing(self.arn).shards
-        self.shard = shards.name_of(self.arn, shard.id)
+        self.shard_id = shard.id
         self._iterator = shards.iterator(self.arn, shard.id)
-        self.all: list[dict[str, Any]] = []
+        self.all: list[Record] = []
 
-    def new(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def new(self) -> list[Record]:
+        found: list[Record] = []
         while True:
-            batch = shards.read(self._iterator)
-            assert batch.next is not None
-            self._iterator = batch.next
-            if not batch.records:
+            answer = shards.read(self._iterator)
+            assert answer.next is not None
+            self._iterator = answer.next
+            if not answer.records:
                 self.all += found
                 return found
-            found += [dict(record.raw) for record in batch.records]
+            found += answer.records
 
-    def fold(self) -> fold.Outcome:
-        """Apply what is new."""
-        return self.apply(self.new())
+    def fold(self) -> BatchResult:
+        """Apply what is new, and say that it is applied, as a poller does."""
+        records = self.new()
+        result = self.apply(records)
+        positions.advance_behind(Batch(self.arn, self.shard_id, tuple(records)), result)
+        return result
 
-    def apply(self, records: list[dict[str, Any]]) -> fold.Outcome:
-        return fold.process(records, shard=self.shard, read_at=time.monotonic())
+    def apply(self, records: Sequence[Record]) -> BatchResult:
+        return handle(Batch(self.arn, self.shard_id, tuple(records)))
 
 
 @contextmanager
 def poller() -> Iterator[Poller]:
     """A real poller in a thread, while `with` lasts."""
-    running, made = threading.Event(), Poller(TICKETS, handle, lease_seconds=1)
+    running, started = threading.Event(), Poller(TICKETS, handle, lease_seconds=1)
     running.set()
-    thread = threading.Thread(target=made.run, args=(running.is_set,))
+    thread = threading.Thread(target=started.run, args=(running.is_set,))
     thread.start()
     try:
-        yield made
+        yield started
     finally:
         running.clear()
         thread.join(timeout=30)
@@ -89,38 +97,54 @@ def in_background(work: Callable[[int], object]) -> Iterator[None]:
     assert not failures, failures
 
 
+# --- what is stored ---
+
+
 def stored(tenant: TenantContext | str) -> Contribution:
-    """The counts of every aggregate item that has some, by sort key."""
+    """All counts of a tenant by part, wherever they lie."""
     tenant_id = tenant if isinstance(tenant, str) else tenant.tenant_id
-    found = {raw["sk"]["S"]: aggregates.counts_of(raw) for raw in aggregate_store.aggregates(tenant_id)}
-    return {
-        sort_key: counts for sort_key, counts in found.items() if counts and aggregate_keys.aggregate_parts(sort_key)
-    }
+    return storing.read(TenantRepository(tenant_id)).counts
 
 
 def recounted(tenant: TenantContext) -> Contribution:
-    return aggregates.difference(verify.recount(tenant.repository).counts, {})
+    return aggregates.difference(recount.recount(tenant.repository).counts, {})
 
 
 def numbers(tenant: TenantContext) -> dict[str, int]:
-    """Totals, tags and days as a reader sees them, epochs added up: "open.normal", "open.vpn", "2026-11-20 created"."""
+    """All counts as a reader sees them, epochs added up: "open.normal", "tag open.vpn", "2026-11-20 created"."""
     found: dict[str, int] = {}
-    for kind, day, counts in aggregates.merged(aggregate_store.aggregates(tenant.tenant_id)):
-        prefix = {"TOTALS": "", "TAGS": "tag ", "DAY": f"{day} "}[kind]
+    for (kind, day), counts in aggregates.merged(stored(tenant)).items():
+        prefix = {"TOTALS": "", "PEOPLE": "r.", "TAGS": "tag ", "DAY": f"{day} "}[kind]
         found |= {prefix + name: n for name, n in counts.items() if n}
     return found
 
 
-def plant(tenant: TenantContext, sort_key: str, **counts: int) -> None:
-    """Make an aggregate wrong, as an error of ours would: `plant(acme, keys.totals(0), open_normal=3)`."""
-    adding = fold.additions(aggregates.Counter({name.replace("_", "."): n for name, n in counts.items()}))
+def recent(tenant_id: str) -> Recent:
+    return Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
+
+
+def merge_all(tenant: TenantContext | str) -> None:
+    """Move everything out of RECENT."""
+    tenant_id = tenant if isinstance(tenant, str) else tenant.tenant_id
+    position = stream_handler.Positions(ARN)
+    while (state := recent(tenant_id)).counts:
+        assert merge.merge(tenant_id, state, position=position)
+
+
+def plant(tenant: TenantContext, kind: Kind, day: str = "", *, epoch: int = 0, **counts: int) -> None:
+    """Make an aggregate wrong, as an error of ours would: `plant(acme, "TOTALS", open_normal=3)`."""
+    part = Part(kind, day, epoch)
+    coded = coding.coded({part: Counter({name.replace("_", "."): n for name, n in counts.items()})})
+    names = {f"#c{i}": name for i, name in enumerate(coded)}
     aggregate_store.update(
         tenant.tenant_id,
-        sort_key,
-        UpdateExpression=adding["expression"].strip(),
-        ExpressionAttributeNames=adding["names"],
-        ExpressionAttributeValues=adding["values"],
-    )
+        keys.RECENT,
+        UpdateExpression="ADD #v :one, " + ", ".join(f"{name} :c{i}" for i, name in enumerate(names)),
+        ExpressionAttributeNames={"#v": "version", **names},
+        ExpressionAttributeValues={
+            ":one": {"N": "1"}, **{f":c{i}": {"N": str(n)} for i, n in enumerate(coded.values())}
+        },
+    )  # fmt: skip
 
 
 # --- made-up records ---
@@ -151,5 +175,12 @@ def created(tenant_id: str, numbers: range, **changed: Any) -> list[dict[str, An
     return [record(n, None, image(tenant_id, n, **changed)) for n in numbers]
 
 
-def apply(records: list[dict[str, Any]], shard: str = "shard") -> fold.Outcome:
-    return fold.process(records, shard=shard, read_at=time.monotonic())
+def apply(records: Sequence[dict[str, Any]], shard_id: str = "shard") -> BatchResult:
+    return handle(batch_of(ARN, shard_id, records))
+
+
+def contribution(image: dict[str, Any]) -> Contribution:
+    """What a raw summary contributes."""
+    single = recount.Recount()
+    single.add(image)
+    return dict(single.counts)

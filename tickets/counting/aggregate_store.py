@@ -1,63 +1,161 @@
 """Read and write aggregates as the stream worker, under its own policy and guard.
 
-A change of an aggregate names the tenant whose changes are being applied; the guard refuses any key of another one.
+Every request names the tenant whose changes are being applied; the guard refuses any key of another one.
 Errors: those of `portal.errors`, here also Rejected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from portal.dynamo.repository import BATCH_GET_LIMIT, BATCH_WRITE_LIMIT
+from portal.errors import Throttled
 from portal.isolation import guard
 from portal.streams import worker
 from tickets.counting import keys
 from tickets.ticket.tables import TICKETS
 
+_TRIES: Final = 6  # for keys that the engine left unprocessed
 
-def update(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
-    """One UpdateItem of an aggregate: its attributes as `ReturnValues` asks for them, and the write units consumed.
-
-    Raises ConditionFailed, and Rejected where no repetition can succeed.
-    """
-    key = {"pk": {"S": keys.aggregate(tenant_id)}, "sk": {"S": sort_key}}
-    with guard.acting_for(tenant_id):
-        answer = worker.dispatch(
-            "UpdateItem",
-            {"TableName": TICKETS.full_name, "Key": key, "ReturnConsumedCapacity": "TOTAL", **request},
-        )
-    return answer.get("Attributes", {}), float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0))
+Raw = dict[str, Any]
 
 
-def aggregates(tenant_id: str) -> list[dict[str, Any]]:
-    """All aggregate items of a tenant, raw, read consistently."""
-    found: list[dict[str, Any]] = []
-    request: dict[str, Any] = {
+@dataclass
+class Bill:
+    """Counts the updates that were sent and the write units that they took."""
+
+    updates: int = 0
+    write_units: float = 0.0
+
+
+def get(tenant_id: str, sort_key: str) -> Raw:
+    """One item, read consistently; {} where there is none."""
+    request = {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), "ConsistentRead": True}
+    found: Raw = _send(tenant_id, "GetItem", request).get("Item", {})
+    return found
+
+
+def get_many(tenant_id: str, sort_keys: Sequence[str]) -> dict[str, Raw]:
+    """Those of up to 100 items that exist, by sort key, read consistently."""
+    if len(sort_keys) > BATCH_GET_LIMIT:
+        raise ValueError(f"at most {BATCH_GET_LIMIT} items are read at once")
+    found: dict[str, Raw] = {}
+    left: list[Raw] = [_key(tenant_id, sort_key) for sort_key in sort_keys]
+    for attempt in range(_TRIES):
+        if not left:
+            return found
+        time.sleep(0 if not attempt else 0.02 * 2**attempt)
+        request = {"RequestItems": {TICKETS.full_name: {"Keys": left, "ConsistentRead": True}}}
+        answer = _send(tenant_id, "BatchGetItem", request)
+        found |= {raw["sk"]["S"]: raw for raw in answer["Responses"].get(TICKETS.full_name, [])}
+        left = (answer.get("UnprocessedKeys") or {}).get(TICKETS.full_name, {}).get("Keys", [])
+    raise Throttled("The database did not return every aggregate.")
+
+
+def query(tenant_id: str, begins_with: str = "") -> Iterator[Raw]:
+    """All aggregate items of a tenant, or those whose sort keys begin so, read consistently."""
+    request: Raw = {
         "TableName": TICKETS.full_name,
-        "KeyConditionExpression": "#h = :h",
-        "ExpressionAttributeNames": {"#h": "pk"},
-        "ExpressionAttributeValues": {":h": {"S": keys.aggregate(tenant_id)}},
+        "KeyConditionExpression": "#h = :h" + (" AND begins_with (#r, :r)" if begins_with else ""),
+        "ExpressionAttributeNames": {"#h": "pk"} | ({"#r": "sk"} if begins_with else {}),
+        "ExpressionAttributeValues": {":h": {"S": keys.aggregate(tenant_id)}}
+        | ({":r": {"S": begins_with}} if begins_with else {}),
         "ConsistentRead": True,
     }
     while True:
-        with guard.acting_for(tenant_id):
-            answer = worker.dispatch("Query", request)
-        found += answer["Items"]
+        answer = _send(tenant_id, "Query", request)
+        yield from answer["Items"]
         if not answer.get("LastEvaluatedKey"):
-            return found
+            return
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
-def delete(
-    tenant_id: str, sort_key: str, *, condition: str, names: Mapping[str, str], values: Mapping[str, Any]
-) -> None:
-    """Remove an aggregate item. Raises ConditionFailed."""
+def update(tenant_id: str, sort_key: str, bill: Bill | None = None, **request: Any) -> Raw:
+    """One UpdateItem: the item's attributes as `ReturnValues` asks for them.
+
+    Raises ConditionFailed, and Rejected where no repetition can succeed.
+    """
+    request |= {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), "ReturnConsumedCapacity": "TOTAL"}
+    attributes: Raw = _send(tenant_id, "UpdateItem", request, bill).get("Attributes", {})
+    return attributes
+
+
+def transact(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None) -> None:
+    """All of these writes or none; sent again after a lost answer, they are done once.
+
+    Raises TransactionRefused, and Rejected where no repetition can succeed.
+    """
     request = {
-        "TableName": TICKETS.full_name,
-        "Key": {"pk": {"S": keys.aggregate(tenant_id)}, "sk": {"S": sort_key}},
-        "ConditionExpression": condition,
-        "ExpressionAttributeNames": dict(names),
-        "ExpressionAttributeValues": dict(values),
+        "TransactItems": list(members),
+        "ClientRequestToken": str(uuid.uuid4()),
+        "ReturnConsumedCapacity": "TOTAL",
     }
+    _send(tenant_id, "TransactWriteItems", request, bill)
+
+
+def write_many(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None) -> None:
+    """Put and delete many items without a transaction: requests of BatchWriteItem."""
+    left, attempt = list(members), 0
+    while left:
+        group, left = left[:BATCH_WRITE_LIMIT], left[BATCH_WRITE_LIMIT:]
+        request = {"RequestItems": {TICKETS.full_name: group}, "ReturnConsumedCapacity": "TOTAL"}
+        answer = _send(tenant_id, "BatchWriteItem", request, bill)
+        unprocessed = (answer.get("UnprocessedItems") or {}).get(TICKETS.full_name, [])
+        if unprocessed:
+            attempt += 1
+            if attempt == _TRIES:
+                raise Throttled("The database did not take every aggregate.")
+            time.sleep(0.02 * 2**attempt)
+            left = unprocessed + left
+
+
+def delete(tenant_id: str, sort_key: str, *, unchanged: Mapping[str, Any]) -> None:
+    """Remove an item whose attributes have these values, None for those that it lacks. Raises ConditionFailed."""
+    names = {f"#a{i}": name for i, name in enumerate(unchanged)}
+    values = {f":a{i}": value for i, value in enumerate(unchanged.values()) if value is not None}
+    conditions = [f"{n} = {v}" if (v := f":a{n[2:]}") in values else f"attribute_not_exists({n})" for n in names]
+    request: Raw = {
+        "TableName": TICKETS.full_name,
+        "Key": _key(tenant_id, sort_key),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        **({"ExpressionAttributeValues": values} if values else {}),
+    }
+    _send(tenant_id, "DeleteItem", request)
+
+
+def put(tenant_id: str, sort_key: str, attributes: Mapping[str, Any], **condition: Any) -> Raw:
+    """A member of a transaction that writes a whole item."""
+    return {"Put": {"TableName": TICKETS.full_name, "Item": {**attributes, **_key(tenant_id, sort_key)}, **condition}}
+
+
+def updating(tenant_id: str, sort_key: str, request: Mapping[str, Any]) -> Raw:
+    """A member of a transaction that updates an item."""
+    return {"Update": {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), **request}}
+
+
+def put_request(tenant_id: str, sort_key: str, attributes: Mapping[str, Any]) -> Raw:
+    return {"PutRequest": {"Item": {**attributes, **_key(tenant_id, sort_key)}}}
+
+
+def delete_request(tenant_id: str, sort_key: str) -> Raw:
+    return {"DeleteRequest": {"Key": _key(tenant_id, sort_key)}}
+
+
+def _key(tenant_id: str, sort_key: str) -> Raw:
+    return {"pk": {"S": keys.aggregate(tenant_id)}, "sk": {"S": sort_key}}
+
+
+def _send(tenant_id: str, operation: str, request: Raw, bill: Bill | None = None) -> Raw:
     with guard.acting_for(tenant_id):
-        worker.dispatch("DeleteItem", request)
+        answer = worker.dispatch(operation, request)
+    if bill is not None:
+        consumed = answer.get("ConsumedCapacity") or []
+        several = consumed if isinstance(consumed, list) else [consumed]
+        bill.updates += 1
+        bill.write_units += sum(float(one.get("CapacityUnits", 0)) for one in several)
+    return answer

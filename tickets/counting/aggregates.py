@@ -1,4 +1,4 @@
-"""What every ticket adds to its tenant's numbers, as pure functions.
+"""Say what every ticket adds to its tenant's numbers, as pure functions.
 
 An aggregate is a sum over tickets: `contribution` says what one summary adds to it, from that item alone. A change
 of a summary therefore changes the aggregates by the contribution of its new image minus that of its old one, a
@@ -8,11 +8,12 @@ Nothing else needs to be known, whatever wrote the ticket and however often a ba
 Source: AWS, "Amazon DynamoDB data modeling for Multi-Tenancy, part 2", aggregations by DynamoDB Streams. Its filter,
 on the resolver in the new image, misses deletions and, by `exists`, nothing else; ours is on the sort key.
 
-Names of the counts, which are the attributes of the aggregate items:
+A part is a group of counts. Names of the counts in each kind of part:
 
     TOTALS   <status>.<priority>          tickets
-             r.<resolver>.<status>        tickets of a user id, or of UNASSIGNED
-             w.<monday>                   unresolved tickets that were opened in this week
+             unassigned.<status>          tickets that nobody has
+             w.<monday>                   unresolved tickets that were opened in this week, see `coding.WEEKS_KEPT`
+    PEOPLE   <resolver>.<status>          tickets of a user id
     TAGS     <status>.<tag>               tickets
     DAY      created resolved reopened commented          events of this day; a ticket may be resolved more than once
              first.n first.sum first.<bucket>             first responses: number, seconds, histogram
@@ -22,17 +23,22 @@ Names of the counts, which are the attributes of the aggregate items:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
-from tickets.counting import keys as aggregate_keys
-from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status
 
+Kind = Literal["TOTALS", "PEOPLE", "TAGS", "DAY"]
+TOTALS: Final = "TOTALS"
+PEOPLE: Final = "PEOPLE"
+TAGS: Final = "TAGS"
+DAY: Final = "DAY"
+
 UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
+UNASSIGNED: Final = "unassigned"
 COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
 _EVENTS: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
 # Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
@@ -41,13 +47,24 @@ BUCKETS: Final = (
     172800, 345600, 604800, 1209600, 2592000, 7776000,
 )  # fmt: skip
 OVER: Final = "over"
+BUCKET_NAMES: Final = (*map(str, BUCKETS), OVER)
 
-# What `contribution` raises for an image that no rule of ours writes.
-UNCOUNTABLE: Final = (KeyError, ValueError, TypeError, AttributeError, IndexError)
+# Raised by `contribution` for an image that no rule of ours writes.
+UNCOUNTABLE: Final = (KeyError, ValueError, TypeError, AttributeError, IndexError, InvalidOperation)
 
-Image = Mapping[str, Any]  # an item as DynamoDB writes it: {"status": {"S": "open"}, ...}
-Counts = Counter[str]  # of one aggregate item, by attribute
-Contribution = dict[str, Counts]  # by sort key of the aggregate item
+
+class Part(NamedTuple):
+    """A group of counts that are verified together. `date` is "" except for a DAY. An epoch begins with each rebuild;
+    readers add all epochs up."""
+
+    kind: Kind
+    date: str
+    epoch: int
+
+
+Image = Mapping[str, Any]  # a summary in plain Python: {"status": "open", "days": {"2026-11-20c": Decimal(1)}, ...}
+Counts = Counter[str]  # of one part, by name
+Contribution = dict[Part, Counts]
 
 
 def day_count(kind: str, at: str) -> str:
@@ -60,35 +77,60 @@ def is_unresolved(status: str) -> bool:
 
 
 def contribution(image: Image) -> Contribution:
-    """What the summary with this image adds to the aggregates of its tenant. Zero counts are left out.
+    """Add up what the summary with this image adds to the aggregates of its tenant. Zero counts are left out.
 
     Raises one of UNCOUNTABLE for an image that no rule of ours writes.
     """
-    status, priority = Status(image["status"]["S"]), Priority(image["priority"]["S"])
-    epoch = int(image["epoch"]["N"]) if "epoch" in image else 0
-    created_at = clock.parse(image["created_at"]["S"])
-    found: dict[str, Counts] = defaultdict(Counter)
-    totals = found[aggregate_keys.totals(epoch)]
+    status, priority = Status(image["status"]), Priority(image["priority"])
+    epoch = _whole(image.get("epoch", 0))
+    created_at = clock.parse(image["created_at"])
+    counted: Contribution = defaultdict(Counter)
+    totals = counted[Part("TOTALS", "", epoch)]
     totals[f"{status}.{priority}"] += 1
-    totals[f"r.{image['resolver']['S'] or ticket_keys.UNASSIGNED}.{status}"] += 1
+    if resolver := _text(image["resolver"]):
+        counted[Part("PEOPLE", "", epoch)][f"{resolver}.{status}"] += 1
+    else:
+        totals[f"{UNASSIGNED}.{status}"] += 1
     if is_unresolved(status):
         totals[f"w.{monday(created_at.date())}"] += 1
-    for tag in image["tags"]["L"] if "tags" in image else ():
-        found[aggregate_keys.tags(epoch)][f"{status}.{tag['S']}"] += 1
-    found[aggregate_keys.day(created_at.date().isoformat(), epoch)]["created"] += 1
-    for name, count in (image["days"]["M"] if "days" in image else {}).items():
-        found[aggregate_keys.day(name[:-1], epoch)][_EVENTS[name[-1]]] += int(count["N"])
+    for tag in _list(image.get("tags", [])):
+        counted[Part("TAGS", "", epoch)][f"{status}.{_text(tag)}"] += 1
+    counted[_day(created_at.date().isoformat(), epoch)]["created"] += 1
+    for name, count in image.get("days", {}).items():
+        counted[_day(name[:-1], epoch)][_EVENTS[name[-1]]] += _whole(count)
     for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
         if attribute in image:
-            _add_duration(found, what, created_at, clock.parse(image[attribute]["S"]), epoch)
-    return dict(found)
+            _add_duration(counted, what, created_at, clock.parse(image[attribute]), epoch)
+    return dict(counted)
 
 
-def _add_duration(found: dict[str, Counts], what: str, start: datetime, end: datetime, epoch: int) -> None:
+def _add_duration(counted: Contribution, what: str, start: datetime, end: datetime, epoch: int) -> None:
     seconds = max(0, round((end - start).total_seconds()))  # clocks of two machines may differ
     bucket = next((str(bound) for bound in BUCKETS if seconds <= bound), OVER)
-    counts = found[aggregate_keys.day(end.date().isoformat(), epoch)]
+    counts = counted[_day(end.date().isoformat(), epoch)]
     counts.update({f"{what}.n": 1, f"{what}.sum": seconds, f"{what}.{bucket}": 1})
+
+
+def _day(day: str, epoch: int) -> Part:
+    return Part("DAY", date.fromisoformat(day).isoformat(), epoch)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int | Decimal) or value != int(value):
+        raise TypeError(f"{value!r} is no whole number")
+    return int(value)
 
 
 def monday(day: date) -> str:
@@ -97,122 +139,28 @@ def monday(day: date) -> str:
 
 
 def difference(new: Contribution, old: Contribution) -> Contribution:
-    """new - old, without zeros."""
+    """Subtract: new - old, without zeros."""
     changed: Contribution = {}
-    for sort_key in new.keys() | old.keys():
-        counts = Counter(new.get(sort_key, {}))
-        counts.subtract(old.get(sort_key, {}))
+    for part in new.keys() | old.keys():
+        counts = Counter(new.get(part, {}))
+        counts.subtract(old.get(part, {}))
         if kept := Counter({name: n for name, n in counts.items() if n}):
-            changed[sort_key] = kept
+            changed[part] = kept
     return changed
 
 
 def total(contributions: Iterable[Contribution]) -> Contribution:
-    """Their sum, without zeros."""
-    found: dict[str, Counts] = defaultdict(Counter)
+    """Add up, without zeros."""
+    added: Contribution = defaultdict(Counter)
     for one in contributions:
-        for sort_key, counts in one.items():
-            found[sort_key].update(counts)
-    return difference(found, {})
+        for part, counts in one.items():
+            added[part].update(counts)
+    return difference(added, {})
 
 
-# --- the fold ---
-
-
-@dataclass(frozen=True)
-class Change:
-    """What one stream record changes. `sequence` is padded, so that text is ordered as numbers are."""
-
-    sequence: str
-    tenant_id: str
-    counts: Contribution
-    record: Mapping[str, Any] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Poison:
-    """A record that cannot be folded, and why. `tenant_id` is "" where it names none."""
-
-    sequence: str
-    tenant_id: str
-    reason: str
-    record: Mapping[str, Any] = field(repr=False)
-
-
-@dataclass
-class Fold:
-    """A batch, taken apart. Changes are in the order of the stream; those that change nothing are left out."""
-
-    changes: dict[str, list[Change]]  # by tenant
-    poison: list[Poison]
-    events: int  # records about summaries, among them those that change nothing
-
-
-def fold(records: Iterable[Mapping[str, Any]]) -> Fold:
-    """Stream records of one shard, in their order, as changes per tenant. Records about other items are passed over.
-
-    Shape of a record: AWS, "Record" in the DynamoDB Streams API reference; the same in a Lambda event.
-    """
-    found = Fold(defaultdict(list), [], 0)
-    for record in records:
-        data = record["dynamodb"]
-        if data["Keys"].get("sk", {}).get("S") != ticket_keys.SUMMARY:
-            continue
-        found.events += 1
-        sequence = pad(data["SequenceNumber"])
-        owner = ticket_keys.owner_of(data["Keys"]["pk"].get("S", ""))
-        if owner is None:
-            found.poison.append(Poison(sequence, "", "the partition key is no ticket's", record))
-            continue
-        try:
-            old, new = (contribution(data[name]) if name in data else {} for name in ("OldImage", "NewImage"))
-        except UNCOUNTABLE as error:
-            reason = f"{type(error).__name__}: {error}"[:300]
-            found.poison.append(Poison(sequence, owner[0], reason, record))
-            continue
-        if counts := difference(new, old):
-            found.changes[owner[0]].append(Change(sequence, owner[0], counts, record))
-    return found
-
-
-def pad(sequence: str) -> str:
-    """A sequence number, of up to 40 digits, as text of one width."""
-    if not sequence.isascii() or not sequence.isdigit() or len(sequence) > 40:
-        raise ValueError("a sequence number has up to 40 digits")
-    return sequence.zfill(40)
-
-
-def by_item(changes: Iterable[Change]) -> dict[str, list[tuple[str, Counts]]]:
-    """The changes of one tenant by sort key of the aggregate item, each with its sequence, in order."""
-    found: dict[str, list[tuple[str, Counts]]] = defaultdict(list)
-    for change in changes:
-        for sort_key, counts in change.counts.items():
-            found[sort_key].append((change.sequence, counts))
-    return found
-
-
-# --- reading them ---
-
-_BOOKKEEPING: Final = {"pk", "sk", "applied_at", "expires_at"}
-MARK_PREFIX: Final = "s_"  # of the attributes that hold the last sequence applied of a stream shard
-
-
-def counts_of(raw: Image) -> Counts:
-    """The counts in a stored aggregate item, without zeros."""
-    return Counter(
-        {
-            name: int(value["N"])
-            for name, value in raw.items()
-            if name not in _BOOKKEEPING and not name.startswith(MARK_PREFIX) and value.get("N", "0") != "0"
-        }
-    )
-
-
-def merged(items: Iterable[Image]) -> Iterator[tuple[str, str, Counts]]:
-    """Kind, date and counts of stored aggregate items, epochs added up, in the order in which they came."""
-    found: dict[tuple[str, str], Counts] = defaultdict(Counter)
-    for raw in items:
-        if parts := aggregate_keys.aggregate_parts(raw["sk"]["S"]):
-            found[parts[0], parts[1]].update(counts_of(raw))
-    for (kind, day), counts in found.items():
-        yield kind, day, counts
+def merged(counts: Contribution) -> dict[tuple[Kind, str], Counts]:
+    """Add the epochs up: counts by kind and date, as readers want them."""
+    added: dict[tuple[Kind, str], Counts] = defaultdict(Counter)
+    for part, one in counts.items():
+        added[part.kind, part.date].update(one)
+    return dict(added)

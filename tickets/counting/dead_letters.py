@@ -1,127 +1,212 @@
-"""What the fold has put aside: shown, counted after all, or thrown away.
+"""Keep what cannot be counted: list it, count it after all, or throw it away.
 
-A letter is a whole stream record that could not be folded, or that one aggregate item did not take. Replayed, it is
-folded again by the rules of today and applied in one transaction with its own removal, so exactly once, however
-often and by however many it is asked for. The stream may deliver the record once more: a note that the letter is
-settled keeps it from becoming a letter again. A rebuild counts what the tickets are now, and with them all that
-letters of before would say; so what a letter has for older epochs is never applied.
+A dead letter is a stream record that could not be folded. It is kept in one transaction with its shard's mark in RECENT,
+so a redelivery finds it dealt with. Replayed, it is folded again by the rules of today and applied in one transaction
+with its own removal, so exactly once, however often and by however many it is asked for. A rebuild counts what the
+tickets are now, and with them all that dead letters of before would say; so what one has for older epochs is never
+applied.
 
-Both are an operator's acts, in one transaction with their rows in the audit trail. They go out as the platform, whose
-policy lets it change aggregates for this, and nothing else among the tenants' tickets.
+Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail. They go out as
+the platform, whose policy lets it change aggregates for this, and nothing else among the tenants' tickets.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from portal import clock
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
-from portal.schema import keys
+from portal.schema.keys import anonymous
+from portal.streams import batch as records
 from portal.streams import worker
+from portal.streams.batch import Batch
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tickets.counting import aggregates
-from tickets.counting import fold as stream
-from tickets.counting import keys as aggregate_keys
-from tickets.counting.aggregates import Contribution, Counts
+from tenants.audit_trail.recording import Action, Actor, Entry
+from tickets.counting import aggregate_store, aggregates, changes, coding, keys
+from tickets.counting.aggregate_store import Bill
+from tickets.counting.aggregates import Contribution
+from tickets.counting.changes import Change
 from tickets.counting.items import DeadLetterItem
+from tickets.counting.recent import AT, VERSION
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
-from tickets.ticket.tables import TICKETS
 
-SETTLED_SECONDS: Final = 3 * 86400  # a stream delivers its records for one day
+log = logging.getLogger("pooldesk.stream")
+
+RECORD_LIMIT: Final = 60_000  # characters; a longer record is kept without its images
 REBUILT: Final = "The aggregates were rebuilt since; drop it."
+_TOO_LONG: Final = "The record was too long to be kept; a rebuild counts its ticket."
+
+_noted: set[str] = set()  # tenants that this process has entered in the list of those with dead letters
 
 
-def letters(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
-    """All letters, in the order of the stream, or those of one tenant."""
-    for letter in worker.items(DeadLetterItem, TICKETS.name, consistent=True):
-        if not tenant_id or letter.tenant_id == tenant_id:
-            yield letter
+# --- keeping ---
 
 
-def id_of(letter: DeadLetterItem) -> str:
-    """What a person calls a letter by."""
-    return letter.sequence.lstrip("0")
+def keep(
+    batch: Batch,
+    tenant_id: str,
+    dead: Sequence[Change],
+    *,
+    beside: Mapping[str, Any] | None = None,
+    bill: Bill | None = None,
+) -> None:
+    """Write dead letters, with `beside`, an update of the tenant's RECENT, all or none. The same record again replaces
+    itself. Raises TransactionRefused with the reason of the update first, Rejected, Throttled and Unavailable."""
+    owner = tenant_id or keys.NO_TENANT
+    if owner not in _noted:
+        worker.put(DeadLetterItem(keys.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
+        _noted.add(owner)
+    items = [_item(batch, tenant_id, change) for change in dead]
+    if beside is None:
+        for item in items:
+            worker.put(item)
+    else:
+        writing = Transaction()
+        for item in items:
+            writing.put(item)
+        members = [aggregate_store.updating(tenant_id, keys.RECENT, beside), *writing.members]
+        aggregate_store.transact(tenant_id, members, bill)
+    for change in dead:
+        log.error("A stream record was put aside: tenant %s, %s", tenant_id or "(none)", change.reason)
 
 
-def drop(letter: DeadLetterItem, *, by: Actor) -> None:
+def _item(batch: Batch, tenant_id: str, change: Change) -> DeadLetterItem:
+    shard = f"{batch.stream_arn}/{batch.shard_id}"
+    return DeadLetterItem(
+        tenant_id or keys.NO_TENANT,
+        keys.dead_letter(shard, change.sequence),
+        tenant_id=tenant_id,
+        reason=change.reason,
+        record=_document(change.record.raw),
+        at=clock.stamp(),
+    )
+
+
+def _document(raw: Mapping[str, Any]) -> str:
+    text = json.dumps(raw, default=str, separators=(",", ":"))
+    if len(text) > RECORD_LIMIT:
+        data = {name: raw["dynamodb"][name] for name in ("Keys", "SequenceNumber")}
+        text = json.dumps({"dynamodb": data, "truncated": True}, separators=(",", ":"))
+    return text
+
+
+# --- reading ---
+
+
+def stored(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
+    """All dead letters, tenant by tenant, or those of one tenant. One Query for each tenant that ever had some."""
+    owners = [tenant_id] if tenant_id else [i.sequence for i in worker.items(DeadLetterItem, keys.DEAD_LETTER_TENANTS)]
+    for owner in owners:
+        yield from worker.items(DeadLetterItem, owner, consistent=True)
+
+
+def id_of(dead_letter: DeadLetterItem) -> str:
+    """The name that a person calls it by."""
+    return keys.dead_letter_id(dead_letter.sequence)
+
+
+def ticket_of(dead_letter: DeadLetterItem) -> int:
+    """The number of the ticket that it is about, 0 for none."""
+    data = json.loads(dead_letter.record)["dynamodb"]
+    return (ticket_keys.owner_of(data["Keys"]["pk"].get("S", "")) or ("", 0))[1]
+
+
+def epochs_of(dead_letter: DeadLetterItem) -> set[int]:
+    """The epochs that its images say, as far as they say any."""
+    data = json.loads(dead_letter.record)["dynamodb"]
+    written = [data.get(name, {}).get("epoch", {}).get("N", "") for name in ("OldImage", "NewImage")]
+    return {int(number) for number in written if number.isdigit()}
+
+
+# --- an operator's acts ---
+
+
+def drop(dead_letter: DeadLetterItem, *, by: Actor) -> None:
     """Remove it, with its row in the audit trail; what it holds is not counted. Raises NotFound where it has just gone,
     Throttled and Unavailable."""
     try:
-        recording.commit(_settling(letter), [_entry(letter, AuditAction.DEAD_LETTER_DROPPED, by)])
+        recording.commit(_removal(dead_letter), [_entry(dead_letter, Action.DEAD_LETTER_DROPPED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
 
-def replay(letter: DeadLetterItem, *, by: Actor) -> None:
-    """Count what the letter holds, remove it and write who did it, all or none. A refusal is written as well.
+def replay(dead_letter: DeadLetterItem, *, by: Actor) -> None:
+    """Count what it holds, remove it and write who did it, all or none. A refusal is written as well.
 
-    Raises Conflict where it still cannot be counted or must not be any more, NotFound where the letter has just gone,
+    Raises Conflict where it still cannot be counted or must not be any more, NotFound where it has just gone,
     Throttled and Unavailable.
     """
     try:
-        _count(letter, by)
+        _count(dead_letter, by)
     except (Conflict, NotFound) as error:
-        recording.record(_entry(letter, AuditAction.DEAD_LETTER_REFUSED, by, because=error.message))
+        recording.record(_entry(dead_letter, Action.DEAD_LETTER_REFUSED, by, because=error.message))
         raise
 
 
-def _count(letter: DeadLetterItem, by: Actor) -> None:
-    writing, counts = _settling(letter), _counts(letter)
-    for sort_key, total in sorted(counts.items()):
-        writing.add("Update", _update(letter.tenant_id, sort_key, total))
+def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
+    writing, counts = _removal(dead_letter), _counts(dead_letter)
+    if counts:
+        request = _addition(coding.coded(changes.with_touches(counts)))
+        writing.members.append(aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request))
     try:
-        recording.commit(writing, [_entry(letter, AuditAction.DEAD_LETTER_REPLAYED, by)])
+        recording.commit(writing, [_entry(dead_letter, Action.DEAD_LETTER_REPLAYED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
 
-def _entry(letter: DeadLetterItem, action: AuditAction, by: Actor, **after: str) -> AuditEntry:
-    tenant_id, entity_id = letter.tenant_id or recording.PLATFORM, keys.anonymous(letter.sequence)
-    before = {"reason": letter.reason}
-    return AuditEntry(tenant_id, action, by, "dead_letter", entity_id, id_of(letter), before, after)
+def _addition(counts: Mapping[str, int]) -> dict[str, Any]:
+    """An update of RECENT that holds whatever stands there: the removal beside it says that it is the first."""
+    names = {f"#c{i}": name for i, name in enumerate(counts)}
+    adds = ", ".join(["#version :one", *(f"{name} :c{i}" for i, name in enumerate(names))])
+    return {
+        "UpdateExpression": f"SET #at = :now ADD {adds}",
+        "ExpressionAttributeNames": {"#version": VERSION, "#at": AT, **names},
+        "ExpressionAttributeValues": {
+            ":one": {"N": "1"}, ":now": {"S": clock.stamp()},
+            **{f":c{i}": {"N": str(n)} for i, n in enumerate(counts.values())},
+        },
+    }  # fmt: skip
 
 
-def _settling(letter: DeadLetterItem) -> Transaction:
-    """The removal of a letter, and for as long as the stream may deliver its record again a note that it is settled."""
-    note = DeadLetterItem(aggregate_keys.settled_letters(letter.stream), letter.sequence)
-    expires_at = int(time.time()) + SETTLED_SECONDS
+def _entry(dead_letter: DeadLetterItem, action: Action, by: Actor, **after: str) -> Entry:
+    tenant_id, entity_id = dead_letter.tenant_id or recording.PLATFORM, anonymous(dead_letter.sequence)
+    before = {"reason": dead_letter.reason}
+    return Entry(tenant_id, action, by, "dead_letter", entity_id, id_of(dead_letter), before, after)
+
+
+def _removal(dead_letter: DeadLetterItem) -> Transaction:
     writing = Transaction()
-    writing.delete(letter, name="dead letter", condition=DeadLetterItem.sequence.exists())
-    writing.update(note, [DeadLetterItem.at.set(clock.stamp()), DeadLetterItem.expires_at.set(expires_at)])
+    writing.delete(dead_letter, condition=DeadLetterItem.sequence.exists())
     return writing
 
 
 def _gone(refused: TransactionRefused) -> PortalError:
-    taken = refused.reason("dead letter")
-    if taken is not None and taken.code == "ConditionalCheckFailed":
+    codes = [reason.code if reason else "" for reason in refused.reasons]
+    if codes and codes[0] == "ConditionalCheckFailed":
         return NotFound("It has been replayed or dropped by somebody else.")
     why = next((reason.message for reason in refused.reasons if reason), "the database refused")
     return Conflict(f"It still cannot be counted: {why}")
 
 
-def _counts(letter: DeadLetterItem) -> Contribution:
-    """What the letter adds to which aggregates, those of older epochs left out."""
+def _counts(dead_letter: DeadLetterItem) -> Contribution:
+    """What it adds to the aggregates, those of older epochs left out."""
+    raw = json.loads(dead_letter.record)
+    if "truncated" in raw:
+        raise Conflict(_TOO_LONG)
+    if not dead_letter.tenant_id:
+        raise Conflict(f"It still cannot be counted: {dead_letter.reason}")
     try:
-        fold = aggregates.fold([json.loads(letter.record)])
+        counts = changes.counted(records.parse(raw))
     except aggregates.UNCOUNTABLE as error:
         raise Conflict(f"It still cannot be counted: {type(error).__name__}: {error}") from error
-    if fold.poison:
-        raise Conflict(f"It still cannot be counted: {fold.poison[0].reason}.")
-    found = {
-        sort_key: counts
-        for change in fold.changes.get(letter.tenant_id, ())
-        for sort_key, counts in change.counts.items()
-        if letter.aggregate in ("", sort_key)
-    }
-    epoch = _epoch(letter.tenant_id)
-    current = {sort_key: counts for sort_key, counts in found.items() if _epoch_of(sort_key) >= epoch}
-    if found and not current:
+    epoch = _epoch(dead_letter.tenant_id)
+    current = {part: some for part, some in counts.items() if part.epoch >= epoch}
+    if counts and not current:
         raise Conflict(REBUILT)
     return current
 
@@ -131,20 +216,3 @@ def _epoch(tenant_id: str) -> int:
     repository = TenantRepository(tenant_id)
     counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.epoch or 0) if counter else 0
-
-
-def _epoch_of(sort_key: str) -> int:
-    parts = aggregate_keys.aggregate_parts(sort_key)
-    return parts[2] if parts else 0
-
-
-def _update(tenant_id: str, sort_key: str, counts: Counts) -> dict[str, Any]:
-    adding = stream.additions(counts)
-    return {
-        "TableName": TICKETS.full_name,
-        "Key": {"pk": {"S": aggregate_keys.aggregate(tenant_id)}, "sk": {"S": sort_key}},
-        # An item that a rebuild has left to TTL is needed after all; see rebuild.py.
-        "UpdateExpression": "SET #at = :now REMOVE #ttl" + adding["expression"],
-        "ExpressionAttributeNames": {**adding["names"], "#at": "applied_at", "#ttl": TICKETS.ttl},
-        "ExpressionAttributeValues": {**adding["values"], ":now": {"S": clock.stamp()}},
-    }

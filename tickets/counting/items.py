@@ -10,20 +10,29 @@ from tickets.ticket.tables import TICKETS
 
 
 class DeadLetterItem(Item):
-    """A stream record that could not be counted: `record` is its JSON, `aggregate` the only item that did not take
-    it, "" for all of them. `sequence` begins with the padded sequence number. Removed by TTL after 30 days.
+    """A stream record that could not be counted: `record` is its JSON. `owner` is its tenant's id, or
+    `keys.NO_TENANT`; `sequence` is a digest of its shard and its sequence number.
 
-    In a partition of its own (`keys.settled_letters`), with `at` and `expires_at` alone: one that was settled."""
+    In the partition `keys.DEAD_LETTER_TENANTS`, where `sequence` is an owner: there were dead letters of that one.
+    """
 
     table = DEAD_LETTERS
 
-    stream = UnicodeAttribute(hash_key=True)
+    owner = UnicodeAttribute(hash_key=True)
     sequence = UnicodeAttribute(range_key=True)
     tenant_id = UnicodeAttribute(default="")
-    aggregate = UnicodeAttribute(default="")
     reason = UnicodeAttribute()
     record = UnicodeAttribute()
     at = UnicodeAttribute()
+
+
+class MarkerItem(Item):
+    """A marker that a barrier sends through the stream. It goes by TTL."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
     expires_at = NumberAttribute()
 
 

@@ -1,31 +1,39 @@
-"""Form the keys of aggregates and dead letters."""
+"""Form the keys of aggregates, of the markers that barriers write, and of dead letters.
+
+What a dashboard reads lies together: days, LEADERS, RECENT, TOTALS and VERIFIED, in this order. All else that a tenant's
+counting needs sorts before it.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from portal.schema import keys
 
+RECENT: Final = "RECENT"
+LEADERS: Final = "LEADERS"
 VERIFIED: Final = "VERIFIED"  # sorts behind all aggregates
+MARKER: Final = "MARKER"
+NO_TENANT: Final = keys.PLATFORM  # partition of the dead letters that name no tenant
+DEAD_LETTER_TENANTS: Final = "TENANTS"  # partition of the tenants that may have dead letters
 _AGGREGATE: Final = "AGGREGATE"
+_BARRIER: Final = "BARRIER"
+_PAGE: Final = "BUCKET"
+_RUN: Final = "BACKLOG"
 ALL_AGGREGATES: Final = keys.of_any_tenant(_AGGREGATE)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def aggregate(tenant_id: str) -> str:
-    """Partition key of what the stream worker maintains: `totals`, `tags` and `day` are its sort keys."""
+    """Partition key of what the stream worker maintains."""
     return keys.collection(tenant_id, _AGGREGATE)
 
 
 def totals(epoch: int) -> str:
     """Sort key of the counts of all tickets. An epoch begins with each rebuild; readers add all of them up."""
     return keys.joined("TOTALS", keys.whole_number(epoch, "an epoch"))
-
-
-def tags(epoch: int) -> str:
-    """Sort key of the counts by tag."""
-    return keys.joined("TAGS", keys.whole_number(epoch, "an epoch"))
 
 
 def day(date: str, epoch: int) -> str:
@@ -36,23 +44,79 @@ def day(date: str, epoch: int) -> str:
 
 
 def first_day(date: str) -> str:
-    """The bound from which on a Query meets the days from this one on, then the totals and tags, and no more days."""
+    """The bound from which on a Query meets the days from this one on, and all else that a dashboard reads."""
     return day(date, 0)
 
 
 def aggregate_parts(sort_key: str) -> tuple[str, str, int] | None:
-    """Kind ("TOTALS", "TAGS" or "DAY"), date ("" where there is none) and epoch; None for another sort key."""
+    """Kind ("TOTALS" or "DAY"), date ("" where there is none) and epoch; None for another sort key."""
     kind, *parts = keys.split(sort_key)
-    if kind not in ("TOTALS", "TAGS", "DAY") or len(parts) != 1 + (kind == "DAY") or not parts[-1].isdigit():
+    if kind not in ("TOTALS", "DAY") or len(parts) != 1 + (kind == "DAY") or not parts[-1].isdigit():
         return None
     return kind, "".join(parts[:-1]), int(parts[-1])
 
 
-def letter(sequence: str, aggregate_key: str) -> str:
-    """Sort key of a dead letter: a padded sequence number, and the one aggregate it is about, "" for all of them."""
-    return keys.labelled(sequence, aggregate_key) if aggregate_key else sequence
+# --- people and tags that are no leaders ---
 
 
-def settled_letters(stream: str) -> str:
-    """Partition key of what remembers that dead letters of this stream were replayed or dropped."""
-    return f"{stream}/SETTLED"
+def page(generation: str, first: str) -> str:
+    """Sort key of a page of counts, which begins with the code `first`."""
+    return keys.labelled(_PAGE, f"{keys.part(generation)}:{first}")
+
+
+def pages(generation: str = "") -> str:
+    """The beginning of the sort keys of all pages, or of those of one generation."""
+    return keys.labelled(_PAGE, f"{keys.part(generation)}:" if generation else "")
+
+
+def after_pages() -> str:
+    """A bound behind all runs and pages, and before everything else."""
+    return keys.part("C")
+
+
+def run(number: int) -> str:
+    """Sort key of the counts that the merge of this number has put aside for the next pages."""
+    return keys.joined(_RUN, f"{number:012}")
+
+
+RUNS: Final = keys.beginning(_RUN)
+
+
+def run_number(sort_key: str) -> int:
+    """The number in what `run` made."""
+    return int(keys.split(sort_key)[1])
+
+
+# --- barriers ---
+
+
+def marker(tenant_id: str, barrier: str, number: int) -> str:
+    """Partition key of a marker: each lies in a partition of its own, so that markers spread over the shards."""
+    return keys.collection(tenant_id, MARKER, barrier, keys.whole_number(number, "a marker's number"))
+
+
+def markers_seen(barrier: str) -> str:
+    """The beginning of the sort keys, beside the aggregates, under which the worker says which markers it has met."""
+    return keys.beginning(_BARRIER, barrier)
+
+
+def marker_of(stored: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Tenant, and sort key to answer under, of a marker's key; None for the key of anything else."""
+    if stored.get("sk") != MARKER:
+        return None
+    parts = keys.collection_parts(str(stored.get("pk", "")))
+    return (parts[0], keys.joined(_BARRIER, *parts[2])) if parts and parts[1] == MARKER else None
+
+
+# --- dead letters ---
+
+
+def dead_letter(shard: str, sequence: str) -> str:
+    """Sort key of a dead letter within its tenant: a shard's digest and a padded sequence number."""
+    return keys.joined(keys.digest(shard, size=4), sequence)
+
+
+def dead_letter_id(sort_key: str) -> str:
+    """The name that a person calls a dead letter by."""
+    shard, sequence = keys.split(sort_key)
+    return f"{shard}-{sequence.lstrip('0') or '0'}"

@@ -1,262 +1,266 @@
-"""Makes a tenant's aggregates right again while people go on working, by moving its tickets to a new epoch.
+"""Make a tenant's aggregates right again while people go on working, by moving its tickets to a new epoch.
 
-Aggregate items are kept per epoch and readers add all epochs up. A rebuild raises the tenant's epoch, in which new
-tickets are born, and then touches every older ticket once, so that the stream takes it out of the items of its old
-epoch and adds it to those of the new one. Nothing is counted from outside of the stream, so nothing can be counted
-twice or missed, and the sums that readers see are the same at every moment. Once no ticket bears an old epoch and
-the worker has folded all that, whatever is left in the old epochs' items is what was wrong. It is taken away.
+Counts are kept per epoch and readers add all epochs up. A rebuild raises the tenant's epoch, in which new tickets are
+born, and then touches every older ticket once, so that the stream takes it out of the counts of its old epoch and adds
+it to those of the new one. Nothing is counted from outside of the stream, so nothing can be counted twice or missed,
+and the sums that readers see are the same at every moment. Once no ticket bears an old epoch, and all of that is
+applied, whatever is left in the old epochs is what was wrong. It is taken away.
 
-The emptied items stay for two days and then go by TTL: until then they remember which changes they have taken, and
-a worker that comes late with a batch must find that. A change that is folded into one meanwhile (an import may
-have reserved its numbers, and with them the epoch, long before) calls the TTL off.
+That all is applied is told by a barrier (barrier.py), never by a clock. And an old group of counts is taken away only as
+it was read before the last look at the tickets, under the condition that nothing has touched it since; so whatever the
+worker may still have to say of it, it is not said in vain.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Condition, TenantRepository
-from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
-from portal.streams import watermark
-from portal.streams import worker as stream_worker
-from tickets.counting import aggregate_store, aggregates, verify
-from tickets.counting import keys as aggregate_keys
-from tickets.counting.items import DeadLetterItem
-from tickets.counting.verify import Advance, Difference
+from portal.streams import shards, worker
+from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored
+from tickets.counting import recount as recounting
+from tickets.counting.aggregates import Counts, Part
+from tickets.counting.barrier import Say, WorkerAway
+from tickets.counting.recent import CORRECTION, MERGES, VERSION, Recent
+from tickets.counting.recount import Advance
+from tickets.counting.stored import Stored
+from tickets.counting.stream_handler import Positions
+from tickets.counting.verify import Difference, label
 from tickets.ticket import keys as ticket_keys
-from tickets.ticket.fields import Priority
 from tickets.ticket.items import CounterItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
-TIMEOUT: Final = 120.0  # seconds that the worker may make no progress at all
-KEPT_SECONDS: Final = 2 * 86400  # that an emptied item is kept; a stream keeps its records for one day
-_REMOVED_AT_ONCE: Final = 150  # attributes; an expression has at most 4 KB
-_LOOK_EVERY: Final = 0.5  # seconds
-_TRIES: Final = 5  # for a ticket that is in a transaction of somebody else's
+__all__ = ["NotCounted", "Rebuilt", "WorkerAway", "rebuild"]
 
-Say = Callable[[str], object]
+TIMEOUT: Final = barrier.TIMEOUT
+_AT_ONCE: Final = 60  # counts that are taken away by one update
+_LOOKS: Final = 20  # at all tickets, before a rebuild gives up finding them all in the new epoch
+_TRIES: Final = 5  # for a ticket that is in a transaction of somebody else's, and for RECENT
 
 
-class WorkerAway(PortalError):
-    """The worker did not fold what had to be folded. Nothing is wrong: the sums stay what they were."""
+class NotCounted(PortalError):
+    """Tickets could not be counted anew: the records of their touches became dead letters."""
 
-    code = "worker_away"
+    code = "not_counted"
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """`tickets` were moved to `epoch`; `removed` is the drift that was found and is gone: what each sum had too much
-    (`stored`, negative where it had too little) against 0; `letters` are dead letters that no longer matter."""
+    """`tickets` were moved to `epoch`; `removed` is the drift that was there and is gone: what each sum had too much
+    (`stored`, negative where it had too little) against 0; `dead_letters` were dropped, because their tickets are
+    counted now."""
 
     epoch: int
     tickets: int
     removed: list[Difference]
-    letters: int
-
-
-@dataclass(frozen=True)
-class _Look:
-    """All tickets, each seen once: those that had to be moved, and those that are counted in the new epoch."""
-
-    moved: int
-    counted: int
-    ended: datetime
+    dead_letters: int
 
 
 def rebuild(
     repository: TenantRepository,
     *,
     timeout: float = TIMEOUT,
-    settle: float = verify.SETTLE,
     advance: Advance = lambda numbers: None,
     say: Say = lambda sentence: None,
 ) -> Rebuilt:
     """Rebuild this tenant's aggregates. Raises WorkerAway where the stream worker makes no progress for `timeout`
-    seconds; run again, it begins a new epoch, which does no harm."""
+    seconds, and NotCounted; run again, it begins a new epoch, which does no harm."""
     raised = repository.update(
         CounterItem(repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET),
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],
     )
     epoch = int(raised["epoch"]["N"])
-    moved = 0
+    wait = partial(barrier.wait_until_applied, repository, timeout=timeout, say=say)
+    moved = _look(repository, epoch, advance)
     removed: list[Difference] = []
-    look = _look(repository, epoch, advance)
-    while True:
-        moved += look.moved
-        _wait(repository, epoch, look, timeout=timeout, settle=settle, say=say)
-        # From here on an old item that does not move has nothing to come: no ticket is in its epoch any more.
-        looked_at = clock.stamp()
-        old = [raw for raw in verify.stored(repository) if _epoch(raw) < epoch]
-        look = _look(repository, epoch, lambda numbers: None)
-        if look.moved:
+    for _ in range(_LOOKS):
+        wait()
+        # From here on an old part that nothing touches has nothing to come, if the next look finds no ticket in it.
+        old = _settled(repository, epoch)
+        if old is None:
             continue
-        _wait(repository, epoch, look, timeout=timeout, settle=settle, say=say)
-        done = [_retire(repository.tenant_id, raw, removed) for raw in old]
-        if all(done):
-            break
-    letters = _drop_letters(repository.tenant_id, epoch, before=looked_at)
-    return Rebuilt(epoch, moved, _summed(removed), letters)
-
-
-def _epoch(raw: dict[str, Any]) -> int:
-    parts = aggregate_keys.aggregate_parts(raw["sk"]["S"])
-    return parts[2] if parts else -1
+        found = _look(repository, epoch, lambda numbers: None)
+        moved += found
+        if found:
+            continue
+        wait()
+        if _retire(repository.tenant_id, old, epoch, removed):
+            return Rebuilt(epoch, moved, _summed(removed), _drop_dead_letters(repository.tenant_id, epoch))
+    raise WorkerAway("The old counts kept moving. Nothing is lost or wrong by this; run it again.")
 
 
 # --- the tickets ---
 
 
-def _look(repository: TenantRepository, epoch: int, advance: Advance) -> _Look:
-    """Move every ticket that is in an older epoch."""
-    moved = counted = 0
-    for lanes in verify.groups(verify.last_number(repository)):
-        for m, c in fan_out([partial(_move, repository, epoch, lane) for lane in lanes]):
-            moved, counted = moved + m, counted + c
-        advance(sum(map(len, lanes)))
-    return _Look(moved, counted, clock.now())
+def _look(repository: TenantRepository, epoch: int, advance: Advance) -> int:
+    """Move every ticket that is in an older epoch, and say how many that were."""
+    moved = 0
+    for several in recounting.groups(recounting.last_number(repository)):
+        moved += sum(fan_out([partial(_move, repository, epoch, numbers) for numbers in several]))
+        advance(sum(map(len, several)))
+    return moved
 
 
-def _move(repository: TenantRepository, epoch: int, numbers: range) -> tuple[int, int]:
-    """How many of these tickets were in an older epoch, and how many there are that can be counted."""
-    moved = counted = 0
+def _move(repository: TenantRepository, epoch: int, numbers: range) -> int:
+    moved = 0
     for image in repository.get_raw(TICKETS, ticket_keys.ticket, numbers, sort=ticket_keys.SUMMARY):
-        with suppress(*aggregates.UNCOUNTABLE):
-            aggregates.contribution(image)
-            counted += 1
         if int(image.get("epoch", {"N": "0"})["N"]) < epoch:
             _touch(repository, image["pk"]["S"], epoch)
             moved += 1
-    return moved, counted
+    return moved
 
 
 def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
     """The version stays: nobody's form becomes stale by this."""
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
-    summary = SummaryItem(pk, ticket_keys.SUMMARY)
-    with suppress(ConditionFailed):  # deleted meanwhile, or moved by a request whose answer was lost
-        retrying(
-            lambda: repository.update(summary, [SummaryItem.epoch.set(epoch)], condition=condition),
-            again=lambda error: isinstance(error, Throttled),
-            attempts=_TRIES,
-            first=0.2,
-            longest=2,
-        )
-
-
-# --- the worker ---
-
-
-def _wait(repository: TenantRepository, epoch: int, look: _Look, *, timeout: float, settle: float, say: Say) -> None:
-    """Return when the worker has folded all that was written until the look's end.
-
-    It says so by its watermark. Where there is none, by having counted in the new epoch all tickets that we saw there,
-    and having stood still for the settling time. Raises WorkerAway after `timeout` without any progress.
-    """
-    before: object = None
-    changed_at = time.monotonic()
-    while True:
-        beat = watermark.read(TICKETS)
-        if beat is not None and beat.as_of > look.ended + verify.MARGIN:
-            return
-        counted, applied = _progress(repository, epoch)
-        if (beat, counted, applied) != before:
-            before, changed_at = (beat, counted, applied), time.monotonic()
-        still = time.monotonic() - changed_at
-        if beat is None and counted >= look.counted and still >= settle:
-            return
-        if still >= timeout:
-            raise WorkerAway(
-                "The stream worker has not counted everything yet and makes no progress. Is it running "
-                "(manage.py run_stream)? Nothing is lost or wrong by this: the sums are what they were. Run it again."
-            )
-        say(f"waiting for the stream worker, {min(counted, look.counted):,} of {look.counted:,} tickets counted anew")
-        time.sleep(_LOOK_EVERY)
-
-
-def _progress(repository: TenantRepository, epoch: int) -> tuple[int, list[str]]:
-    """How many tickets are counted in the new epoch, and when each item was last updated."""
-    items = verify.stored(repository)
-    priorities = tuple(f".{p}" for p in Priority)
-    counted = sum(
-        n
-        for raw in items
-        if raw["sk"]["S"].startswith("TOTALS") and _epoch(raw) >= epoch
-        for name, n in aggregates.counts_of(raw).items()
-        if name.endswith(priorities)
-    )
-    return counted, [raw.get("applied_at", {"S": ""})["S"] for raw in items]
-
-
-# --- the old items ---
-
-
-def _retire(tenant_id: str, raw: dict[str, Any], removed: list[Difference]) -> bool:
-    """Empty an old item that is still as it was read, and leave it to TTL. False where it was updated meanwhile."""
-    counts = sorted(aggregates.counts_of(raw))
-    if not counts and "expires_at" in raw:
-        return True
-    marks = {name: v for name, v in raw.items() if name.startswith(aggregates.MARK_PREFIX) or name == "applied_at"}
-    names = {f"#m{i}": name for i, name in enumerate(marks)} | {"#ttl": str(TICKETS.ttl)}
-    values: dict[str, Any] = {f":m{i}": value for i, value in enumerate(marks.values())}
-    values[":ttl"] = {"N": str(int(time.time()) + KEPT_SECONDS)}
-    unchanged = " AND ".join(f"#m{i} = :m{i}" for i in range(len(marks))) or "attribute_not_exists(applied_at)"
-    for start in range(0, max(1, len(counts)), _REMOVED_AT_ONCE):
-        some = counts[start : start + _REMOVED_AT_ONCE]
-        gone = {f"#c{i}": name for i, name in enumerate(some)}
+    for attempt in range(_TRIES):
         try:
-            aggregate_store.update(
-                tenant_id,
-                raw["sk"]["S"],
-                UpdateExpression="SET #ttl = :ttl" + (" REMOVE " + ", ".join(gone) if gone else ""),
-                ConditionExpression=f"attribute_exists(pk) AND {unchanged}",
-                ExpressionAttributeNames=names | gone,
-                ExpressionAttributeValues=values,
-            )
+            repository.update(SummaryItem(pk, ticket_keys.SUMMARY), [SummaryItem.epoch.set(epoch)], condition=condition)
         except ConditionFailed:
-            return False
-        removed += _counts(raw, some)
+            return  # deleted meanwhile, or moved by a request whose answer was lost
+        except Throttled:
+            if attempt == _TRIES - 1:
+                raise
+            time.sleep(0.1 * 2**attempt)
+        else:
+            return
+
+
+# --- the old counts ---
+
+
+def _settled(repository: TenantRepository, epoch: int) -> Stored | None:
+    """All counts, while RECENT holds none of older epochs; None where that cannot be had now."""
+    _merge_older(repository.tenant_id, epoch)
+    old = stored.read(repository)
+    return None if _pending(old.recent, epoch) else old
+
+
+def _merge_older(tenant_id: str, epoch: int) -> None:
+    """Merge until RECENT holds nothing of older epochs. Raises Throttled where others write it too fast for that."""
+    position = Positions(shards.arn(TICKETS))
+    for _ in range(_TRIES * 10):
+        recent = _recent(tenant_id)
+        if not _pending(recent, epoch):
+            return
+        merge.merge(tenant_id, recent, position=position)
+    raise Throttled("Too many write this tenant's aggregates at once.")
+
+
+def _recent(tenant_id: str) -> Recent:
+    return Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
+
+
+def _pending(recent: Recent, epoch: int) -> bool:
+    return any(part.epoch < epoch for part in coding.decoded(recent.counts))
+
+
+def _retire(tenant_id: str, old: Stored, epoch: int, removed: list[Difference]) -> bool:
+    """Take away what the parts of older epochs hold. False where one of them was touched since it was read."""
+    for part, counts in sorted(old.counts.items()):
+        names = sorted(counts) if part.epoch < epoch else []
+        for start in range(0, len(names), _AT_ONCE):
+            some = Counter({name: counts[name] for name in names[start : start + _AT_ONCE]})
+            if not _take_away(tenant_id, old, part, some, epoch):
+                return False
+            removed += [Difference(label((part.kind, part.date)), name, n, 0) for name, n in sorted(some.items())]
+    _merge_older(tenant_id, epoch)
+    _delete_empty(tenant_id, epoch)
     return True
 
 
-def _counts(raw: dict[str, Any], names: list[str]) -> Iterator[Difference]:
-    kind, day, _ = aggregate_keys.aggregate_parts(raw["sk"]["S"]) or ("", "", 0)
-    counts = aggregates.counts_of(raw)
-    yield from (Difference(verify.label((kind, day)), name, counts[name], 0) for name in names)
+def _take_away(tenant_id: str, old: Stored, part: Part, counts: Counts, epoch: int) -> bool:
+    """Subtract counts of one old part, through RECENT as all changes go, if nothing has touched the part since.
+
+    What has touched it is either in RECENT still or was merged; the number of merges stands still in between.
+    """
+    token = uuid.uuid4().hex
+    for _ in range(_TRIES * 10):
+        _merge_older(tenant_id, epoch)
+        recent = _recent(tenant_id)
+        if _last_touch(tenant_id, part) != old.last_touches.get(part, 0):
+            return False
+        try:
+            aggregate_store.update(tenant_id, keys.RECENT, **_subtraction(part, counts, recent, token))
+        except ConditionFailed as failed:
+            if (failed.item or {}).get(CORRECTION, {}).get("S") != token:
+                continue  # else it is a lost answer, sent again
+        return True
+    raise Throttled("Too many write this tenant's aggregates at once.")
 
 
-def _summed(removed: list[Difference]) -> list[Difference]:
+def _last_touch(tenant_id: str, part: Part) -> int:
+    """The last merge that has touched a part."""
+    raw = aggregate_store.get(tenant_id, merge.holder(part))
+    return coding.numbers(raw).get(merge.WIDE_TOUCHED.get(part.kind, merge.TOUCHED), 0)
+
+
+def _subtraction(part: Part, counts: Counts, recent: Recent, token: str) -> dict[str, Any]:
+    """An update of RECENT under this number of merges and while it holds no touch of the part."""
+    coded = coding.coded({part: Counter({name: -n for name, n in counts.items()})})
+    names = {f"#c{i}": name for i, name in enumerate(coded)}
+    adds = ", ".join(["#version :one", *(f"{name} :c{i}" for i, name in enumerate(names))])
+    merges = "#merges = :merges" if recent.merges else "attribute_not_exists(#merges)"
+    return {
+        "UpdateExpression": f"SET #correction = :token ADD {adds}",
+        "ConditionExpression": f"{merges} AND attribute_not_exists(#touch)",
+        "ExpressionAttributeNames": {
+            "#version": VERSION, "#merges": MERGES, "#correction": CORRECTION,
+            "#touch": coding.code(part, coding.TOUCHES), **names,
+        },
+        "ExpressionAttributeValues": {
+            ":one": {"N": "1"}, ":token": {"S": token},
+            **({":merges": {"N": str(recent.merges)}} if recent.merges else {}),
+            **{f":c{i}": {"N": str(n)} for i, n in enumerate(coded.values())},
+        },
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }  # fmt: skip
+
+
+def _delete_empty(tenant_id: str, epoch: int) -> None:
+    """Delete the items of older epochs that hold nothing any more, if no merge touches them meanwhile."""
+    for raw in list(aggregate_store.query(tenant_id)):
+        parts = keys.aggregate_parts(raw["sk"]["S"])
+        marks = (merge.TOUCHED, *merge.WIDE_TOUCHED.values())
+        if parts and parts[2] < epoch and not any(coding.numbers(raw).keys() - set(marks)):
+            with suppress(ConditionFailed):
+                aggregate_store.delete(tenant_id, raw["sk"]["S"], unchanged={n: raw.get(n) for n in marks})
+
+
+def _summed(removed: Iterable[Difference]) -> list[Difference]:
     """The same over all old epochs."""
-    found: dict[tuple[str, str], int] = {}
+    totals: dict[tuple[str, str], int] = {}
     for one in removed:
-        found[one.item, one.count] = found.get((one.item, one.count), 0) + one.stored
-    return [Difference(item, count, n, 0) for (item, count), n in sorted(found.items()) if n]
+        totals[one.item, one.count] = totals.get((one.item, one.count), 0) + one.stored
+    return [Difference(item, count, n, 0) for (item, count), n in sorted(totals.items()) if n]
 
 
-def _drop_letters(tenant_id: str, epoch: int, *, before: str) -> int:
-    """Remove the tenant's dead letters that are about old epochs only: what they hold is counted anew, or in no sum."""
-    dropped = 0
-    for letter in stream_worker.items(DeadLetterItem, TICKETS.name):
-        if letter.tenant_id == tenant_id and letter.at < before and max(_epochs_of(letter), default=0) < epoch:
-            stream_worker.remove(letter)
-            dropped += 1
-    return dropped
+# --- dead letters ---
 
 
-def _epochs_of(letter: DeadLetterItem) -> Iterator[int]:
-    if letter.aggregate:
-        yield (aggregate_keys.aggregate_parts(letter.aggregate) or ("", "", 0))[2]
-        return
-    data = json.loads(letter.record).get("dynamodb", {})
-    for image in (data.get("OldImage", {}), data.get("NewImage", {})):
-        with suppress(*aggregates.UNCOUNTABLE):  # an image that is broken in this too
-            yield int(image["epoch"]["N"])
+def _drop_dead_letters(tenant_id: str, epoch: int) -> int:
+    """Remove dead letters that are about older epochs, and whose tickets are counted in this one by now.
+
+    Raises NotCounted where touches of this rebuild have become dead letters themselves.
+    """
+    kept = list(dead_letters.stored(tenant_id=tenant_id))
+    own = [one for one in kept if max(dead_letters.epochs_of(one), default=0) >= epoch]
+    broken = {dead_letters.ticket_of(one) for one in own}
+    counted = [one for one in kept if one not in own and dead_letters.ticket_of(one) not in broken]
+    for one in counted:
+        worker.remove(one)
+    if own:
+        named = ", ".join(str(number) for number in sorted(broken)[:10])
+        raise NotCounted(
+            f"Not counted: ticket {named}. Its record is a dead letter: {own[0].reason}. See manage.py dead_letters."
+        )
+    return len(counted)

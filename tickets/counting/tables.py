@@ -7,7 +7,7 @@ from portal.schema.tables import Table
 from tickets.counting.keys import ALL_AGGREGATES
 from tickets.ticket.tables import TICKETS
 
-DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "stream", "sequence", ttl="expires_at")
+DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "owner", "sequence")
 
 declare(
     DEAD_LETTERS,
@@ -22,12 +22,12 @@ declare(
         Grant(
             "worker",
             TICKETS,
-            ("DeleteItem", "Query", "UpdateItem"),
+            ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "MaintainAggregates",
             leading_keys=ALL_AGGREGATES,
         ),
-        Grant("worker", DEAD_LETTERS, ("ConditionCheckItem", "DeleteItem", "PutItem", "Query"), "KeepDeadLetters"),
-        Grant("platform", DEAD_LETTERS, ("BatchGetItem", "DeleteItem", "Query", "UpdateItem")),
+        Grant("worker", DEAD_LETTERS, ("DeleteItem", "PutItem", "Query"), "KeepDeadLetters"),
+        Grant("platform", DEAD_LETTERS, ("BatchGetItem", "DeleteItem", "GetItem", "Query")),
         # An operator who replays a dead letter counts it: in aggregates, and in no ticket.
         Grant("platform", TICKETS, ("UpdateItem",), "ReplayDeadLetters", leading_keys=ALL_AGGREGATES),
     ),

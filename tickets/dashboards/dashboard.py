@@ -13,7 +13,7 @@ All days are in UTC. Counts below zero, the trace of an error until it is repair
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -24,12 +24,12 @@ from portal.dynamo.client import fan_out
 from portal.streams import watermark
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates
+from tickets.counting import aggregates, stored
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import UNRESOLVED, Counts
+from tickets.counting.stored import Stored
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.freshness import Freshness
-from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.tables import TICKETS
 
@@ -116,8 +116,10 @@ class Dashboard:
     matrix: Mapping[tuple[Status, Priority], int]
     days: list[Day]
     ages: list[Age]
-    loads: list[Load]  # most unresolved first
+    loads: list[Load]  # most unresolved first: nobody, and the people who lead
     tags: list[Load]  # likewise
+    other_people: int  # who have tickets and do not lead, as of the last compaction
+    other_tags: int  # likewise
     first: Durations
     done: Durations
     weeks: list[Week]  # latest first
@@ -155,66 +157,70 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     """All numbers of the last `days` days. Raises Throttled, Unavailable."""
     shown = period(days)
     reads: list[Callable[[], Any]] = [
-        lambda: _stored(tenant, aggregate_keys.first_day(shown.first.isoformat())),
+        lambda: stored.of_dashboard(tenant.repository, aggregate_keys.first_day(shown.first.isoformat())),
         partial(watermark.read, TICKETS),
         lambda: members.members_of(tenant.repository),
     ]
-    stored, beat, people = fan_out(reads)
-    totals, tags, by_day = _sorted_out(stored)
+    items, written, people = fan_out(reads)
+    seen = stored.shown(items)
+    totals, persons, tags, by_day = _sorted_out(seen)
     names = {m.id: m.name for m in people}
     durations = {d: (Durations.of(by_day[d], "first"), Durations.of(by_day[d], "done")) for d in shown.dates()}
     return Dashboard(
         period=shown,
-        freshness=Freshness.of(beat, stored),
-        matrix={(s, p): max(0, totals[f"{s}.{p}"]) for s in Status for p in Priority},
+        freshness=Freshness.of(written, items),
+        matrix=_matrix(totals),
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
-        loads=_loads(totals, names),
+        loads=_loads(totals, persons, names),
         tags=_tags(tags),
+        other_people=seen.recent.tail.people,
+        other_tags=seen.recent.tail.tags,
         first=Durations.total(first for first, _ in durations.values()),
         done=Durations.total(done for _, done in durations.values()),
         weeks=_weeks(shown, durations),
-        verified=next((raw for raw in stored if raw["sk"]["S"] == aggregate_keys.VERIFIED), None),
+        verified=next((raw for raw in items if raw["sk"]["S"] == aggregate_keys.VERIFIED), None),
     )
 
 
 def share(tenant: TenantContext) -> Share:
-    """An agent's own numbers, from the totals alone: two reads sent together. Raises Throttled, Unavailable."""
+    """An agent's own numbers: two reads sent together, and two more for an agent who is no leader of many.
+
+    Raises Throttled, Unavailable.
+    """
     reads: list[Callable[[], Any]] = [
-        lambda: _stored(tenant, aggregate_keys.totals(0)),
+        lambda: stored.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
         partial(watermark.read, TICKETS),
     ]
-    stored, beat = fan_out(reads)
-    totals, _, _ = _sorted_out(stored)
-    loads = _loads(totals, {tenant.user_id: tenant.user_name})
+    items, written = fan_out(reads)
+    seen = stored.shown(items)
+    totals, persons, _, _ = _sorted_out(seen)
+    if not seen.recent.tail.is_empty and not any(name.startswith(tenant.user_id) for name in persons):
+        own = stored.people(tenant.repository).get(tenant.user_id, Counter())
+        persons.update({f"{tenant.user_id}.{status}": n for status, n in own.items()})
+    loads = _loads(totals, persons, {tenant.user_id: tenant.user_name})
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))
+    matrix = _matrix(totals)
     return Share(
-        freshness=Freshness.of(beat, stored),
+        freshness=Freshness.of(written, items),
         mine=next((load for load in loads if load.key == tenant.user_id), nothing),
-        unresolved=sum(load.unresolved for load in loads),
+        unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
         unassigned=sum(load.unresolved for load in loads if not load.key),
         today=clock.now().date(),
     )
 
 
-def _stored(tenant: TenantContext, lowest: str) -> list[dict[str, Any]]:
-    """The aggregate items from a sort key on: one Query, then one more for each further 1 MB, which tags may reach."""
-    between = (lowest, aggregate_keys.VERIFIED)
-    return list(tenant.repository.query_all(TICKETS, aggregate_keys.aggregate, between=between))
-
-
-def _sorted_out(stored: Iterable[Mapping[str, Any]]) -> tuple[Counts, Counts, Mapping[date, Counts]]:
-    totals: Counts = Counter()
-    tags: Counts = Counter()
+def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:
+    """Counts of totals, people and tags, and by day."""
+    merged = aggregates.merged(seen.counts)
     by_day: defaultdict[date, Counts] = defaultdict(Counter)
-    for kind, day, counts in aggregates.merged(stored):
-        if kind == "DAY":
-            by_day[date.fromisoformat(day)] = counts
-        elif kind == "TOTALS":
-            totals = counts
-        else:
-            tags = counts
-    return totals, tags, by_day
+    by_day |= {date.fromisoformat(day): counts for (kind, day), counts in merged.items() if kind == aggregates.DAY}
+    totals, people, tags = (merged.get((kind, ""), Counter()) for kind in ("TOTALS", "PEOPLE", "TAGS"))
+    return totals, people, tags, by_day
+
+
+def _matrix(totals: Counts) -> dict[tuple[Status, Priority], int]:
+    return {(s, p): max(0, totals[f"{s}.{p}"]) for s in Status for p in Priority}
 
 
 def _day(day: date, counts: Counts) -> Day:
@@ -228,7 +234,9 @@ _OLDER: Final = "Earlier"
 
 
 def _ages(totals: Counts, today: date) -> list[Age]:
-    weeks = {date.fromisoformat(name[2:]): n for name, n in totals.items() if name.startswith("w.") and n > 0}
+    held = {name[2:]: n for name, n in totals.items() if name.startswith("w.") and n > 0}
+    long_ago = held.pop("", 0)
+    weeks = {date.fromisoformat(week): n for week, n in held.items()}
     monday = date.fromisoformat(aggregates.monday(today))
     found: list[Age] = []
     last: date | None = None  # the current week also takes what a fast clock dated into the next one
@@ -237,19 +245,18 @@ def _ages(totals: Counts, today: date) -> list[Age]:
         count = sum(n for week, n in weeks.items() if week >= first and (last is None or week <= last))
         found.append(Age(label, first, last, count))
         last = first - timedelta(days=1)
-    older = sum(n for week, n in weeks.items() if last is not None and week <= last)
+    older = long_ago + sum(n for week, n in weeks.items() if last is not None and week <= last)
     return [*found, Age(_OLDER, None, last, older)]
 
 
-def _loads(totals: Counts, names: Mapping[str, str]) -> list[Load]:
+def _loads(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
     """Who has which tickets, nobody with the key "" among them."""
-    found: _Statuses = {}
-    for name, n in totals.items():
-        if name.startswith("r."):
-            who, _, status = name[2:].rpartition(".")
-            found.setdefault("" if who == ticket_keys.UNASSIGNED else who, {})[Status(status)] = n
+    statuses: _Statuses = {"": {s: totals[f"{aggregates.UNASSIGNED}.{s}"] for s in Status}}
+    for name, n in people.items():
+        who, _, status = name.rpartition(".")
+        statuses.setdefault(who, {})[Status(status)] = n
     names = {"": UNASSIGNED, **names}
-    return _ranked(found, {who: names.get(who, FORMER_MEMBER) for who in found})
+    return _ranked(statuses, {who: names.get(who, FORMER_MEMBER) for who in statuses})
 
 
 def _tags(counts: Counts) -> list[Load]:

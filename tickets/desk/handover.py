@@ -23,15 +23,13 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.counting import aggregates
-from tickets.counting import keys as aggregate_keys
+from tickets.counting import stored
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import bulk, changing, lists, summaries
 from tickets.desk.rows import TicketRow
 from tickets.desk.summaries import TicketState
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
 LIMIT: Final = 500
@@ -72,22 +70,12 @@ def former(tenant: TenantContext) -> list[FormerLoad]:
     Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
     """
     calls: list[Callable[[], Any]] = [
-        lambda: (
-            tenant.repository.query(
-                TICKETS, aggregate_keys.aggregate, between=(aggregate_keys.totals(0), aggregate_keys.VERIFIED)
-            ).items
-        ),
+        lambda: stored.people(tenant.repository),
         lambda: members.members_of(tenant.repository),
     ]
-    stored, inside = fan_out(calls)
-    known = {m.id for m in inside} | {ticket_keys.UNASSIGNED}
-    counts: dict[str, int] = {}
-    for kind, _, found in aggregates.merged(stored):
-        for name, count in found.items() if kind == "TOTALS" else ():
-            prefix, _, rest = name.partition(".")
-            who, _, status = rest.rpartition(".")
-            if prefix == "r" and who not in known and aggregates.is_unresolved(status):
-                counts[who] = counts.get(who, 0) + count
+    people, inside = fan_out(calls)
+    known = {m.id for m in inside}
+    counts = {who: sum(some[s] for s in UNRESOLVED) for who, some in people.items() if who not in known}
     loads = [FormerLoad(who, count) for who, count in counts.items() if count > 0]
     loads.sort(key=lambda load: (-load.count, load.user_id))
     known_as = browsing.names_of(tenant.repository, [load.user_id for load in loads[:NAMED]])

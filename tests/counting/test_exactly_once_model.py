@@ -1,0 +1,269 @@
+"""Exactly once, whatever the interleaving: processes that stop between any two requests, sleep, wake up late, or die."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from tests.support.aggregate_table import AggregateTable
+from tests.support.folding import ARN, contribution, image, record
+from tickets.counting import aggregates, keys, leaders, merge, stored, stream_handler, tail
+from tickets.counting.recent import Recent
+from tickets.counting.stream_handler import Memory, handle
+from portal.streams.batch import batch_of
+
+ACME = "a" * 32
+LENGTH = 12  # records of each shard
+SHARDS = ("shardId-one", "two")
+PROCESSES = 3
+_patch_lock = threading.Lock()
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches SIGKILL."""
+
+
+class Process(threading.Thread):
+    """Applies one batch, and stops ahead of every request until it is told to go on."""
+
+    def __init__(self, memory: Memory, shard: str, records: list[dict[str, Any]]) -> None:
+        super().__init__(daemon=True)
+        self.memory, self.shard, self.records = memory, shard, records
+        self.killed = self.ended = self.applied = False
+        self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        self._go.acquire()
+        try:
+            result = handle(batch_of(ARN, self.shard, self.records))
+            self.applied = not result.deferred
+        except Killed:
+            pass
+        except BaseException as error:
+            self.error = error
+        self.ended = True
+        self._stopped.release()
+
+    def pause(self) -> None:
+        self._stopped.release()
+        self._go.acquire()
+        if self.killed:
+            raise Killed
+
+    def step(self) -> None:
+        self._go.release()
+        assert self._stopped.acquire(timeout=10)
+        if self.error:
+            raise self.error
+
+    def kill(self) -> None:
+        self.killed = True
+        while not self.ended:
+            self.step()
+
+
+class MemoryOfEach:
+    """What each process remembers is its own."""
+
+    def __init__(self) -> None:
+        self.outside = Memory(10)
+
+    def _mine(self) -> Memory:
+        thread = threading.current_thread()
+        return thread.memory if isinstance(thread, Process) else self.outside
+
+    def get(self, tenant_id: str) -> Recent | None:
+        return self._mine().get(tenant_id)
+
+    def put(self, tenant_id: str, state: Recent) -> None:
+        self._mine().put(tenant_id, state)
+
+    def forget(self, tenant_id: str) -> None:
+        self._mine().forget(tenant_id)
+
+
+def pause(operation: str) -> None:
+    thread = threading.current_thread()
+    if isinstance(thread, Process):
+        thread.pause()
+
+
+class Interleavings(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.table = AggregateTable()
+        self.table.install(self.patch)
+        self.table.before = pause
+        self.patch.setattr(stream_handler, "_memory", MemoryOfEach())
+        self.patch.setattr(leaders, "BUDGET", {"P": 100, "G": 60})
+        self.patch.setattr(tail, "RUN_BYTES", 60)
+        self.patch.setattr(merge, "is_full", lambda state: len(state.counts) > self.full)
+        self.memories = [Memory(10) for _ in range(PROCESSES)]
+        self.running: dict[int, Process] = {}
+        self.images = {
+            shard: [self.image(n, f"t{n % 3}", f"{n % 2 + 1:032x}") for n in range(first, first + LENGTH)]
+            for first, shard in ((1, SHARDS[0]), (101, SHARDS[1]))
+        }
+        self.records = {
+            shard: [record(n + 1, None, one) for n, one in enumerate(images)] for shard, images in self.images.items()
+        }
+        self.done = dict.fromkeys(SHARDS, 0)  # records of which some process has said that they are applied
+
+    @staticmethod
+    def image(number: int, tag: str, resolver: str) -> dict[str, Any]:
+        return image(ACME, number, tags=[tag], resolver=resolver, created_at=f"2026-11-{number % 5 + 1:02}T10:00:00.000000Z")
+
+    @initialize(full=st.sampled_from([0, 8, 14]))
+    def begin(self, full: int) -> None:
+        self.full = full
+
+    @rule(who=st.integers(0, PROCESSES - 1), shard=st.sampled_from(SHARDS), back=st.integers(0, 5), ahead=st.integers(1, 5))
+    def read(self, who: int, shard: str, back: int, ahead: int) -> None:
+        """A process begins with a batch that leaves nothing out: it was dead, slow, or robbed of its shard."""
+        if who in self.running:
+            return
+        start = max(0, self.done[shard] - back)
+        records = self.records[shard][start : self.done[shard] + ahead]
+        if records:
+            process = self.running[who] = Process(self.memories[who], shard, records)
+            process.start()
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), requests=st.integers(1, 8))
+    def go_on(self, data: st.DataObject, requests: int) -> None:
+        who = data.draw(st.sampled_from(sorted(self.running)))
+        process = self.running[who]
+        for _ in range(requests):
+            if not process.ended:
+                process.step()
+        if process.ended:
+            del self.running[who]
+            if process.applied:
+                last = int(process.records[-1]["dynamodb"]["SequenceNumber"])
+                self.done[process.shard] = max(self.done[process.shard], last)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def die(self, data: st.DataObject) -> None:
+        who = data.draw(st.sampled_from(sorted(self.running)))
+        self.running.pop(who).kill()
+        self.memories[who] = Memory(10)
+
+    @rule(shard=st.sampled_from(SHARDS))
+    def save_position(self, shard: str) -> None:
+        self.table.positions[shard] = str(self.done[shard]).zfill(40) if self.done[shard] else ""
+
+    def teardown(self) -> None:
+        try:
+            for process in self.running.values():
+                process.kill()
+            for shard in SHARDS:
+                rest = self.records[shard][int(self.table.positions.get(shard) or 0) :]
+                if rest:
+                    handle(batch_of(ARN, shard, rest))
+            truth = aggregates.total(contribution(one) for images in self.images.values() for one in images)
+            recent = Recent.of(self.table.items[keys.aggregate(ACME), keys.RECENT])
+            assert stored.of(list(self.table.items.values()), recent).counts == truth
+        finally:
+            self.patch.undo()
+
+
+# --- the cases that the design is about, one by one ---
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> AggregateTable:
+    table = AggregateTable()
+    table.install(monkeypatch)
+    table.before = pause
+    monkeypatch.setattr(stream_handler, "_memory", MemoryOfEach())
+    return table
+
+
+def asleep_before_its_update(table: AggregateTable, records: list[dict[str, Any]]) -> Process:
+    """A process that has read RECENT and the position, and has not sent its update yet."""
+    process = Process(Memory(10), SHARDS[0], records)
+    process.start()
+    operations: list[str] = []
+    before, table.before = table.before, lambda operation: (operations.append(operation), pause(operation))
+    while "UpdateItem" not in operations:
+        process.step()
+    table.before = before
+    return process
+
+
+def wake(process: Process) -> None:
+    while not process.ended:
+        process.step()
+
+
+def some(numbers: range) -> list[dict[str, Any]]:
+    return [record(n, None, image(ACME, n)) for n in numbers]
+
+
+def opened(table: AggregateTable) -> int:
+    recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
+    counts = stored.of(list(table.items.values()), recent).counts
+    return counts[aggregates.Part("TOTALS", "", 0)]["open.normal"]
+
+
+def merge_now(table: AggregateTable) -> None:
+    recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
+    assert merge.merge(ACME, recent, position=stream_handler.Positions(ARN))
+
+
+def test_of_two_who_are_about_to_write_the_same_batch_one_counts(table: AggregateTable) -> None:
+    first, second = (asleep_before_its_update(table, some(range(1, 4))) for _ in range(2))
+    wake(first)
+    wake(second)
+    assert opened(table) == 3
+
+
+def test_a_mark_that_was_pruned_while_somebody_slept_still_protects(table: AggregateTable) -> None:
+    sleeper = asleep_before_its_update(table, some(range(1, 4)))
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    table.positions[SHARDS[0]] = "5".zfill(40)
+    merge_now(table)
+    assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
+    wake(sleeper)
+    assert opened(table) == 5
+
+
+def test_who_finds_no_mark_reads_the_position_of_the_shard(table: AggregateTable) -> None:
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    table.positions[SHARDS[0]] = "5".zfill(40)
+    merge_now(table)
+    stream_handler._memory.forget(ACME)
+    handle(batch_of(ARN, SHARDS[0], some(range(4, 8))))
+    assert opened(table) == 7
+
+
+def test_a_floor_of_before_a_merge_is_not_believed_after_it(table: AggregateTable) -> None:
+    sleeper = asleep_before_its_update(table, some(range(1, 4)))
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    table.positions[SHARDS[0]] = "5".zfill(40)
+    merge_now(table)
+    handle(batch_of(ARN, SHARDS[1], some(range(101, 103))))
+    wake(sleeper)
+    assert opened(table) == 7
+
+
+def test_a_mark_that_no_position_covers_survives_a_merge(table: AggregateTable) -> None:
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    merge_now(table)
+    stream_handler._memory.forget(ACME)
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 8))))
+    assert opened(table) == 7
+
+
+TestInterleavings = Interleavings.TestCase
+TestInterleavings.settings = settings(
+    max_examples=80, stateful_step_count=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)

@@ -1,0 +1,164 @@
+"""The table of aggregates in memory, for tests that need thousands of writes or a death between any two of them.
+
+It answers the requests that `aggregate_store` sends, and nothing else, as DynamoDB does: conditions are checked, several
+writes of a transaction are done or refused together, and capacity follows AWS's published rules.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from portal.dynamo.meter import item_size
+from portal.errors import ConditionFailed, Reason, TransactionRefused
+from portal.streams import positions
+from tickets.counting import aggregate_store
+
+Raw = dict[str, Any]
+
+
+class AggregateTable:
+    """`items` by partition and sort key; `positions` by shard. `before` is called ahead of every request."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], Raw] = {}
+        self.positions: dict[str, str] = {}
+        self.before: Callable[[str], object] = lambda operation: None
+        self.write_units = self.read_units = 0.0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(aggregate_store.worker, "dispatch", self.dispatch)
+        patch.setattr(positions, "read", self.position)
+
+    def position(self, stream_arn: str, shard_id: str) -> str:
+        self.before("Position")
+        self.read_units += 2
+        return self.positions.get(shard_id, "")
+
+    def dispatch(self, operation: str, request: Raw) -> Raw:
+        self.before(operation)
+        answer: Raw = getattr(self, f"_{operation}")(request)
+        return answer
+
+    # --- reads ---
+
+    def _GetItem(self, request: Raw) -> Raw:
+        found = self.items.get(_key(request["Key"]))
+        self.read_units += math.ceil(item_size(found or {}) / 4096) or 1
+        return {"Item": dict(found)} if found else {}
+
+    def _BatchGetItem(self, request: Raw) -> Raw:
+        ((name, wanted),) = request["RequestItems"].items()
+        answers = [self._GetItem({"Key": key}).get("Item") for key in wanted["Keys"]]
+        return {"Responses": {name: [item for item in answers if item]}}
+
+    def _Query(self, request: Raw) -> Raw:
+        values = request["ExpressionAttributeValues"]
+        prefix = values.get(":r", {"S": ""})["S"]
+        found = [
+            dict(item)
+            for (pk, sk), item in sorted(self.items.items())
+            if pk == values[":h"]["S"] and sk.startswith(prefix)
+        ]
+        self.read_units += math.ceil(sum(map(item_size, found)) / 4096) or 1
+        return {"Items": found}
+
+    # --- writes ---
+
+    def _UpdateItem(self, request: Raw) -> Raw:
+        before = self.items.get(_key(request["Key"]), {})
+        if not _holds(request, before):
+            self._spend(before, before)
+            raise ConditionFailed(item=dict(before))
+        after = self._updated(request, before)
+        units = self._write(_key(request["Key"]), after)
+        return {"Attributes": dict(after), "ConsumedCapacity": {"CapacityUnits": units}}
+
+    def _TransactWriteItems(self, request: Raw) -> Raw:
+        members = [next(iter(member.items())) for member in request["TransactItems"]]
+        befores = [self.items.get(_key(body.get("Item") or body["Key"]), {}) for _, body in members]
+        held = [_holds(body, before) for (_, body), before in zip(members, befores, strict=True)]
+        if not all(held):
+            raise TransactionRefused([None if ok else Reason("ConditionalCheckFailed", "", None) for ok in held])
+        units = 0.0
+        for (kind, body), before in zip(members, befores, strict=True):
+            after = body["Item"] if kind == "Put" else self._updated(body, before)
+            units += 2 * self._write(_key(after), after)
+        self.write_units += units / 2
+        return {"ConsumedCapacity": [{"CapacityUnits": units}]}
+
+    def _DeleteItem(self, request: Raw) -> Raw:
+        before = self.items.get(_key(request["Key"]), {})
+        if not _holds(request, before):
+            raise ConditionFailed(item=dict(before))
+        self._write(_key(request["Key"]), None)
+        return {}
+
+    def _BatchWriteItem(self, request: Raw) -> Raw:
+        (members,) = request["RequestItems"].values()
+        units = 0.0
+        for member in members:
+            if "PutRequest" in member:
+                item = member["PutRequest"]["Item"]
+                units += self._write(_key(item), item)
+            else:
+                units += self._write(_key(member["DeleteRequest"]["Key"]), None)
+        return {"ConsumedCapacity": [{"CapacityUnits": units}]}
+
+    def _PutItem(self, request: Raw) -> Raw:
+        return {}  # a dead letter
+
+    def _updated(self, request: Raw, before: Raw) -> Raw:
+        after, values = {**before, **request["Key"]}, request["ExpressionAttributeValues"]
+        names = request["ExpressionAttributeNames"]
+        sets, _, adds = request["UpdateExpression"].partition("ADD ")
+        for name, value in re.findall(r"(#\w+) = (:\w+)", sets):
+            after[names[name]] = values[value]
+        for name, value in re.findall(r"(#\w+) (:\w+)", adds):
+            total = int(after.get(names[name], {"N": "0"})["N"]) + int(values[value]["N"])
+            after[names[name]] = {"N": str(total)}
+        return after
+
+    def _write(self, key: tuple[str, str], after: Raw | None) -> float:
+        before = self.items.pop(key, {})
+        if after is not None:
+            self.items[key] = dict(after)
+        return self._spend(before, after or {})
+
+    def _spend(self, before: Raw, after: Raw) -> float:
+        units = math.ceil(max(item_size(before), item_size(after)) / 1024) or 1
+        self.write_units += units
+        return float(units)
+
+
+def _key(item: Raw) -> tuple[str, str]:
+    return item["pk"]["S"], item["sk"]["S"]
+
+
+def _holds(request: Raw, item: Raw) -> bool:
+    """Check conditions of the forms that are in use: clauses joined by AND, each of them joined by OR."""
+    text = request.get("ConditionExpression", "")
+    return all(
+        any(_clause(part.strip(" ()"), request, item) for part in _split(clause, " OR "))
+        for clause in _split(text, " AND ")
+    )
+
+
+def _split(text: str, word: str) -> Iterator[str]:
+    return (part for part in text.split(word) if part)
+
+
+def _clause(text: str, request: Raw, item: Raw) -> bool:
+    names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
+    if match := re.fullmatch(r"attribute_not_exists ?\(?(#?\w+)", text):
+        return names.get(match[1], match[1]) not in item
+    match = re.fullmatch(r"(#\w+) (=|<) (:\w+)", text)
+    assert match, text
+    stored, wanted = item.get(names[match[1]]), values[match[3]]
+    if stored is None:
+        return False
+    return stored == wanted if match[2] == "=" else bool(stored["S"] < wanted["S"])

@@ -1,0 +1,127 @@
+"""Wait until the worker has applied everything that was written before: by markers in the stream, not by any clock.
+
+A marker is an item that means nothing but that it was written. It passes through the stream like every change; the
+worker applies what its shard held for the tenant before, and then says which shard that was. Markers lie in partitions
+of their own, so they spread over the stream's shards. A shard of before is passed when a marker has come by in it or in a
+descendant, which is read only when all of its ancestors have been read to their ends. Where markers have missed a
+shard, more are written. None of that depends on how fast anybody's clock or stream is.
+
+Markers and answers go by TTL.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from portal.dynamo.repository import TenantRepository
+from portal.errors import PortalError
+from portal.streams import shards
+from portal.streams.shards import Shard
+from tickets.counting import keys
+from tickets.counting.items import MarkerItem
+from tickets.ticket.tables import TICKETS
+
+TIMEOUT: Final = 120.0  # seconds without any answer of the worker's
+_KEPT_SECONDS: Final = 86400
+_LOOK_EVERY: Final = 0.1  # seconds
+_SPREAD: Final = 3  # markers for each shard that has not been met: they fall where they fall
+_ROUNDS: Final = 40
+
+Say = Callable[[str], object]
+
+
+class WorkerAway(PortalError):
+    """The worker did not apply what had to be applied. Nothing is wrong: the sums stay what they were."""
+
+    code = "worker_away"
+
+
+def wait_until_applied(
+    repository: TenantRepository, *, timeout: float = TIMEOUT, say: Say = lambda sentence: None
+) -> None:
+    """Return when all that was written to this tenant's tickets until now is applied, or kept as dead letters.
+
+    Costs two write units for each marker: one marker where the stream has one shard, some n * ln(n) for n of them.
+    Raises WorkerAway when `timeout` seconds go by without an answer; Throttled, Unavailable.
+    """
+    arn = shards.arn(TICKETS)
+    before = _leaves(shards.listing(arn).shards)
+    barrier, written = uuid.uuid4().hex, 0
+    left = before
+    for _ in range(_ROUNDS):
+        many = 1 if len(before) == 1 else _SPREAD * len(left)
+        for number in range(written, written + many):
+            _write(repository, barrier, number)
+        written += many
+        met = _answers(repository, barrier, written, timeout=timeout, say=say)
+        parents = {shard.id: shard.parent for shard in shards.listing(arn).shards}
+        left = before - _ancestry(met, parents)
+        if not left:
+            return
+    raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
+
+
+def price(shards_of_stream: int) -> int:
+    """Write units that one barrier takes on the whole, roughly."""
+    rounds = 1 if shards_of_stream == 1 else _SPREAD + shards_of_stream.bit_length()
+    return 2 * shards_of_stream * rounds
+
+
+def _write(repository: TenantRepository, barrier: str, number: int) -> None:
+    item = MarkerItem(repository.key(keys.marker, barrier, number), keys.MARKER)
+    repository.update(item, [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])
+
+
+def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout: float, say: Say) -> set[str]:
+    """The shards in which the worker has met markers, once it has met all of them."""
+    seen, seen_at = -1, time.monotonic()
+    while True:
+        found = _seen(repository, barrier)
+        if len(found) >= wanted:
+            return set(found.values())
+        if len(found) > seen:
+            seen, seen_at = len(found), time.monotonic()
+        if time.monotonic() - seen_at > timeout:
+            raise WorkerAway(
+                "The stream worker has not applied everything yet and makes no progress. Is it running "
+                "(manage.py run_stream)? Nothing is lost or wrong by this: the sums are what they were. Run it again."
+            )
+        say(f"waiting for the stream worker, {len(found):,} of {wanted:,} markers seen")
+        time.sleep(_LOOK_EVERY)
+
+
+def _seen(repository: TenantRepository, barrier: str) -> dict[str, str]:
+    """Shard by marker."""
+    found: dict[str, str] = {}
+    start = None
+    while True:
+        page = repository.query(
+            TICKETS, keys.aggregate, begins_with=keys.markers_seen(barrier), start=start, consistent=True
+        )
+        found |= {raw["sk"]["S"]: raw["shard"]["S"] for raw in page.items}
+        start = page.last_key
+        if start is None:
+            return found
+
+
+# --- the tree of shards: pure ---
+
+
+def _leaves(all_shards: Iterable[Shard]) -> set[str]:
+    """The shards without children: whoever has read all of these has read all of the stream."""
+    known = list(all_shards)
+    parents = {shard.parent for shard in known}
+    return {shard.id for shard in known if shard.id not in parents}
+
+
+def _ancestry(met: Iterable[str], parents: Mapping[str, str]) -> set[str]:
+    """These shards with all of their ancestors."""
+    found: set[str] = set()
+    for shard in met:
+        while shard and shard not in found:
+            found.add(shard)
+            shard = parents.get(shard, "")
+    return found

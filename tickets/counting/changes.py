@@ -1,0 +1,94 @@
+"""Take a batch of stream records apart: who changed, and by how much. Pure functions, without the database."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from portal.streams.batch import Record
+from tickets.counting import aggregates, coding, keys
+from tickets.counting.aggregates import Contribution, Counts
+from tickets.ticket.keys import SUMMARY, owner_of
+
+REASON_LIMIT: Final = 300  # characters
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one record does to its tenant's aggregates: it adds counts by code, or it cannot be counted and says why.
+
+    `marker` is the sort key under which a barrier wants to hear that it was here, "" for all other records.
+    """
+
+    sequence: str
+    record: Record = field(repr=False)
+    counts: Counts = field(default_factory=Counts)
+    reason: str = ""
+    marker: str = ""
+
+
+def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
+    """The changes of each tenant in the order of the stream, and how many records were about summaries.
+
+    Those that change nothing are left out. A record that names no tenant is under "".
+    """
+    changes: dict[str, list[Change]] = defaultdict(list)
+    events = 0
+    for record in records:
+        if marker := keys.marker_of(record.keys):
+            tenant_id, seen_key = marker
+            if record.new is not None:
+                changes[tenant_id].append(Change(record.sequence, record, marker=seen_key))
+        elif record.keys.get("sk") == SUMMARY:
+            events += 1
+            owner = owner_of(str(record.keys.get("pk", "")))
+            if owner is None:
+                changes[""].append(Change(record.sequence, record, reason="The partition key is no ticket's."))
+            elif change := _change(record):
+                changes[owner[0]].append(change)
+    return dict(changes), events
+
+
+def _change(record: Record) -> Change | None:
+    try:
+        counts = counted(record)
+    except aggregates.UNCOUNTABLE as error:
+        return Change(record.sequence, record, reason=f"{type(error).__name__}: {error}"[:REASON_LIMIT])
+    return Change(record.sequence, record, coding.coded(with_touches(counts))) if counts else None
+
+
+def counted(record: Record) -> Contribution:
+    """What a record changes, in counts. Raises one of UNCOUNTABLE."""
+    old, new = (aggregates.contribution(image) if image is not None else {} for image in (record.old, record.new))
+    return aggregates.difference(new, old)
+
+
+def with_touches(counts: Contribution) -> Contribution:
+    """The same, with one touch of each part that moves."""
+    return {part: Counts({**some, coding.TOUCHES: 1}) for part, some in counts.items()}
+
+
+def groups(changes: Iterable[Change], *, limit: int) -> Iterator[list[Change]]:
+    """The changes in order, in groups that touch at most `limit` attributes and hold as many that cannot be counted, or
+    hold one change."""
+    group: list[Change] = []
+    names: set[str] = set()
+    for change in changes:
+        dead = sum(bool(one.reason) for one in (*group, change)) if change.reason else 0
+        if group and (len(names | change.counts.keys()) > limit or dead > limit):
+            yield group
+            group, names = [], set()
+        group.append(change)
+        names |= change.counts.keys()
+    if group:
+        yield group
+
+
+def summed(changes: Iterable[Change]) -> Counts:
+    """The counts of several changes together, without zeros."""
+    total: Counts = Counts()
+    for change in changes:
+        total.update(change.counts)
+    return Counts({name: n for name, n in total.items() if n})

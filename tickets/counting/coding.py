@@ -1,0 +1,152 @@
+"""Write counts under short attribute names, because names are what an aggregate item mostly consists of.
+
+A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort key says the rest, keep the name alone:
+
+    TOTALS   on    open.normal        -o  unassigned.open      w2026-11-16  w.2026-11-16      w  weeks long ago
+    DAY      c r o m    created resolved reopened commented    fn fs f0..ff  first.n .sum .<bucket>    d.. done, likewise
+    PEOPLE   <user id, shortened>o    <user id>.open
+    TAGS     vpn.o                    open.vpn
+
+The empty name counts the changes that touched the part: as long as it stands still, nothing in the part moved.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from tickets.counting.aggregates import BUCKET_NAMES, UNASSIGNED, Contribution, Counts, Kind, Part
+from tickets.ticket.fields import Priority, Status
+
+TOUCHES: Final = ""  # the name under which a part's changes are counted
+WEEKS_KEPT: Final = 30  # weeks of unresolved tickets that TOTALS holds one by one; readers show fourteen
+OLDER_WEEKS: Final = "w."  # the count of all weeks before those
+WEEKS_FROM: Final = "wf"  # attribute of TOTALS: the first week that is held by itself
+
+_KINDS: Final[dict[Kind, str]] = {"TOTALS": "T", "PEOPLE": "P", "TAGS": "G", "DAY": "D"}
+_LETTERS: Final = {letter: kind for kind, letter in _KINDS.items()}
+_STATUS: Final = {s.value: s.value[0] for s in Status}
+_STATUS_OF: Final = {letter: s for s, letter in _STATUS.items()}
+_TOTALS: Final = {f"{s}.{p}": f"{s[0]}{p[0]}" for s in Status for p in Priority} | {
+    f"{UNASSIGNED}.{s}": f"-{s[0]}" for s in Status
+}
+_DAY: Final = {"created": "c", "resolved": "r", "reopened": "o", "commented": "m"} | {
+    f"{what}.{name}": f"{what[0]}{code}"
+    for what in ("first", "done")
+    for name, code in [("n", "n"), ("sum", "s"), *((name, f"{i:x}") for i, name in enumerate(BUCKET_NAMES))]
+}
+_SHORT: Final[dict[Kind, dict[str, str]]] = {"TOTALS": _TOTALS, "DAY": _DAY}
+_LONG: Final = {kind: {code: name for name, code in names.items()} for kind, names in _SHORT.items()}
+_HEX: Final = re.compile(r"[0-9a-f]{32}\Z")
+_PART: Final = re.compile(r"([TPGD])(\d+):([^:]*):(.*)\Z", re.DOTALL)
+
+
+def code(part: Part, name: str) -> str:
+    """The attribute of a count among those of other parts."""
+    return f"{_KINDS[part.kind]}{part.epoch}:{part.date}:{short(part.kind, name)}"
+
+
+@lru_cache(maxsize=4096)
+def decode(attribute: str) -> tuple[Part, str] | None:
+    """Part and name of what `code` made, None for another attribute."""
+    match = _PART.match(attribute)
+    if match is None:
+        return None
+    kind = _LETTERS[match[1]]
+    return Part(kind, match[3], int(match[2])), long(kind, match[4])
+
+
+def short(kind: Kind, name: str) -> str:
+    """The code of a count's name within its kind of part."""
+    if name == TOUCHES:
+        return ""
+    if kind == "TOTALS" and name.startswith("w."):
+        return f"w{name[2:]}"
+    if kind in _SHORT:
+        return _SHORT[kind][name]
+    if kind == "PEOPLE":
+        person, _, status = name.rpartition(".")
+        return f"{_short_id(person)}{_STATUS[status]}"
+    status, _, tag = name.partition(".")
+    return f"{tag}.{_STATUS[status]}"
+
+
+def long(kind: Kind, name: str) -> str:
+    """The count's name of what `short` made."""
+    if not name:
+        return TOUCHES
+    if kind == "TOTALS" and name.startswith("w"):
+        return f"w.{name[1:]}"
+    if kind in _LONG:
+        return _LONG[kind][name]
+    if kind == "PEOPLE":
+        return f"{_long_id(name[:-1])}.{_STATUS_OF[name[-1]]}"
+    return f"{_STATUS_OF[name[-1]]}.{name[:-2]}"
+
+
+def is_wide(attribute: str) -> bool:
+    """Tell whether a code is one of PEOPLE or TAGS, of which there may be any number."""
+    return attribute[:1] in ("P", "G")
+
+
+def entity(attribute: str) -> str:
+    """The beginning of a code of PEOPLE or TAGS that all counts of one person or one tag share."""
+    return attribute[:-1]
+
+
+def _short_id(person: str) -> str:
+    if not _HEX.match(person):
+        return f"={person}"
+    return base64.urlsafe_b64encode(bytes.fromhex(person)).decode().rstrip("=")
+
+
+def _long_id(text: str) -> str:
+    return text[1:] if text.startswith("=") else base64.urlsafe_b64decode(f"{text}==").hex()
+
+
+# --- whole items ---
+
+
+def coded(counts: Contribution) -> Counts:
+    """Counts of any parts by code, without zeros."""
+    return Counter({code(part, name): n for part, some in counts.items() for name, n in some.items() if n})
+
+
+def decoded(attributes: Mapping[str, int]) -> Contribution:
+    """The counts among these attributes, touches too."""
+    counts: Contribution = defaultdict(Counter)
+    for attribute, n in attributes.items():
+        if known := decode(attribute):
+            counts[known[0]][known[1]] += n
+    return dict(counts)
+
+
+def numbers(raw: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers in a stored item by attribute."""
+    return {name: int(value["N"]) for name, value in raw.items() if "N" in value}
+
+
+def typed(numbers: Mapping[str, int]) -> dict[str, Any]:
+    """Numbers as DynamoDB takes them."""
+    return {name: {"N": str(n)} for name, n in numbers.items()}
+
+
+# --- weeks ---
+
+
+def without_old_weeks(counts: Counts, weeks_from: str) -> Counts:
+    """The same with every week before `weeks_from` added to the count of older weeks."""
+    kept: Counts = Counter()
+    for name, n in counts.items():
+        kept[OLDER_WEEKS if name.startswith("w.") and name[2:] < weeks_from else name] += n
+    return kept
+
+
+def weeks_from(names: Iterable[str], former: str) -> str:
+    """The first week to be held by itself when at most WEEKS_KEPT are: never earlier than the `former` one."""
+    weeks = sorted(name[2:] for name in names if name.startswith("w.") and name != OLDER_WEEKS)
+    return max(former, *weeks[-WEEKS_KEPT:][:1], "") if len(weeks) > WEEKS_KEPT else former

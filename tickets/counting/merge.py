@@ -1,0 +1,182 @@
+"""Move the counts in RECENT on to the items that hold them for good, and prune marks that are no longer needed.
+
+A merge is one transaction on the condition that RECENT is still as it was read, so it may be tried by anybody, at any
+time, and be killed anywhere. It writes whole items: no other code writes them, and every merge changes RECENT.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from portal.dynamo.meter import item_size
+from portal.errors import TransactionRefused
+from tickets.counting import aggregate_store, coding, keys, leaders
+from tickets.counting.aggregate_store import Bill, Raw
+from tickets.counting.aggregates import Counts, Part
+from tickets.counting.leaders import Leaders
+from tickets.counting.recent import Recent, Tail
+
+FULL: Final = 2048  # bytes of RECENT
+_COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
+_MARKS_FULL: Final = 8  # marks since the last merge that make a full RECENT worth merging for them alone
+_ITEMS: Final = 60  # that one merge writes; a transaction has at most 100 members
+TOUCHED: Final = "n"  # attribute: the last merge that touched the item's own part
+WIDE_TOUCHED: Final = {"PEOPLE": "nP", "TAGS": "nG"}  # attributes of TOTALS, likewise
+
+Position = Callable[[str], str]  # of a mark: the packed position of its shard, "" where nobody knows it
+
+
+def is_full(state: Recent) -> bool:
+    """Tell whether RECENT is worth merging. Marks that could not be pruned the last time are no reason to."""
+    if sum(len(name) + 3 for name in state.counts) >= _COUNTS_FULL:
+        return True
+    return len(state.marks.keys() - state.floors.keys()) >= _MARKS_FULL and item_size(state.item()) >= FULL
+
+
+def merge(tenant_id: str, state: Recent, *, position: Position, bill: Bill | None = None) -> Recent | None:
+    """Merge all that RECENT holds, a part at a time. None where somebody else has written it since it was read."""
+    while state.counts or state.marks:
+        merged = merge_some(tenant_id, state, position=position, bill=bill)
+        if merged is None or len(merged.counts) == 0:
+            return merged
+        state = merged
+    return state
+
+
+def merge_some(
+    tenant_id: str,
+    state: Recent,
+    *,
+    position: Position,
+    promoted: Mapping[str, int] | None = None,
+    demoted: Iterable[str] = (),
+    bill: Bill | None = None,
+) -> Recent | None:
+    """Merge as many parts as one transaction takes. `promoted` and `demoted` change the leaders, see `leaders.split`.
+
+    None where somebody else has written RECENT since it was read; then nothing was written.
+    """
+    counts = _some(state.counts)
+    stored = aggregate_store.get_many(tenant_id, [keys.LEADERS, *_items(coding.decoded(counts))])
+    plan = plan_merge(
+        replace(state, counts=counts), stored, promoted=promoted or {}, demoted=demoted, position=position
+    )
+    kept = {name: n for name, n in state.counts.items() if name not in counts}
+    after = replace(plan.recent, counts=kept)
+    unchanged = _if_version(state.version)
+    members = [aggregate_store.put(tenant_id, keys.RECENT, after.item(), **unchanged)]
+    members += [aggregate_store.put(tenant_id, sort_key, raw) for sort_key, raw in plan.items.items()]
+    try:
+        aggregate_store.transact(tenant_id, members, bill)
+    except TransactionRefused:
+        return None
+    return after
+
+
+def _if_version(version: int) -> dict[str, Any]:
+    condition = {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": {"#version": "version"}}
+    values = {"ExpressionAttributeValues": {":version": {"N": str(version)}}}
+    return condition | values if version else {"ConditionExpression": "attribute_not_exists(pk)"}
+
+
+def _some(counts: Mapping[str, int]) -> dict[str, int]:
+    """As many of the counts as lie in few enough items."""
+    chosen: dict[str, int] = {}
+    items: set[str] = set()
+    for name, n in sorted(counts.items()):
+        known = coding.decode(name)
+        items |= _items([known[0]] if known else [])
+        if len(items) > _ITEMS:
+            break
+        chosen[name] = n
+    return chosen
+
+
+def _items(parts: Iterable[Part]) -> set[str]:
+    return {holder(part) for part in parts}
+
+
+def holder(part: Part) -> str:
+    """The sort key of the item that says which merge touched the part last; it holds the counts of TOTALS and DAYs."""
+    return keys.day(part.date, part.epoch) if part.kind == "DAY" else keys.totals(part.epoch)
+
+
+# --- the plan: pure ---
+
+
+@dataclass(frozen=True)
+class Plan:
+    """RECENT as it is to be, and the attributes of all other items that are to be written, by sort key."""
+
+    recent: Recent
+    items: dict[str, Raw]
+
+
+def plan_merge(
+    state: Recent,
+    stored: Mapping[str, Raw],
+    *,
+    position: Position,
+    promoted: Mapping[str, int] | None = None,
+    demoted: Iterable[str] = (),
+) -> Plan:
+    """Work out one merge of RECENT as read, from the stored items that it concerns."""
+    number = state.merges + 1
+    items: dict[str, Raw] = {}
+    wide: Counts = Counts()
+    touched: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for part, counts in coding.decoded(state.counts).items():
+        if part.kind in WIDE_TOUCHED:
+            wide.update({coding.code(part, name): n for name, n in counts.items() if name != coding.TOUCHES})
+            if counts[coding.TOUCHES]:
+                touched[holder(part)][WIDE_TOUCHED[part.kind]] = number
+        else:
+            items[holder(part)] = _added(part, counts, stored.get(holder(part), {}), number)
+    for sort_key, marks in touched.items():
+        items[sort_key] = {**_without_key(items.get(sort_key) or stored.get(sort_key, {})), **coding.typed(marks)}
+    before = Leaders.of(stored.get(keys.LEADERS, {}))
+    after, run = leaders.split(before, wide, tail=state.tail, promoted=promoted or {}, demoted=demoted)
+    if after != before:
+        items[keys.LEADERS] = after.item()
+    if run:
+        items[keys.run(number)] = coding.typed(run)
+    marks, floors = _pruned(state, position)
+    tail = _tail(state.tail, items.get(keys.run(number)))
+    recent = replace(state, version=state.version + 1, merges=number, counts={}, marks=marks, tail=tail, floors=floors)
+    return Plan(recent, items)
+
+
+def _added(part: Part, counts: Counts, stored: Raw, number: int) -> Raw:
+    """The item of a TOTALS or DAY part with these counts added."""
+    former = stored.get(coding.WEEKS_FROM, {}).get("S", "")
+    names = {name: n for name, n in coding.numbers(stored).items() if name not in (TOUCHED, *WIDE_TOUCHED.values())}
+    total: Counts = Counts({coding.long(part.kind, name): n for name, n in names.items()})
+    total.update({name: n for name, n in counts.items() if name != coding.TOUCHES})
+    total = Counts({name: n for name, n in total.items() if n})
+    attributes: Raw = {}
+    if part.kind == "TOTALS":
+        start = coding.weeks_from(total, former)
+        total = coding.without_old_weeks(total, start)
+        attributes = {name: stored[name] for name in WIDE_TOUCHED.values() if name in stored}
+        attributes |= {coding.WEEKS_FROM: {"S": start}} if start else {}
+    numbers = {coding.short(part.kind, name): n for name, n in total.items() if n}
+    # A correction by a rebuild touches nothing, so that the rebuild sees whether anything else has.
+    last = number if counts[coding.TOUCHES] else coding.numbers(stored).get(TOUCHED, 0)
+    return {**coding.typed(numbers), **attributes, TOUCHED: {"N": str(last)}}
+
+
+def _without_key(raw: Raw) -> Raw:
+    return {name: value for name, value in raw.items() if name not in ("pk", "sk")}
+
+
+def _pruned(state: Recent, position: Position) -> tuple[dict[str, str], dict[str, str]]:
+    """The marks to keep, and the floors that this process knows afterwards."""
+    kept = {mark: sequence for mark, sequence in state.marks.items() if position(mark) < sequence}
+    return kept, {**state.floors, **state.marks}
+
+
+def _tail(tail: Tail, run: Raw | None) -> Tail:
+    return replace(tail, run_bytes=tail.run_bytes + item_size(run)) if run else tail

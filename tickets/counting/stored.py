@@ -1,0 +1,148 @@
+"""Read a tenant's aggregates back as counts, wherever they lie now."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Throttled
+from tickets.counting import aggregates, coding, keys, merge, tail
+from tickets.counting.aggregates import Contribution, Counts, Kind, Part
+from tickets.counting.leaders import Leaders
+from tickets.counting.recent import Recent
+from tickets.ticket.tables import TICKETS
+
+_TRIES: Final = 30  # to read all items between two merges
+
+Group = tuple[Kind, str]  # kind and date of a part, all epochs taken together
+
+
+@dataclass(frozen=True)
+class Stored:
+    """All counts of a tenant. `touches` says for each group what has touched it so far: as long as it stays the same,
+    nothing in the group has moved. `weeks_from` is the first week that is still held by itself."""
+
+    counts: Contribution
+    touches: Mapping[Group, frozenset[tuple[int, int, int]]]
+    last_touches: Mapping[Part, int]  # the last merge that touched a part
+    recent: Recent
+    weeks_from: str
+
+
+def read(repository: TenantRepository) -> Stored:
+    """Read all aggregate items consistently, and as they were together: between two merges. Raises Throttled."""
+    before = recent(repository)
+    for _ in range(_TRIES):
+        items = _all(repository)
+        after = recent(repository)
+        if (before.merges, before.tail.runs_from) == (after.merges, after.tail.runs_from):
+            return of(items, after)
+        before = after
+    raise Throttled("The aggregates are being written too fast to be read.")
+
+
+def shown(items: Iterable[Mapping[str, Any]]) -> Stored:
+    """Add up the items from a dashboard's range of keys: of people and tags the leaders alone, and these wholly."""
+    by_key = {raw["sk"]["S"]: raw for raw in items}
+    recent = Recent.of(by_key.get(keys.RECENT, {}))
+    led = Leaders.of(by_key.get(keys.LEADERS, {})).entities
+    if not recent.tail.is_empty:
+        counts = {c: n for c, n in recent.counts.items() if not coding.is_wide(c) or coding.entity(c) in led}
+        recent = replace(recent, counts=counts)
+    return of(by_key.values(), recent)
+
+
+def people(repository: TenantRepository) -> dict[str, Counts]:
+    """The counts by status of everybody who has tickets, leader or not, by user id: two Queries, which grow with all who
+    ever had any."""
+    outside = _range(repository, keys.RUNS, keys.after_pages())
+    items = [*outside, *_range(repository, keys.LEADERS, keys.RECENT)]
+    recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == keys.RECENT), {}))
+    counted = aggregates.merged(of(items, recent).counts).get(("PEOPLE", ""), Counter())
+    found: defaultdict[str, Counts] = defaultdict(Counter)
+    for name, n in counted.items():
+        person, _, status = name.rpartition(".")
+        found[person][status] = n
+    return dict(found)
+
+
+def _range(repository: TenantRepository, first: str, last: str) -> list[dict[str, Any]]:
+    """The items between two sort keys, both included."""
+    items: list[dict[str, Any]] = []
+    start = None
+    while True:
+        page = repository.query(TICKETS, keys.aggregate, between=(first, last), start=start)
+        items += page.items
+        start = page.last_key
+        if start is None:
+            return items
+
+
+def of_dashboard(repository: TenantRepository, first: str) -> list[dict[str, Any]]:
+    """What a dashboard reads, from a sort key on: one Query."""
+    return _range(repository, first, keys.VERIFIED)
+
+
+def recent(repository: TenantRepository) -> Recent:
+    """RECENT alone, read consistently."""
+    page = repository.query(TICKETS, keys.aggregate, begins_with=keys.RECENT, consistent=True)
+    return Recent.of(page.items[0] if page.items else {})
+
+
+def _all(repository: TenantRepository) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    start = None
+    while True:
+        page = repository.query(TICKETS, keys.aggregate, start=start, consistent=True)
+        items += page.items
+        start = page.last_key
+        if start is None:
+            return items
+
+
+def of(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
+    """Add up stored items, with RECENT as it was read beside them."""
+    counts: defaultdict[Part, Counts] = defaultdict(Counter)
+    last: dict[Part, int] = {}  # merge that touched the part
+    wide: Counter[str] = Counter()
+    weeks_from = ""
+    rest = []
+    for raw in items:
+        sort_key = raw["sk"]["S"]
+        if parts := keys.aggregate_parts(sort_key):
+            part = Part("DAY" if parts[0] == "DAY" else "TOTALS", parts[1], parts[2])
+            numbers = coding.numbers(raw)
+            last[part] = numbers.pop(merge.TOUCHED, 0)
+            for kind, attribute in merge.WIDE_TOUCHED.items():
+                last[Part(kind, "", part.epoch)] = numbers.pop(attribute, 0)
+            counts[part].update({coding.long(part.kind, name): n for name, n in numbers.items()})
+            weeks_from = max(weeks_from, raw.get(coding.WEEKS_FROM, {}).get("S", ""))
+        elif sort_key == keys.LEADERS:
+            wide.update({name: n for name, n in coding.numbers(raw).items() if coding.decode(name)})
+        else:
+            rest.append(raw)
+    wide.update(tail.total(rest, recent.tail))
+    for added in (wide, recent.counts):
+        for part, some in coding.decoded(added).items():
+            counts[part].update(some)
+    return Stored(_without_touches(counts), _touches(counts, last), last, recent, weeks_from)
+
+
+def _without_touches(counts: Contribution) -> Contribution:
+    found = {}
+    for part, some in counts.items():
+        if kept := Counter({name: n for name, n in some.items() if n and name != coding.TOUCHES}):
+            found[part] = kept
+    return found
+
+
+def _touches(counts: Contribution, last: Mapping[Part, int]) -> dict[Group, frozenset[tuple[int, int, int]]]:
+    found: defaultdict[Group, set[tuple[int, int, int]]] = defaultdict(set)
+    for part in counts.keys() | last.keys():
+        stands = (part.epoch, last.get(part, 0), counts.get(part, Counter())[coding.TOUCHES])
+        if any(stands[1:]):
+            found[part.kind, part.date].add(stands)
+    return {group: frozenset(stands) for group, stands in found.items()}
