@@ -101,9 +101,9 @@ def parse(raw: Mapping[str, Any]) -> Record:
     return Record(
         sequence=padded(data["SequenceNumber"]),
         event=raw.get("eventName", ""),
-        keys=_image(data.get("Keys")) or {},
-        old=_image(data.get("OldImage")),
-        new=_image(data.get("NewImage")),
+        keys=plain(data.get("Keys")) or {},
+        old=plain(data.get("OldImage")),
+        new=plain(data.get("NewImage")),
         created_at=_created_at(data.get("ApproximateCreationDateTime")),
         raw=raw,
     )
@@ -114,7 +114,7 @@ def batch_of(stream_arn: str, shard_id: str, raw: Sequence[Mapping[str, Any]]) -
     return Batch(stream_arn, shard_id, tuple(parse(record) for record in raw))
 
 
-def _image(typed: Mapping[str, Any] | None) -> Image | None:
+def plain(typed: Mapping[str, Any] | None) -> Image | None:
     return None if typed is None else {name: _deserializer.deserialize(value) for name, value in typed.items()}
 
 

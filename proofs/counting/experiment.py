@@ -19,17 +19,17 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.engines.processes import Child
 from portal.errors import PortalError
-from portal.streams import leases, shards, watermark
+from portal.streams import leases, shards
 from proofs import cleanup
 from proofs.counting import journal
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
-from tickets.counting import verify
+from tickets.counting import barrier, recount, verify
+from tickets.counting.barrier import WorkerAway
 from tickets.counting.verify import Verdict
 from tickets.ticket.tables import TICKETS
 
@@ -91,8 +91,15 @@ class Torture:
             command = [sys.executable, "-m", "proofs.counting.child", role, json.dumps(specification)]
             return path, Child(role, command, env=environ, output=log)
 
+    @property
+    def throttled(self) -> str:
+        """The tenant that is throttled now and then: the last one, so that others can be seen to go on."""
+        return self.tenants[-1].tenant_id if self.tenants else ""
+
     def start_poller(self) -> None:
-        path, child = self.child("poller", redeliver=self.plan.redeliver, lease_seconds=LEASE_SECONDS)
+        path, child = self.child(
+            "poller", redeliver=self.plan.redeliver, lease_seconds=LEASE_SECONDS, throttled=self.throttled
+        )
         self.pollers[path] = child
 
     def replace_dead(self) -> None:
@@ -183,19 +190,18 @@ def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> No
 
 def drain(made: Torture, say: Say) -> None:
     """Wait until everything written so far is counted."""
-    started, end = time.monotonic(), clock.now() + verify.MARGIN
-    before, changed_at = None, time.monotonic()
-    while True:
-        beat = watermark.read(TICKETS)
-        if beat is not None and beat.as_of > end:
-            break
-        if beat != before:
-            before, changed_at = beat, time.monotonic()
-        if time.monotonic() - changed_at > DRAIN_SECONDS:
-            raise TortureFailed(f"The pollers came to no end: {_logs(made.folder, 'poller')}")
-        say("draining the stream")
+    started = time.monotonic()
+
+    def waiting(sentence: str) -> None:
+        say(sentence)
         made.replace_dead()
-        time.sleep(STEP)
+
+    for tenant in made.tenants:
+        repository = TenantRepository(tenant.tenant_id)
+        try:
+            barrier.wait_until_applied(repository, timeout=DRAIN_SECONDS, say=waiting)
+        except WorkerAway as away:
+            raise TortureFailed(f"The pollers came to no end: {_logs(made.folder, 'poller')}") from away
     for child in made.zombies:
         child.stop(seconds=30)
     made.seconds["draining"] = made.seconds.get("draining", 0) + time.monotonic() - started
@@ -214,8 +220,8 @@ def remove(made: Torture, advance: Callable[[int], object]) -> int:
     """Delete the tickets; then no count may be left. Items of no ticket stay until their TTL; how many were deleted."""
     deleted = 0
     for tenant in made.tenants:
-        last = verify.last_number(TenantRepository(tenant.tenant_id))
-        lanes = [range(n, last + 1, verify.LANES) for n in range(1, min(verify.LANES, last) + 1)]
+        last = recount.last_number(TenantRepository(tenant.tenant_id))
+        lanes = [range(n, last + 1, recount.AT_ONCE) for n in range(1, min(recount.AT_ONCE, last) + 1)]
         if lanes:
             deleted += sum(fan_out([partial(cleanup.delete_tickets, tenant.tenant_id, lane) for lane in lanes]))
         advance(1)

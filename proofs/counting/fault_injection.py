@@ -76,7 +76,8 @@ def _freeze(made: Torture) -> None:
 
 def _zombie(made: Torture) -> None:
     """Works beside the holder, without a lease."""
-    made.zombies.append(made.child("zombie", redeliver=made.plan.redeliver, seconds=ZOMBIE_SECONDS)[1])
+    how = {"redeliver": made.plan.redeliver, "seconds": ZOMBIE_SECONDS, "throttled": made.throttled}
+    made.zombies.append(made.child("zombie", **how)[1])
     made.thefts += 1
 
 

@@ -1,7 +1,8 @@
 """The real poller on a stream that delivers too much: batches come again, in parts, and overlapping earlier ones.
 
-A poller of this kind may also be told to die between two of its writes (SIGUSR1), and a zombie applies what it reads
-without holding any lease. All of it goes through `stream.process`, and none of it may change a number.
+A poller of this kind may also be told to die between two of its requests (SIGUSR1), its clock jumps, one tenant is
+throttled now and then, and a zombie applies what it reads without holding any lease. All of it goes through
+`stream_handler.handle`, and none of it may change a number.
 """
 
 from __future__ import annotations
@@ -11,59 +12,81 @@ import random
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from portal import clock
+from portal.errors import Throttled
 from portal.streams import leases, shards
+from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.counting.journal import Journal
-from tickets.counting import aggregate_store, aggregates, stream_handler
-from tickets.counting import fold as stream
-from tickets.counting.fold import Outcome
+from tickets.counting import aggregate_store, changes, stream_handler
+from tickets.counting.aggregate_store import Bill, Raw
 from tickets.ticket.tables import TICKETS
 
 OWNER: Final = "torture-"  # what the owners of our leases begin with
 _TRIES: Final = 20  # to take a lease that its owner keeps writing
-Records = Sequence[Mapping[str, Any]]
+_THROTTLED: Final = 0.2  # of the requests for the tenant that is throttled
+_JUMPS: Final = (-1, 0, 0, 1)  # hours that a process's clock is off, drawn anew now and then
+_JUMP_EVERY: Final = 3.0  # seconds
+Records = Sequence[Record]
+Handle = Callable[[Batch], BatchResult]
 
-_process, _update = stream.process, aggregate_store.update
+_send = aggregate_store._send
 
 
 class Hostile:
-    """Stands in place of `stream.process`, and of `worker.update` beneath it."""
+    """Stands in place of `stream_handler.handle`, and of what sends its requests."""
 
-    def __init__(self, rng: random.Random, redeliver: float, journal: Journal, *, zombie: bool = False) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        redeliver: float,
+        journal: Journal,
+        *,
+        zombie: bool = False,
+        throttled: str = "",
+        handle: Handle = stream_handler.handle,
+    ) -> None:
         self._rng, self._redeliver, self._journal, self._zombie = rng, redeliver, journal, zombie
+        self._throttled, self._handle = throttled, handle
         self._earlier: deque[Records] = deque(maxlen=3)
         self._units: Counter[str] = Counter()  # of the call that is going on, in thousandths, by tenant
-        self._updates_to_live = -1
+        self._requests_to_live = -1
 
     def arm(self, *_: Any) -> None:
-        """Die behind one of the next writes."""
-        self._updates_to_live = self._rng.randint(1, 6)
+        """Die behind one of the next requests."""
+        self._requests_to_live = self._rng.randint(1, 6)
 
-    def update(self, tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
-        answer, units = _update(tenant_id, sort_key, **request)
-        self._units[tenant_id] += round(units * 1000)
-        self._updates_to_live -= 1
-        if self._updates_to_live == 0:
+    def send(self, tenant_id: str, operation: str, request: Raw, bill: Bill | None = None) -> Raw:
+        if tenant_id == self._throttled and self._rng.random() < _THROTTLED:
+            raise Throttled("The torture refuses this.")
+        spent = Bill()
+        answer = _send(tenant_id, operation, request, spent)
+        if bill is not None:
+            bill.updates += spent.updates
+            bill.write_units += spent.write_units
+        self._units[tenant_id] += round(spent.write_units * 1000)
+        self._requests_to_live -= 1
+        if self._requests_to_live == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return answer, units
+        return answer
 
-    def process(
-        self, records: Records, *, shard: str, read_at: float, between: Callable[[], object] = lambda: None
-    ) -> Outcome:
+    def handle(self, batch: Batch) -> BatchResult:
         """Apply the batch, and something of it or before it once more."""
-        self._between = between
+        records = batch.records
         if self._rng.random() < self._redeliver / 4:
-            self._once(records[: self._rng.randint(1, len(records))], shard, read_at, "ahead")
-        outcome = self._once(records, shard, read_at, "zombie" if self._zombie else "first")
+            self._once(batch, records[: self._rng.randint(1, len(records))], "ahead")
+        result = self._once(batch, records, "zombie" if self._zombie else "first")
+        if result.deferred:
+            return result  # what is applied behind deferred records would leave them out
         self._earlier.append(records)
         if self._rng.random() < self._redeliver:
             way, again = self._again(records)
-            self._once(again, shard, read_at, way)
-        return outcome
+            self._once(batch, again, way)
+        return result
 
     def _again(self, records: Records) -> tuple[str, Records]:
         way = self._rng.choice(["same", "slice", "overlap"])
@@ -76,41 +99,53 @@ class Hostile:
             return way, records[start : self._rng.randint(start + 1, len(records))]
         return "same", records
 
-    def _once(self, records: Records, shard: str, read_at: float, way: str) -> Outcome:
+    def _once(self, batch: Batch, records: Records, way: str) -> BatchResult:
         self._units.clear()
         started = time.monotonic()
-        outcome = _process(records, shard=shard, read_at=read_at, between=self._between)
-        fold = aggregates.fold(records)
-        events = {tenant: len(changes) for tenant, changes in fold.changes.items()}
-        told: dict[str, Any] = {
+        result = self._handle(Batch(batch.stream_arn, batch.shard_id, tuple(records)))
+        by_tenant, _ = changes.by_tenant(records)
+        said: dict[str, Any] = {
             "way": way,
-            "events": outcome.events,
-            "applied": outcome.applied,
-            "dead": outcome.dead,
-            "units": round(outcome.write_units, 1),
+            "events": result.counts["events"],
+            "applied": result.counts["applied"],
+            "dead": result.counts["dead"],
+            "deferred": len(result.deferred),
+            "units": round(result.counts["write_units"], 1),
             "seconds": round(time.monotonic() - started, 4),
             # Of the tenants with many changes in this batch: how many, and what they cost.
-            "large": [[n, self._units[tenant] / 1000] for tenant, n in events.items() if n >= 100],
+            "large": [[len(c), self._units[t] / 1000] for t, c in by_tenant.items() if len(c) >= 100],
         }
         if way == "first":
-            told["lags"] = _lags(records)
-        self._journal.write(**told)
-        return outcome
+            said["lags"] = _lags(records)
+        self._journal.write(**said)
+        return result
+
+
+class JumpingClock:
+    """Jumps by an hour, to and fro."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng, self._real, self._hours, self._until = rng, clock.now, 0, 0.0
+
+    def now(self) -> datetime:
+        if time.monotonic() > self._until:
+            self._hours, self._until = self._rng.choice(_JUMPS), time.monotonic() + _JUMP_EVERY
+        return self._real() + timedelta(hours=self._hours)
 
 
 def _lags(records: Records) -> list[int]:
     """Milliseconds between each change of a ticket and now. A deletion says no time."""
-    now = clock.now()
-    at = [r["dynamodb"].get("NewImage", {}).get("updated_at", {}).get("S") for r in records]
-    return [round((now - clock.parse(moment)).total_seconds() * 1000) for moment in at if moment]
+    at = [record.new["updated_at"] for record in records if record.new and "updated_at" in record.new]
+    return [round((datetime.now(UTC) - clock.parse(moment)).total_seconds() * 1000) for moment in at]
 
 
-def run(*, seed: int, number: int, redeliver: float, lease_seconds: float, journal: str) -> None:
+def run(*, seed: int, number: int, redeliver: float, lease_seconds: float, throttled: str, journal: str) -> None:
     """A poller process, until it is killed or asked to stop."""
-    told = Journal(journal)
-    hostile = Hostile(random.Random(f"{seed} poller {number}"), redeliver, told)  # noqa: S311  # repeatable
-    stream.process, aggregate_store.update = hostile.process, hostile.update
-    poller, stopped = Poller(TICKETS, stream_handler.handle, lease_seconds=lease_seconds), []
+    rng, told = random.Random(f"{seed} poller {number}"), Journal(journal)  # noqa: S311  # it has to be repeatable
+    hostile = Hostile(rng, redeliver, told, throttled=throttled)
+    aggregate_store._send = hostile.send
+    clock.now = JumpingClock(rng).now
+    poller, stopped = Poller(TICKETS, hostile.handle, lease_seconds=lease_seconds, threads=1), []
     poller.me = f"{OWNER}{poller.me}"
     signal.signal(signal.SIGUSR1, hostile.arm)
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
@@ -129,23 +164,22 @@ def _rob(me: str) -> None:
             return
 
 
-def run_zombie(*, seed: int, number: int, redeliver: float, seconds: float, journal: str) -> None:
-    """Apply what the stream holds from the stored checkpoints on, beside the poller that holds the leases."""
-    hostile = Hostile(random.Random(f"{seed} zombie {number}"), redeliver, Journal(journal), zombie=True)  # noqa: S311
+def run_zombie(*, seed: int, number: int, redeliver: float, seconds: float, throttled: str, journal: str) -> None:
+    """Apply what the stream holds from the stored positions on, beside the poller that holds the leases."""
+    rng = random.Random(f"{seed} zombie {number}")  # noqa: S311  # it has to be repeatable
+    hostile = Hostile(rng, redeliver, Journal(journal), zombie=True, throttled=throttled)
+    aggregate_store._send = hostile.send
+    clock.now = JumpingClock(rng).now
     arn = shards.arn(TICKETS)
-    iterators = {
-        lease.shard: shards.iterator(arn, lease.shard, after=lease.checkpoint or "") for lease in leases.stored(arn)
-    }
+    iterators = {lease.shard: shards.iterator(arn, lease.shard, after=lease.checkpoint) for lease in leases.stored(arn)}
     end = time.monotonic() + seconds
     while iterators and time.monotonic() < end:
         for shard, iterator in list(iterators.items()):
-            read_at, batch = time.monotonic(), shards.read(iterator)
-            if batch.records:
-                hostile.process(
-                    [record.raw for record in batch.records], shard=shards.name_of(arn, shard), read_at=read_at
-                )
-            if batch.next is None:
+            answer = shards.read(iterator)
+            if answer.records and hostile.handle(Batch(arn, shard, answer.records)).deferred:
+                return  # it would have to bring them again before it goes on
+            if answer.next is None:
                 del iterators[shard]
             else:
-                iterators[shard] = batch.next
+                iterators[shard] = answer.next
         time.sleep(0.05)

@@ -67,7 +67,7 @@ def test_an_opened_ticket(alice: TenantContext, at: At) -> None:
     creating.create(alice, title="VPN", priority=Priority.HIGH, tags=["vpn"])
     assert counted(alice) == {
         "open.high": 1,
-        "r.UNASSIGNED.open": 1,
+        "unassigned.open": 1,
         "w.2026-11-16": 1,
         "tag open.vpn": 1,
         f"{DAY} created": 1,
@@ -162,7 +162,7 @@ def test_a_ticket_that_goes_from_hand_to_hand(alice: TenantContext, bob: TenantC
     assert counted(alice)[f"r.{bob.user_id}.open"] == 1
     changing.assign(alice, 1, to="", version=2)
     found = counted(alice)
-    assert found["r.UNASSIGNED.open"] == 1
+    assert found["unassigned.open"] == 1
     assert f"r.{bob.user_id}.open" not in found
 
 

@@ -15,11 +15,9 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tests.support.commands import run
-from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.counting import aggregates, dead_letters
-from tickets.counting import keys as aggregate_keys
 from tickets.counting.items import DeadLetterItem
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
@@ -53,7 +51,7 @@ def rewrite(world: World, number: int, **attributes: dict[str, Any]) -> None:
 
 
 def only() -> DeadLetterItem:
-    (letter,) = dead_letters.letters()
+    (letter,) = dead_letters.stored()
     return letter
 
 
@@ -75,7 +73,7 @@ def test_a_letter_is_counted_once_when_it_is_understood(acme: World, knows_escal
     # Buried by a worker that does not know the status, replayed by one that does.
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
-        assert Follower().fold().dead == 1
+        assert Follower().fold().counts["dead"] == 1
     letter = only()
     assert opened(acme) == 2
     dead_letters.replay(letter, by=SYSTEM)
@@ -84,7 +82,7 @@ def test_a_letter_is_counted_once_when_it_is_understood(acme: World, knows_escal
     with pytest.raises(NotFound):
         dead_letters.replay(letter, by=SYSTEM)
     assert opened(acme) == 1
-    assert list(dead_letters.letters()) == []
+    assert list(dead_letters.stored()) == []
 
 
 def test_a_letter_that_still_cannot_be_folded_stays(acme: World) -> None:
@@ -93,25 +91,6 @@ def test_a_letter_that_still_cannot_be_folded_stays(acme: World) -> None:
         dead_letters.replay(only(), by=SYSTEM)
     assert opened(acme) == 2
     assert only()
-
-
-def test_what_an_aggregate_did_not_take_is_added_to_that_one_only(world: World) -> None:
-    acme = world.context("alice", "acme")
-    world.tickets("acme", 1)
-    too_large = refusal("ValidationException")
-    with answering("worker", "UpdateItem", *[too_large] * 2):
-        assert Follower().fold().dead == 1
-    letter = only()
-    before = numbers(acme)
-    dead_letters.replay(letter, by=SYSTEM)
-    after = numbers(acme)
-    assert letter.aggregate != ""
-    kind = (aggregate_keys.aggregate_parts(letter.aggregate) or ("",))[0]
-    assert {name for name in after if after[name] != before.get(name)} == {
-        "DAY": {name for name in after if name.endswith(" created")},
-        "TOTALS": {name for name in after if not name.endswith(" created")},
-    }[kind]
-    assert all(n == 1 for n in after.values())
 
 
 def raise_epoch(world: World) -> None:
@@ -158,7 +137,7 @@ def test_a_settled_letter_does_not_come_back_with_a_redelivery(
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         follower.apply(follower.all)
-    assert list(dead_letters.letters()) == []
+    assert list(dead_letters.stored()) == []
     assert numbers(acme.context("alice", "acme")) == counted
 
 
@@ -232,8 +211,8 @@ def test_a_letter_is_settled_with_its_row_in_one_transaction(
 
 def test_letters_of_one_tenant_are_found(acme: World) -> None:
     Follower().fold()
-    assert len(list(dead_letters.letters(tenant_id=acme.tenants["acme"].tenant_id))) == 1
-    assert list(dead_letters.letters(tenant_id=acme.tenants["globex"].tenant_id)) == []
+    assert len(list(dead_letters.stored(tenant_id=acme.tenants["acme"].tenant_id))) == 1
+    assert list(dead_letters.stored(tenant_id=acme.tenants["globex"].tenant_id)) == []
 
 
 # --- the command ---
@@ -283,7 +262,7 @@ def test_drop_removes_and_says_what(acme: World) -> None:
     ended = run("dead_letters", "drop", "--tenant", "acme", "--all")
     assert ended.status == 0
     assert "of acme dropped: ValueError" in ended.out
-    assert list(dead_letters.letters()) == []
+    assert list(dead_letters.stored()) == []
     assert opened(acme) == 2
 
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from portal.errors import ConditionFailed, Throttled, Unavailable
+from portal.errors import Throttled, Unavailable
 from portal.streams import worker
-from proofs.counting import redelivery
+from portal.streams.batch import Batch, BatchResult
 from proofs.counting.redelivery import Hostile
 from tenants.tenancy.context import TenantContext
 from tests.support import fakes
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
-from tickets.counting import aggregate_store
+from tickets.counting import aggregate_store, merge, recent, stream_handler
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
-
-Update = Callable[..., tuple[dict[str, Any], float]]
+from tickets.ticket.keys import owner_of
 
 
 @pytest.fixture
@@ -47,10 +45,10 @@ class Killed(BaseException):
 
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, done: bool) -> Iterator[None]:
-    """The given update of an aggregate, counted from 1, fails: after it was done, or before it is sent."""
-    real, calls = aggregate_store.update, 0
+    """The given request for aggregates, counted from 1, fails: after it was done, or before it is sent."""
+    real, calls = aggregate_store._send, 0
 
-    def update(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], float]:
+    def send(*args: Any, **kwargs: Any) -> dict[str, Any]:
         nonlocal calls
         calls += 1
         if calls == at and not done:
@@ -61,7 +59,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, d
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(aggregate_store, "update", update)
+        patch.setattr(aggregate_store, "_send", send)
         yield
 
 
@@ -69,8 +67,8 @@ def test_a_batch_that_comes_again_changes_nothing(alice: TenantContext) -> None:
     follower = Follower()
     records = follower.new()
     first, again = follower.apply(records), follower.apply(records)
-    assert first.applied > 0
-    assert (again.events, again.applied) == (first.events, 0)
+    assert first.counts["applied"] > 0
+    assert (again.counts["events"], again.counts["applied"]) == (first.counts["events"], 0)
     assert stored(alice) == recounted(alice)
 
 
@@ -79,7 +77,7 @@ def test_any_slices_in_any_order_behind_the_batch_change_nothing(alice: TenantCo
     records = follower.new()
     follower.apply(records)
     for start, end in [(0, 3), (5, 9), (2, 20), (len(records) - 1, len(records))]:
-        assert follower.apply(records[start:end]).applied == 0
+        assert follower.apply(records[start:end]).counts["applied"] == 0
     assert stored(alice) == recounted(alice)
 
 
@@ -99,16 +97,18 @@ def test_records_one_by_one_are_the_same_as_all_together(alice: TenantContext) -
     assert stored(alice) == recounted(alice)
 
 
-@pytest.mark.parametrize("done", [True, False], ids=["after the write", "before it"])
-@pytest.mark.parametrize("at", [1, 2, 3])
-def test_a_worker_that_dies_between_two_items_leaves_the_rest_to_the_next(
+@pytest.mark.parametrize("done", [True, False], ids=["after the request", "before it"])
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_worker_that_dies_between_two_requests_leaves_the_rest_to_the_next(
     alice: TenantContext, monkeypatch: pytest.MonkeyPatch, at: int, done: bool
 ) -> None:
+    monkeypatch.setattr(stream_handler, "_ATTRIBUTES", 8)
+    monkeypatch.setattr(merge, "is_full", lambda state: True)
     follower = Follower()
     records = follower.new()
     with failing(monkeypatch, at, Killed(), done=done), pytest.raises(Killed):
         follower.apply(records)
-    assert len(stored(alice)) == (at if done else at - 1)
+    stream_handler.remember_nothing()
     follower.apply(records)
     assert stored(alice) == recounted(alice)
 
@@ -123,6 +123,31 @@ def test_a_batch_that_could_not_be_applied_can_be_sent_again(
         follower.apply(records)
     follower.apply(records)
     assert stored(alice) == recounted(alice)
+
+
+def test_a_throttled_tenant_is_deferred_and_the_others_are_done_and_pay_once(
+    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charlie = world.context("charlie", "globex")
+    world.tickets("globex", 3)
+    follower, real = Follower(), aggregate_store._send
+    records = follower.new()
+
+    def throttling(tenant_id: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        if tenant_id == alice.tenant_id:
+            raise Throttled("busy")
+        return real(tenant_id, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(aggregate_store, "_send", throttling)
+        first = follower.apply(records)
+    assert {owner_of(record.keys["pk"])[0] for record in first.deferred} == {alice.tenant_id}  # type: ignore[index]
+    assert stored(charlie) == recounted(charlie)
+    again = follower.apply(records)
+    assert (again.deferred, stored(alice)) == ((), recounted(alice))
+    assert again.counts["applied"] == len(first.deferred)
+    spent = again.counts["updates"]
+    assert follower.apply(records).counts["updates"] == 0 < spent
 
 
 def test_a_lost_answer_that_the_client_repeats_counts_once(alice: TenantContext) -> None:
@@ -168,21 +193,21 @@ def test_a_worker_far_behind_cannot_undo_what_another_has_counted(alice: TenantC
     follower.apply(old)
     creating.create(alice, title="Later")
     follower.fold()
-    assert follower.apply(old[:4]).applied == 0
+    assert follower.apply(old[:4]).counts["applied"] == 0
     assert stored(alice) == recounted(alice)
 
 
 def test_sequence_numbers_are_compared_as_numbers(engine: None) -> None:
     """They may have different lengths: 9 comes before 10."""
     apply(created("a" * 32, range(8, 10)))
-    assert apply(created("a" * 32, range(10, 12))).applied == 2
-    assert apply(created("a" * 32, range(8, 12))).applied == 0
+    assert apply(created("a" * 32, range(10, 12))).counts["applied"] == 2
+    assert apply(created("a" * 32, range(8, 12))).counts["applied"] == 0
 
 
 def test_shards_do_not_hinder_each_other(engine: None) -> None:
     """Each has sequence numbers of its own."""
     apply(created("a" * 32, range(100, 103)), "one")
-    assert apply(created("a" * 32, range(1, 4)), "another").applied == 3
+    assert apply(created("a" * 32, range(1, 4)), "another").counts["applied"] == 3
 
 
 # --- the torture's own poller, and what it is for ---
@@ -193,45 +218,33 @@ class Quiet:
         pass
 
 
-def tortured(alice: TenantContext, monkeypatch: pytest.MonkeyPatch, update: Update) -> bool:
-    """Whether the numbers are right after hostile deliveries through this `worker.update`."""
+def tortured(alice: TenantContext, handle: Callable[[Batch], BatchResult]) -> bool:
+    """Whether the numbers are right after hostile deliveries to this handler."""
     follower, rng = Follower(), random.Random(7)  # noqa: S311  # repeatable
-    made = Hostile(rng, 1.0, Quiet())  # type: ignore[arg-type]
-    monkeypatch.setattr(redelivery, "_update", update)
-    monkeypatch.setattr(aggregate_store, "update", made.update)
+    hostile = Hostile(rng, 1.0, Quiet(), handle=handle)  # type: ignore[arg-type]
     records = follower.new()
     for start in range(0, len(records), 7):
-        made.process(records[start : start + 7], shard=follower.shard, read_at=time.monotonic())
+        hostile.handle(Batch(follower.arn, follower.shard_id, tuple(records[start : start + 7])))
     return stored(alice) == recounted(alice)
 
 
-def test_hostile_deliveries_do_no_harm(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tortured(alice, monkeypatch, aggregate_store.update)
+def test_hostile_deliveries_do_no_harm(alice: TenantContext) -> None:
+    assert tortured(alice, stream_handler.handle)
 
 
 def test_the_torture_notices_an_update_without_its_condition(
     alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = aggregate_store.update
+    real = recent.addition
 
-    def careless(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
-        if "first" in str(request.get("ExpressionAttributeValues")):
-            request.pop("ConditionExpression")
-            request["ExpressionAttributeValues"].pop(":first")
-        return real(tenant_id, sort_key, **request)
+    def careless(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        request = real(*args, **kwargs)
+        request.pop("ConditionExpression")
+        for name in (":first", ":merges"):
+            request["ExpressionAttributeValues"].pop(name, None)
+        request["ExpressionAttributeNames"].pop("#merges")
+        return request
 
-    assert not tortured(alice, monkeypatch, careless)
-
-
-def test_the_torture_notices_a_worker_that_skips_what_was_refused(
-    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = aggregate_store.update
-
-    def forgetful(tenant_id: str, sort_key: str, **request: Any) -> tuple[dict[str, Any], float]:
-        try:
-            return real(tenant_id, sort_key, **request)
-        except ConditionFailed:
-            return {}, 0.0
-
-    assert not tortured(alice, monkeypatch, forgetful)
+    monkeypatch.setattr(recent, "addition", careless)
+    monkeypatch.setattr(recent.Recent, "floor", lambda self, mark: "")
+    assert not tortured(alice, stream_handler.handle)

@@ -1,4 +1,4 @@
-"""Exactly once, whatever the interleaving: processes that stop between any two requests, sleep, wake up late, or die."""
+"""Exactly once, whatever the interleaving: processes that stop between any two requests, sleep, wake late, or die."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import aggregates, keys, leaders, merge, stored, stream_handler, tail
 from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import Memory, handle
-from portal.streams.batch import batch_of
 
 ACME = "a" * 32
 LENGTH = 12  # records of each shard
@@ -118,13 +118,20 @@ class Interleavings(RuleBasedStateMachine):
 
     @staticmethod
     def image(number: int, tag: str, resolver: str) -> dict[str, Any]:
-        return image(ACME, number, tags=[tag], resolver=resolver, created_at=f"2026-11-{number % 5 + 1:02}T10:00:00.000000Z")
+        return image(
+            ACME, number, tags=[tag], resolver=resolver, created_at=f"2026-11-{number % 5 + 1:02}T10:00:00.000000Z"
+        )
 
     @initialize(full=st.sampled_from([0, 8, 14]))
     def begin(self, full: int) -> None:
         self.full = full
 
-    @rule(who=st.integers(0, PROCESSES - 1), shard=st.sampled_from(SHARDS), back=st.integers(0, 5), ahead=st.integers(1, 5))
+    @rule(
+        who=st.integers(0, PROCESSES - 1),
+        shard=st.sampled_from(SHARDS),
+        back=st.integers(0, 5),
+        ahead=st.integers(1, 5),
+    )
     def read(self, who: int, shard: str, back: int, ahead: int) -> None:
         """A process begins with a batch that leaves nothing out: it was dead, slow, or robbed of its shard."""
         if who in self.running:

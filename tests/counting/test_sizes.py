@@ -1,4 +1,4 @@
-"""No aggregate grows with the stream's shards, the days that pass, former members or tags; and what each thing costs."""
+"""No aggregate grows with the stream's shards, the days that pass, former members or tags; what things cost."""
 
 from __future__ import annotations
 
@@ -101,8 +101,6 @@ def test_the_largest_tenant_has_small_items_and_a_cheap_dashboard(table: Aggrega
     desk = Desk(table, shards=SHARDS)
     desk.live(TICKETS)
     largest = max(table.items.values(), key=item_size)
-    print(desk.batches, table.write_units/desk.batches, item_size(largest), largest["sk"], dashboard_units(table,30), dashboard_units(table,90), table.read_units/desk.batches, len(table.items))
-    r=Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]); print(r.tail, r.merges, len(r.marks))
     assert item_size(largest) <= LIMIT, largest["sk"]
     assert table.write_units / desk.batches <= 4
     assert dashboard_units(table, 30) + 1 <= 2.5  # with the watermark and the names of the members

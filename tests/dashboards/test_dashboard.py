@@ -17,7 +17,7 @@ from tenants.membership import seeding
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
 from tests.support.world import Browser, World
-from tickets.counting import aggregates, keys
+from tickets.counting import aggregates
 from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
@@ -131,7 +131,7 @@ def test_the_backlog_is_told_by_calendar_weeks(world: World) -> None:
     tenant = world.context("alice", "acme")
     monday = date.fromisoformat(aggregates.monday(clock.now().date()))
     for weeks, count in ((0, 1), (1, 2), (2, 4), (4, 8), (5, 16), (13, 32), (14, 64), (200, 128)):
-        folding.plant(tenant, keys.totals(0), **{f"w_{monday - timedelta(weeks=weeks)}": count})
+        folding.plant(tenant, "TOTALS", **{f"w_{monday - timedelta(weeks=weeks)}": count})
     ages = dashboard.read(tenant, days=30).ages
     assert [age.count for age in ages] == [1, 2, 12, 48, 192]
     assert (ages[2].first, ages[2].last) == (monday - timedelta(weeks=4), monday - timedelta(days=8))
@@ -140,8 +140,8 @@ def test_the_backlog_is_told_by_calendar_weeks(world: World) -> None:
 
 def test_a_rebuild_in_progress_changes_no_number(world: World) -> None:
     tenant = world.context("alice", "acme")
-    folding.plant(tenant, keys.totals(0), open_normal=7)
-    folding.plant(tenant, keys.totals(1), open_normal=5)
+    folding.plant(tenant, "TOTALS", open_normal=7)
+    folding.plant(tenant, "TOTALS", epoch=1, open_normal=5)
     assert dashboard.read(tenant, days=30).of_status(Status.OPEN) == 12
 
 
@@ -205,16 +205,18 @@ def test_a_hundred_thousand_tickets_cost_what_ten_do(world: World, days: int) ->
 
 
 def _plant_everything(tenant: Any, many: int) -> None:
-    """Aggregates of ten times `many` tickets: every count that a day can have, six people, thirty tags."""
+    """Aggregates of ten times `many` tickets: every count that a day can have, six people, twelve tags."""
     people = [f"{n:032x}" for n in range(6)]
-    totals = {f"{s}_{p}": many for s in Status for p in Priority} | {f"r_{w}_{s}": many for w in people for s in Status}
-    folding.plant(tenant, keys.totals(0), **totals)
-    folding.plant(tenant, keys.tags(0), **{f"{s}_tag{n}": many for s in Status for n in range(30)})
+    totals = {f"{s}_{p}": many for s in Status for p in Priority}
+    folding.plant(tenant, "TOTALS", **totals)
+    folding.plant(tenant, "PEOPLE", **{f"{w}_{s}": many for w in people for s in Status})
+    folding.plant(tenant, "TAGS", **{f"{s}_tag{n}": many for s in Status for n in range(12)})
     buckets = {f"{what}_{bound}": many for what in ("first", "done") for bound in aggregates.BUCKETS[4:12]}
     events = dict.fromkeys(("created", "resolved", "reopened", "commented", "first_n", "done_n"), many)
     today = clock.now().date()
     for back in range(90):
-        folding.plant(tenant, keys.day(str(today - timedelta(days=back)), 0), **events, **buckets)
+        folding.plant(tenant, "DAY", str(today - timedelta(days=back)), **events, **buckets)
+    folding.merge_all(tenant)
 
 
 def test_an_agents_page_costs_the_totals_alone(desk: World) -> None:

@@ -14,7 +14,7 @@ from portal.errors import Unavailable
 from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant, recounted, stored
 from tests.support.world import Browser, World
-from tickets.counting import keys, verify
+from tickets.counting import verify, verify_lease
 from tickets.counting.verify import Difference, Verdict
 from tickets.dashboards import verify_runs
 
@@ -23,16 +23,19 @@ BUTTON = "Verify the numbers"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(verify_runs, "SETTLE", 0.0)
+    monkeypatch.setattr(verify_runs, "SETTLE", 5.0)
     yield
     verify_runs.wait_until_done()
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
+def alice(world: World) -> Iterator[TenantContext]:
     world.tickets("acme", 3)
-    Follower().fold()
-    return world.context("alice", "acme")
+    follower = Follower()
+    follower.fold()
+    with follower.following():
+        yield world.context("alice", "acme")
+        verify_runs.wait_until_done()
 
 
 def verified(browser: Browser) -> str:
@@ -63,7 +66,7 @@ def test_an_owner_verifies_and_the_result_stays(world: World, alice: TenantConte
 
 
 def test_drift_is_shown_count_by_count(world: World, alice: TenantContext) -> None:
-    plant(alice, keys.totals(0), open_normal=4)
+    plant(alice, "TOTALS", open_normal=4)
     browser = world.browser("alice", "acme")
     press(browser)
     page = verified(browser)
@@ -72,7 +75,7 @@ def test_drift_is_shown_count_by_count(world: World, alice: TenantContext) -> No
 
 
 def test_it_verifies_and_corrects_nothing(world: World, alice: TenantContext) -> None:
-    plant(alice, keys.totals(0), open_normal=4)
+    plant(alice, "TOTALS", open_normal=4)
     before = stored(alice)
     press(world.browser("alice", "acme"))
     assert stored(alice) == before != recounted(alice)
@@ -110,7 +113,27 @@ def test_one_runs_at_a_time(world: World, alice: TenantContext, monkeypatch: pyt
     go_on.set()
     verify_runs.wait_until_done()
     assert len(runs) == 1
-    assert verify_runs.start(alice)
+
+
+def test_it_costs_so_much_that_it_may_be_asked_for_once_in_ten_minutes(
+    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = world.browser("alice", "acme")
+    assert "Reads every ticket: some 3 read units." in verified(browser)
+    press(browser)
+    page = verified(browser)
+    assert BUTTON not in page
+    assert "They can be verified again in 10 minutes" in page
+    assert not verify_runs.start(alice)
+    later = clock.now() + verify_runs.COOLDOWN
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert BUTTON in verified(browser)
+
+
+def test_who_verifies_by_command_is_not_disturbed(world: World, alice: TenantContext) -> None:
+    with verify_lease.held(alice.repository, by="verify_aggregates"):
+        press(world.browser("alice", "acme"))
+    assert "The numbers are being verified already, by verify_aggregates" in verified(world.browser("alice", "acme"))
 
 
 def test_another_tenant_need_not_wait(world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +182,7 @@ def test_more_differences_than_are_kept_are_numbered(alice: TenantContext, monke
     verify_runs.start(alice)
     verify_runs.wait_until_done()
     shown = verify_runs.read(alice)
-    assert (len(shown.differences), shown.more, shown.differences[1]) == (50, 10, many[1])
+    assert (len(shown.differences), shown.more, shown.differences[1]) == (20, 40, many[1])
 
 
 @pytest.mark.parametrize(("who", "where"), [("bob", "acme"), ("vera", "acme"), ("alice", "globex")])

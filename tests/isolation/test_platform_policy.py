@@ -23,12 +23,12 @@ from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import DIRECTORY
-from tests.operators.test_admin_pages import bury, paths
+from tests.operators.test_admin_pages import paths
 from tests.support.admin_example import in_the_admin
-from tests.support.folding import Follower
+from tests.support.folding import Follower, put_aside
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, user_url
 from tests.support.world import PASSWORD, Browser, World
-from tickets.counting import dead_letters, fold
+from tickets.counting import dead_letters
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
@@ -76,7 +76,7 @@ def held(world: World) -> Iterator[set[str]]:
 def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -> None:
     make_operator()
     root, bob = Operator.signed_in(), world.browser("bob", "acme")
-    bury(1, "")
+    put_aside("", 1)
     for path in paths(world):
         assert root.get(path, follow=True).status_code in (200, 403, 404), path
     root.post(f"/admin/tenants/session/{session_keys.session(bob.session_key)}/delete/", {"post": "yes"})
@@ -111,11 +111,11 @@ def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, 
 def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
     tenant_id = world.tenants["acme"].tenant_id
     world.tickets("acme", 1)
-    record = next(r for r in Follower().new() if r["dynamodb"]["Keys"]["sk"]["S"] == ticket_keys.SUMMARY)
-    fold._bury(f"{1:040}", tenant_id, "for this test", json.loads(json.dumps(record, default=str)))
-    bury(2, tenant_id)
-    bury(3, tenant_id)
-    counted, kept, dropped = dead_letters.letters()
+    record = next(r for r in Follower().new() if r.keys["sk"] == ticket_keys.SUMMARY)
+    put_aside(tenant_id, 1, json.loads(json.dumps(record.raw, default=str)))
+    put_aside(tenant_id, 2)
+    put_aside(tenant_id, 3)
+    counted, kept, dropped = dead_letters.stored()
     dead_letters.replay(counted, by=SYSTEM)
     with pytest.raises(Conflict):
         dead_letters.replay(kept, by=SYSTEM)

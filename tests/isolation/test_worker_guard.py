@@ -54,12 +54,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "the counter": ("UpdateItem", update(ticket_keys.counter(A))),
     "reading a ticket": ("Query", query(ticket_keys.ticket(A, 1))),
-    "reading an item": ("GetItem", {"TableName": TICKETS, "Key": update(aggregate_keys.aggregate(A))["Key"]}),
-    "a whole aggregate written over": (
+    "reading an item": ("GetItem", {"TableName": TICKETS, "Key": update(ticket_keys.ticket(A, 1))["Key"]}),
+    "a whole item written over": (
         "PutItem",
         {
             "TableName": TICKETS,
-            "Item": {"pk": {"S": aggregate_keys.aggregate(A)}, "sk": {"S": aggregate_keys.totals(0)}},
+            "Item": {"pk": {"S": ticket_keys.ticket(A, 1)}, "sk": {"S": ticket_keys.SUMMARY}},
         },
     ),
     "members": ("Query", query(A) | {"TableName": MEMBERS.full_name}),
@@ -100,11 +100,11 @@ def test_a_worker_that_acts_for_nobody_touches_no_tenants_item() -> None:
 
 def test_what_a_worker_does_is_allowed() -> None:
     policy = iam.Policy(policies.document("worker"))
-    letter = {"stream": {"S": "x"}, "sequence": {"S": "1"}}
+    dead_letter = {"owner": {"S": "x"}, "sequence": {"S": "1"}}
     with guard.acting_for(A):
         guard.refuse_strange(policy, "UpdateItem", update(aggregate_keys.aggregate(A)))
         guard.refuse_strange(policy, "Query", query(aggregate_keys.aggregate(A)))
-    guard.refuse_strange(policy, "PutItem", {"TableName": DEAD_LETTERS.full_name, "Item": letter})
+    guard.refuse_strange(policy, "PutItem", {"TableName": DEAD_LETTERS.full_name, "Item": dead_letter})
     guard.refuse_strange(policy, "UpdateItem", update("x") | LEASED)
 
 
@@ -122,6 +122,6 @@ def test_aggregates_and_dead_letters_pass_it(world: World) -> None:
     aggregate_store.update(
         tenant, aggregate_keys.totals(0), UpdateExpression="ADD n :n", ExpressionAttributeValues=VALUES
     )
-    assert [raw["n"] for raw in aggregate_store.aggregates(tenant)] == [{"N": "1"}]
-    worker.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now", expires_at=1))
-    assert [letter.reason for letter in worker.items(DeadLetterItem, "s")] == ["r"]
+    assert [raw["n"] for raw in aggregate_store.query(tenant)] == [{"N": "1"}]
+    worker.put(DeadLetterItem("s", "1", reason="r", record="{}", at="now"))
+    assert [one.reason for one in worker.items(DeadLetterItem, "s")] == ["r"]

@@ -1,7 +1,7 @@
 """The table of aggregates in memory, for tests that need thousands of writes or a death between any two of them.
 
-It answers the requests that `aggregate_store` sends, and nothing else, as DynamoDB does: conditions are checked, several
-writes of a transaction are done or refused together, and capacity follows AWS's published rules.
+It answers the requests that `aggregate_store` sends, and nothing else, as DynamoDB does: conditions are checked,
+several writes of a transaction are done or refused together, and capacity follows AWS's published rules.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +11,13 @@ from typing import Any
 
 from portal.dynamo.repository import TenantRepository
 from portal.streams import positions, shards
-from portal.streams.batch import Batch, BatchResult, Record, batch_of
+from portal.streams.batch import Batch, BatchResult, Record, batch_of, parse
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregate_store, aggregates, coding, keys, merge, recount, stream_handler
+from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, recount, stream_handler
 from tickets.counting import stored as storing
 from tickets.counting.aggregates import Contribution, Kind, Part
+from tickets.counting.changes import Change
 from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import handle
 from tickets.ticket import keys as ticket_keys
@@ -34,6 +36,7 @@ class Follower:
         self.shard_id = shard.id
         self._iterator = shards.iterator(self.arn, shard.id)
         self.all: list[Record] = []
+        self._lock = threading.Lock()
 
     def new(self) -> list[Record]:
         found: list[Record] = []
@@ -48,10 +51,17 @@ class Follower:
 
     def fold(self) -> BatchResult:
         """Apply what is new, and say that it is applied, as a poller does."""
-        records = self.new()
-        result = self.apply(records)
-        positions.advance_behind(Batch(self.arn, self.shard_id, tuple(records)), result)
+        with self._lock:
+            records = self.new()
+            result = self.apply(records)
+            positions.advance_behind(Batch(self.arn, self.shard_id, tuple(records)), result)
         return result
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Apply what comes, while `with` lasts."""
+        with in_background(lambda _: (self.fold(), time.sleep(0.01))):
+            yield
 
     def apply(self, records: Sequence[Record]) -> BatchResult:
         return handle(Batch(self.arn, self.shard_id, tuple(records)))
@@ -145,6 +155,15 @@ def plant(tenant: TenantContext, kind: Kind, day: str = "", *, epoch: int = 0, *
             ":one": {"N": "1"}, **{f":c{i}": {"N": str(n)} for i, n in enumerate(coded.values())}
         },
     )  # fmt: skip
+
+
+def put_aside(tenant_id: str, number: int, raw: dict[str, Any] | None = None) -> str:
+    """Keep a dead letter that no worker has written; its id in the operators' admin."""
+    data = {"Keys": {}, "NewImage": {}, **(raw or {}).get("dynamodb", {}), "SequenceNumber": str(number)}
+    record = parse({"dynamodb": data})
+    dead_letters.keep(Batch(ARN, "shard", ()), tenant_id, [Change(record.sequence, record, reason="no such status")])
+    sort_key = keys.dead_letter(f"{ARN}/shard", record.sequence)
+    return f"{tenant_id or keys.NO_TENANT}/{sort_key}"
 
 
 # --- made-up records ---

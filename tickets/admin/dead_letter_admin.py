@@ -21,9 +21,9 @@ NOTICED = 10  # dead letters that the front page counts
 @admin.register(DeadLetter)
 class DeadLetterAdmin(NamedColumns, DynamoAdmin):
     may_change = True
-    list_display = ("__str__", "at", "tenant", "aggregate", "reason")
+    list_display = ("__str__", "at", "tenant", "reason")
     list_filter = (TenantInput,)
-    fields = readonly_fields = ("sequence", "at", "tenant", "aggregate", "reason", "record")
+    fields = readonly_fields = ("sequence", "at", "tenant", "reason", "record")
     actions = ("replay", "drop")
     object_actions = (
         ObjectAction("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
@@ -42,7 +42,7 @@ class DeadLetterAdmin(NamedColumns, DynamoAdmin):
         done = 0
         for obj in queryset:
             try:
-                (dead_letters.replay if replay else dead_letters.drop)(obj.letter, by=actor(request))
+                (dead_letters.replay if replay else dead_letters.drop)(obj.dead_letter, by=actor(request))
                 done += 1
             except Unavailable:
                 raise
@@ -52,9 +52,9 @@ class DeadLetterAdmin(NamedColumns, DynamoAdmin):
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         if action == "_replay":
-            dead_letters.replay(obj.letter, by=actor(request))
+            dead_letters.replay(obj.dead_letter, by=actor(request))
             return "It is counted."
-        dead_letters.drop(obj.letter, by=actor(request))
+        dead_letters.drop(obj.dead_letter, by=actor(request))
         return "It is dropped."
 
     def performed_url(self, request: Any) -> str:
@@ -63,7 +63,7 @@ class DeadLetterAdmin(NamedColumns, DynamoAdmin):
 
 @OperatorSite.watches
 def waiting_dead_letters() -> list[Notice]:
-    """Report dead letters, counted up to a few: one Query."""
+    """Report dead letters, counted up to a few."""
     number = len(DeadLetter.objects.all()[: NOTICED + 1])
     if not number:
         return []

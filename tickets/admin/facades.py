@@ -7,18 +7,21 @@ from typing import Any, Final
 from django.db import models
 
 from portal import clock
+from portal.dynamo import platform
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tickets.counting import dead_letters
+from tickets.counting import keys as counting_keys
 from tickets.counting.items import DeadLetterItem
+from tickets.counting.tables import DEAD_LETTERS
 from tickets.desk import lists
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status, status
 from tickets.ticket.items import SummaryItem
-from tickets.ticket.tables import TICKETS
 
 _STATUSES: Final = [(s.value, s.label) for s in Status]
 _PRIORITIES: Final = [(p.value, p.label) for p in Priority]
@@ -82,21 +85,38 @@ class Ticket(Facade):
         return f"#{self.number} {self.title}"
 
 
+def _dead_letters(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:
+    """Dead letters of all tenants that ever had some, behind the one whose id is `after`: one Query for each tenant."""
+    owner, _, sequence = (after or "").partition("/")
+    owners = platform.query(DEAD_LETTERS, counting_keys.DEAD_LETTER_TENANTS).items
+    found: list[Any] = []
+    for one in sorted(raw["sequence"]["S"] for raw in owners):
+        if one < owner or len(found) > size:
+            continue
+        start = {"owner": {"S": owner}, "sequence": {"S": sequence}} if one == owner else None
+        page = platform.query(DEAD_LETTERS, one, limit=size + 1 - len(found), start=start)
+        found += [DeadLetter.from_item(DeadLetterItem.from_raw_data(raw)) for raw in page.items]
+    following = found[size - 1].pk if len(found) > size else None
+    return ResultPage(found[:size], len(found), following, None)
+
+
 class DeadLetter(Facade):
     """A record of the tickets' stream that could not be counted."""
 
-    sequence = models.CharField(primary_key=True, max_length=200)
+    id = models.CharField(primary_key=True, max_length=200)
+    owner = models.CharField(max_length=32)
+    sequence = models.CharField(max_length=60)
     tenant_id = models.CharField("tenant", max_length=32)
-    aggregate = models.CharField(max_length=80)
     reason = models.TextField()
     record = models.TextField()
     at = models.DateTimeField("put aside")
+    dead_letter: DeadLetterItem  # what replaying and dropping take
 
     patterns = (
-        Get(DeadLetterItem, ("sequence",), lambda: TICKETS.name),
-        Query("in the order of the stream", DeadLetterItem, (), lambda: TICKETS.name, order="sequence"),
+        Get(DeadLetterItem, ("owner", "sequence"), str),
+        Query("by tenant", DeadLetterItem, ("tenant_id",), str, order="sequence"),
+        Listing("tenant by tenant", (), "sequence", _dead_letters),
     )
-    filters = ("tenant_id",)
 
     class Meta(Facade.Meta):
         app_label = "tickets"
@@ -105,11 +125,12 @@ class DeadLetter(Facade):
     def from_item(cls, item: Any) -> Any:
         made = super().from_item(item)
         made.at = clock.parse(item.at)
-        made.letter = item  # what replaying and dropping take
+        made.pk = f"{item.owner}/{item.sequence}"
+        made.dead_letter = item
         return made
 
     def __str__(self) -> str:
-        return self.sequence.lstrip("0")
+        return dead_letters.id_of(self.dead_letter)
 
     def entity(self) -> tuple[str, str, str]:
         return self.tenant_id or keys.PLATFORM, "dead_letter", keys.anonymous(self.sequence)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from portal.dynamo.repository import BATCH_GET_LIMIT, BATCH_WRITE_LIMIT
+from portal.dynamo.batches import BATCH_GET_LIMIT, BATCH_WRITE_LIMIT
 from portal.errors import Throttled
 from portal.isolation import guard
 from portal.streams import worker

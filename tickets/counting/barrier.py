@@ -2,9 +2,9 @@
 
 A marker is an item that means nothing but that it was written. It passes through the stream like every change; the
 worker applies what its shard held for the tenant before, and then says which shard that was. Markers lie in partitions
-of their own, so they spread over the stream's shards. A shard of before is passed when a marker has come by in it or in a
-descendant, which is read only when all of its ancestors have been read to their ends. Where markers have missed a
-shard, more are written. None of that depends on how fast anybody's clock or stream is.
+of their own, so they spread over the stream's shards. A shard of before is passed when a marker has come by in it or
+in a descendant, which is read only when all of its ancestors have been read to their ends. Where markers have missed
+a shard, more are written. None of that depends on how fast anybody's clock or stream is.
 
 Markers and answers go by TTL.
 """
@@ -95,16 +95,8 @@ def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout
 
 def _seen(repository: TenantRepository, barrier: str) -> dict[str, str]:
     """Shard by marker."""
-    found: dict[str, str] = {}
-    start = None
-    while True:
-        page = repository.query(
-            TICKETS, keys.aggregate, begins_with=keys.markers_seen(barrier), start=start, consistent=True
-        )
-        found |= {raw["sk"]["S"]: raw["shard"]["S"] for raw in page.items}
-        start = page.last_key
-        if start is None:
-            return found
+    answers = repository.query_all(TICKETS, keys.aggregate, begins_with=keys.markers_seen(barrier), consistent=True)
+    return {raw["sk"]["S"]: raw["shard"]["S"] for raw in answers}
 
 
 # --- the tree of shards: pure ---

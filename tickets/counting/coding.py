@@ -3,9 +3,8 @@
 A code is `<kind letter><epoch>:<date>:<name>`; TOTALS and DAY items, whose sort key says the rest, keep the name alone:
 
     TOTALS   on    open.normal        -o  unassigned.open      w2026-11-16  w.2026-11-16      w  weeks long ago
-    DAY      c r o m    created resolved reopened commented    fn fs f0..ff  first.n .sum .<bucket>    d.. done, likewise
-    PEOPLE   <user id, shortened>o    <user id>.open
-    TAGS     vpn.o                    open.vpn
+    DAY      c r o m    created resolved reopened commented    fn fs f0..ff  first.n .sum .<bucket>    d.. done,
+    likewise PEOPLE   <user id, shortened>o    <user id>.open TAGS     vpn.o                    open.vpn
 
 The empty name counts the changes that touched the part: as long as it stands still, nothing in the part moved.
 """

@@ -1,10 +1,10 @@
 """Keep what cannot be counted: list it, count it after all, or throw it away.
 
-A dead letter is a stream record that could not be folded. It is kept in one transaction with its shard's mark in RECENT,
-so a redelivery finds it dealt with. Replayed, it is folded again by the rules of today and applied in one transaction
-with its own removal, so exactly once, however often and by however many it is asked for. A rebuild counts what the
-tickets are now, and with them all that dead letters of before would say; so what one has for older epochs is never
-applied.
+A dead letter is a stream record that could not be folded. It is kept in one transaction with its shard's mark in
+RECENT, so a redelivery finds it dealt with. Replayed, it is folded again by the rules of today and applied in one
+transaction with its own removal, so exactly once, however often and by however many it is asked for. A rebuild counts
+what the tickets are now, and with them all that dead letters of before would say; so what one has for older epochs is
+never applied.
 
 Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail. They go out as
 the platform, whose policy lets it change aggregates for this, and nothing else among the tenants' tickets.
@@ -18,14 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.repository import TenantRepository
+from portal.dynamo.transaction import Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
 from portal.schema.keys import anonymous
 from portal.streams import batch as records
 from portal.streams import worker
 from portal.streams.batch import Batch
 from tenants.audit_trail import recording
-from tenants.audit_trail.recording import Action, Actor, Entry
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tickets.counting import aggregate_store, aggregates, changes, coding, keys
 from tickets.counting.aggregate_store import Bill
 from tickets.counting.aggregates import Contribution
@@ -41,7 +42,7 @@ RECORD_LIMIT: Final = 60_000  # characters; a longer record is kept without its 
 REBUILT: Final = "The aggregates were rebuilt since; drop it."
 _TOO_LONG: Final = "The record was too long to be kept; a rebuild counts its ticket."
 
-_noted: set[str] = set()  # tenants that this process has entered in the list of those with dead letters
+noted: set[str] = set()  # tenants that this process has entered in the list of those with dead letters
 
 
 # --- keeping ---
@@ -58,9 +59,9 @@ def keep(
     """Write dead letters, with `beside`, an update of the tenant's RECENT, all or none. The same record again replaces
     itself. Raises TransactionRefused with the reason of the update first, Rejected, Throttled and Unavailable."""
     owner = tenant_id or keys.NO_TENANT
-    if owner not in _noted:
+    if owner not in noted:
         worker.put(DeadLetterItem(keys.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
-        _noted.add(owner)
+        noted.add(owner)
     items = [_item(batch, tenant_id, change) for change in dead]
     if beside is None:
         for item in items:
@@ -130,7 +131,7 @@ def drop(dead_letter: DeadLetterItem, *, by: Actor) -> None:
     """Remove it, with its row in the audit trail; what it holds is not counted. Raises NotFound where it has just gone,
     Throttled and Unavailable."""
     try:
-        recording.commit(_removal(dead_letter), [_entry(dead_letter, Action.DEAD_LETTER_DROPPED, by)])
+        recording.commit(_removal(dead_letter), [_entry(dead_letter, AuditAction.DEAD_LETTER_DROPPED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
@@ -144,7 +145,7 @@ def replay(dead_letter: DeadLetterItem, *, by: Actor) -> None:
     try:
         _count(dead_letter, by)
     except (Conflict, NotFound) as error:
-        recording.record(_entry(dead_letter, Action.DEAD_LETTER_REFUSED, by, because=error.message))
+        recording.record(_entry(dead_letter, AuditAction.DEAD_LETTER_REFUSED, by, because=error.message))
         raise
 
 
@@ -152,9 +153,10 @@ def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
     writing, counts = _removal(dead_letter), _counts(dead_letter)
     if counts:
         request = _addition(coding.coded(changes.with_touches(counts)))
-        writing.members.append(aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request))
+        member = aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request)
+        writing.add("Update", member["Update"], name="aggregates")
     try:
-        recording.commit(writing, [_entry(dead_letter, Action.DEAD_LETTER_REPLAYED, by)])
+        recording.commit(writing, [_entry(dead_letter, AuditAction.DEAD_LETTER_REPLAYED, by)])
     except TransactionRefused as refused:
         raise _gone(refused) from refused
 
@@ -173,21 +175,21 @@ def _addition(counts: Mapping[str, int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _entry(dead_letter: DeadLetterItem, action: Action, by: Actor, **after: str) -> Entry:
+def _entry(dead_letter: DeadLetterItem, action: AuditAction, by: Actor, **after: str) -> AuditEntry:
     tenant_id, entity_id = dead_letter.tenant_id or recording.PLATFORM, anonymous(dead_letter.sequence)
     before = {"reason": dead_letter.reason}
-    return Entry(tenant_id, action, by, "dead_letter", entity_id, id_of(dead_letter), before, after)
+    return AuditEntry(tenant_id, action, by, "dead_letter", entity_id, id_of(dead_letter), before, after)
 
 
 def _removal(dead_letter: DeadLetterItem) -> Transaction:
     writing = Transaction()
-    writing.delete(dead_letter, condition=DeadLetterItem.sequence.exists())
+    writing.delete(dead_letter, name="dead letter", condition=DeadLetterItem.sequence.exists())
     return writing
 
 
 def _gone(refused: TransactionRefused) -> PortalError:
-    codes = [reason.code if reason else "" for reason in refused.reasons]
-    if codes and codes[0] == "ConditionalCheckFailed":
+    taken = refused.reason("dead letter")
+    if taken is not None and taken.code == "ConditionalCheckFailed":
         return NotFound("It has been replayed or dropped by somebody else.")
     why = next((reason.message for reason in refused.reasons if reason), "the database refused")
     return Conflict(f"It still cannot be counted: {why}")

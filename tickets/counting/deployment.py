@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
+from tickets.counting import keys as counting_keys
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
@@ -135,7 +136,7 @@ def _function(role: str) -> Json:
 
 
 def _mapping(table: str) -> Json:
-    pattern = {"dynamodb": {"Keys": {"sk": {"S": [keys.SUMMARY]}}}}
+    pattern = {"dynamodb": {"Keys": {"sk": {"S": [keys.SUMMARY, counting_keys.MARKER]}}}}
     return {
         "EventSourceArn": {"Fn::GetAtt": [table, "StreamArn"]},
         "FunctionName": {"Ref": FUNCTION},

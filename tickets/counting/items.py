@@ -36,6 +36,18 @@ class MarkerItem(Item):
     expires_at = NumberAttribute()
 
 
+class VerifyLeaseItem(Item):
+    """Who verifies or repairs the tenant's aggregates now: `holder` is "" for nobody, `by` a name for people."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    holder = UnicodeAttribute(default="")
+    by = UnicodeAttribute(default="")
+    renewed_at = UnicodeAttribute(default="")
+
+
 class VerifiedItem(Item):
     """The last verification of a tenant's aggregates that a person asked for, beside the aggregates themselves.
 

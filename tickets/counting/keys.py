@@ -1,7 +1,7 @@
 """Form the keys of aggregates, of the markers that barriers write, and of dead letters.
 
-What a dashboard reads lies together: days, LEADERS, RECENT, TOTALS and VERIFIED, in this order. All else that a tenant's
-counting needs sorts before it.
+What a dashboard reads lies together: days, LEADERS, RECENT, TOTALS and VERIFIED, in this order. All else that a
+tenant's counting needs sorts before it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from portal.schema import keys
 RECENT: Final = "RECENT"
 LEADERS: Final = "LEADERS"
 VERIFIED: Final = "VERIFIED"  # sorts behind all aggregates
+VERIFYING: Final = "CHECK"  # the lease of whoever verifies; sorts before what a dashboard reads
 MARKER: Final = "MARKER"
 NO_TENANT: Final = keys.PLATFORM  # partition of the dead letters that name no tenant
 DEAD_LETTER_TENANTS: Final = "TENANTS"  # partition of the tenants that may have dead letters

@@ -1,4 +1,5 @@
-"""Decide which people and tags have their counts in LEADERS, the one item of them that a dashboard reads. Pure functions.
+"""Decide which people and tags have their counts in LEADERS, the one item of them that a dashboard reads. Pure
+functions.
 
 A tenant may have thousands of former members and tags, and a page shows a few. What belongs to a leader lies in LEADERS
 (and in RECENT, for a moment), and nowhere else; all others lie in runs and pages, see tail.py. As long as everybody

@@ -15,7 +15,7 @@ from portal.dynamo.meter import item_size
 from portal.errors import TransactionRefused
 from tickets.counting import aggregate_store, coding, keys, leaders
 from tickets.counting.aggregate_store import Bill, Raw
-from tickets.counting.aggregates import Counts, Part
+from tickets.counting.aggregates import Counts, Kind, Part
 from tickets.counting.leaders import Leaders
 from tickets.counting.recent import Recent, Tail
 
@@ -24,7 +24,7 @@ _COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
 _MARKS_FULL: Final = 8  # marks since the last merge that make a full RECENT worth merging for them alone
 _ITEMS: Final = 60  # that one merge writes; a transaction has at most 100 members
 TOUCHED: Final = "n"  # attribute: the last merge that touched the item's own part
-WIDE_TOUCHED: Final = {"PEOPLE": "nP", "TAGS": "nG"}  # attributes of TOTALS, likewise
+WIDE_TOUCHED: Final[dict[Kind, str]] = {"PEOPLE": "nP", "TAGS": "nG"}  # attributes of TOTALS, likewise
 
 Position = Callable[[str], str]  # of a mark: the packed position of its shard, "" where nobody knows it
 
@@ -135,8 +135,8 @@ def plan_merge(
                 touched[holder(part)][WIDE_TOUCHED[part.kind]] = number
         else:
             items[holder(part)] = _added(part, counts, stored.get(holder(part), {}), number)
-    for sort_key, marks in touched.items():
-        items[sort_key] = {**_without_key(items.get(sort_key) or stored.get(sort_key, {})), **coding.typed(marks)}
+    for sort_key, last in touched.items():
+        items[sort_key] = {**_without_key(items.get(sort_key) or stored.get(sort_key, {})), **coding.typed(last)}
     before = Leaders.of(stored.get(keys.LEADERS, {}))
     after, run = leaders.split(before, wide, tail=state.tail, promoted=promoted or {}, demoted=demoted)
     if after != before:

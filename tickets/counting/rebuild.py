@@ -6,14 +6,13 @@ it to those of the new one. Nothing is counted from outside of the stream, so no
 and the sums that readers see are the same at every moment. Once no ticket bears an old epoch, and all of that is
 applied, whatever is left in the old epochs is what was wrong. It is taken away.
 
-That all is applied is told by a barrier (barrier.py), never by a clock. And an old group of counts is taken away only as
-it was read before the last look at the tickets, under the condition that nothing has touched it since; so whatever the
-worker may still have to say of it, it is not said in vain.
+That all is applied is told by a barrier (barrier.py), never by a clock. And an old group of counts is taken away only
+as it was read before the last look at the tickets, under the condition that nothing has touched it since; so whatever
+the worker may still have to say of it, it is not said in vain.
 """
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable
@@ -24,6 +23,7 @@ from typing import Any, Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Condition, TenantRepository
+from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards, worker
 from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored
@@ -122,17 +122,15 @@ def _move(repository: TenantRepository, epoch: int, numbers: range) -> int:
 def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
     """The version stays: nobody's form becomes stale by this."""
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
-    for attempt in range(_TRIES):
-        try:
-            repository.update(SummaryItem(pk, ticket_keys.SUMMARY), [SummaryItem.epoch.set(epoch)], condition=condition)
-        except ConditionFailed:
-            return  # deleted meanwhile, or moved by a request whose answer was lost
-        except Throttled:
-            if attempt == _TRIES - 1:
-                raise
-            time.sleep(0.1 * 2**attempt)
-        else:
-            return
+    summary = SummaryItem(pk, ticket_keys.SUMMARY)
+    with suppress(ConditionFailed):  # deleted meanwhile, or moved by a request whose answer was lost
+        retrying(
+            lambda: repository.update(summary, [SummaryItem.epoch.set(epoch)], condition=condition),
+            again=lambda error: isinstance(error, Throttled),
+            attempts=_TRIES,
+            first=0.2,
+            longest=2,
+        )
 
 
 # --- the old counts ---

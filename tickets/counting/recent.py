@@ -4,12 +4,12 @@ A batch of one stream shard is added to RECENT by one UpdateItem, and so is the 
 number taken from it. The update holds only if the mark is absent or smaller than the first record of the batch. So a
 batch that comes again, or overlaps with one that was applied, is refused by the item itself.
 
-A *merge* moves the counts on to the items that hold them for good, and prunes the marks that are no longer needed: those
-of shards whose position, "everything up to here is applied", has passed them. An applier that finds no mark of its
-shard therefore reads that position and drops the records up to it. It has to do so after it has read RECENT, and the
-number of merges so far must stand still until its update, which is a part of the update's condition: a merge in between
-may have pruned a mark that the applier had never seen. So an applier that was asleep with an old batch is refused by
-the number of merges, or it sees the position.
+A *merge* moves the counts on to the items that hold them for good, and prunes the marks that are no longer needed:
+those of shards whose position, "everything up to here is applied", has passed them. An applier that finds no mark of
+its shard therefore reads that position and drops the records up to it. It has to do so after it has read RECENT, and
+the number of merges so far must stand still until its update, which is a part of the update's condition: a merge in
+between may have pruned a mark that the applier had never seen. So an applier that was asleep with an old batch is
+refused by the number of merges, or it sees the position.
 
 The reasoning is checked in tests/counting/test_exactly_once_model.py, against every interleaving that Hypothesis finds.
 """
@@ -39,8 +39,9 @@ _WIDTH: Final = 23  # of a sequence number of 40 digits in this alphabet
 class Tail:
     """Where the counts of people and tags lie that are no leaders; see tail.py.
 
-    `generation` names the pages, "" for none. Runs are numbered by the merges that wrote them, those from `runs_from` on
-    are not in the pages yet. Sizes are in bytes. `people` and `tags` are how many the pages held when they were written.
+    `generation` names the pages, "" for none. Runs are numbered by the merges that wrote them, those from `runs_from`
+    on are not in the pages yet. Sizes are in bytes. `people` and `tags` are how many the pages held when they were
+    written.
     """
 
     generation: str = ""

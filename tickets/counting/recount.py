@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from portal.dynamo.batches import BATCH_GET_LIMIT
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import BATCH_GET_LIMIT, TenantRepository
+from portal.dynamo.repository import TenantRepository
 from portal.streams.batch import plain
 from tickets.counting import aggregates
 from tickets.counting.aggregates import Contribution
@@ -27,7 +28,7 @@ Advance = Callable[[int], object]
 
 @dataclass
 class Recount:
-    """The sum of what the stored tickets contribute. `uncountable` lists tickets that hold what no rule of ours writes."""
+    """The sum of what the stored tickets contribute. `uncountable` are those that hold what no rule of ours writes."""
 
     counts: Contribution = field(default_factory=lambda: defaultdict(Counter))
     tickets: int = 0
@@ -36,7 +37,7 @@ class Recount:
     def add(self, image: dict[str, Any]) -> None:
         self.tickets += 1
         try:
-            contributed = aggregates.contribution(plain(image))
+            contributed = aggregates.contribution(plain(image) or {})
         except aggregates.UNCOUNTABLE:
             self.uncountable.append((ticket_keys.owner_of(image["pk"]["S"]) or ("", 0))[1])
             return

@@ -36,7 +36,7 @@ def read(repository: TenantRepository) -> Stored:
     """Read all aggregate items consistently, and as they were together: between two merges. Raises Throttled."""
     before = recent(repository)
     for _ in range(_TRIES):
-        items = _all(repository)
+        items = list(repository.query_all(TICKETS, keys.aggregate, consistent=True))
         after = recent(repository)
         if (before.merges, before.tail.runs_from) == (after.merges, after.tail.runs_from):
             return of(items, after)
@@ -56,8 +56,8 @@ def shown(items: Iterable[Mapping[str, Any]]) -> Stored:
 
 
 def people(repository: TenantRepository) -> dict[str, Counts]:
-    """The counts by status of everybody who has tickets, leader or not, by user id: two Queries, which grow with all who
-    ever had any."""
+    """The counts by status of everybody who has tickets, leader or not, by user id: two Queries, which grow with all
+    who ever had any."""
     outside = _range(repository, keys.RUNS, keys.after_pages())
     items = [*outside, *_range(repository, keys.LEADERS, keys.RECENT)]
     recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == keys.RECENT), {}))
@@ -71,14 +71,7 @@ def people(repository: TenantRepository) -> dict[str, Counts]:
 
 def _range(repository: TenantRepository, first: str, last: str) -> list[dict[str, Any]]:
     """The items between two sort keys, both included."""
-    items: list[dict[str, Any]] = []
-    start = None
-    while True:
-        page = repository.query(TICKETS, keys.aggregate, between=(first, last), start=start)
-        items += page.items
-        start = page.last_key
-        if start is None:
-            return items
+    return list(repository.query_all(TICKETS, keys.aggregate, between=(first, last)))
 
 
 def of_dashboard(repository: TenantRepository, first: str) -> list[dict[str, Any]]:
@@ -90,17 +83,6 @@ def recent(repository: TenantRepository) -> Recent:
     """RECENT alone, read consistently."""
     page = repository.query(TICKETS, keys.aggregate, begins_with=keys.RECENT, consistent=True)
     return Recent.of(page.items[0] if page.items else {})
-
-
-def _all(repository: TenantRepository) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    start = None
-    while True:
-        page = repository.query(TICKETS, keys.aggregate, start=start, consistent=True)
-        items += page.items
-        start = page.last_key
-        if start is None:
-            return items
 
 
 def of(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:

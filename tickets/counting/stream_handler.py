@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -46,11 +46,14 @@ def handle(batch: Batch) -> BatchResult:
     if failures and len(failures) == len(shares):
         raise failures[0]
     deferred = _in_order(batch, [record for share in shares for record in share.deferred()])
-    counted = sum((share.counts for share in shares), Counter[str]())
-    return BatchResult(deferred=deferred, counts={"events": events, **_COUNTS, **counted})
-
-
-_COUNTS: Final = {"applied": 0, "dead": 0, "updates": 0, "write_units": 0}
+    counts = {
+        "events": events,
+        "applied": sum(share.counts["applied"] for share in shares),
+        "dead": sum(share.counts["dead"] for share in shares),
+        "updates": sum(share.updates for share in shares),
+        "write_units": sum(share.write_units for share in shares),
+    }
+    return BatchResult(deferred=deferred, counts=counts)
 
 
 def _attempt(share: Share) -> Unavailable | None:
@@ -79,6 +82,7 @@ class Share:
         self.batch, self.tenant_id, self.left = batch, tenant_id, list(some)
         self.mark = recent.mark_name(batch.stream_arn, batch.shard_id)
         self.counts: Counter[str] = Counter()
+        self.updates, self.write_units = 0, 0.0
 
     def deferred(self) -> list[Record]:
         return [change.record for change in self.left]
@@ -98,7 +102,7 @@ class Share:
                 self._answer(change)
                 self._done([change])
         finally:
-            self.counts.update(updates=bill.updates, write_units=bill.write_units)  # type: ignore[arg-type]  # a fraction
+            self.updates, self.write_units = bill.updates, bill.write_units
 
     def _add(self, some: list[Change], bill: Bill) -> None:
         state = _memory.get(self.tenant_id) or self._read()
@@ -129,7 +133,7 @@ class Share:
         return Recent.of(aggregate_store.get(self.tenant_id, keys.RECENT))
 
     def _known(self, state: Recent) -> Recent:
-        """The state with a floor for this shard: where RECENT has no mark of it, its position, read after RECENT was."""
+        """The state with a floor for this shard: where RECENT has no mark of it, its position, read now."""
         if state.floor(self.mark) is not None:
             return state
         return state.knowing(self.mark, position(self.batch.stream_arn, self.batch.shard_id))
@@ -258,4 +262,9 @@ class Memory:
 
 
 _memory = Memory(_REMEMBERED)
-remember_nothing: Callable[[], None] = _memory.clear
+
+
+def remember_nothing() -> None:
+    """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
+    _memory.clear()
+    dead_letters.noted.clear()

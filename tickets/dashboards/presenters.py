@@ -88,6 +88,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         ],
         "weeks": [_week(week) for week in found.weeks],
         "verified": verify_runs.of(found.verified),
+        "price": sum(found.matrix.values()),
     }
 
 

@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from math import ceil
 from typing import Any, Final, Literal
 
 from portal import clock
 from portal.errors import ConditionFailed, PortalError
 from tenants.tenancy.context import TenantContext
-from tickets.counting import keys, verify
+from tickets.counting import keys, verify, verify_lease
 from tickets.counting.items import VerifiedItem
 from tickets.counting.verify import Difference, Verdict
 
@@ -27,7 +28,8 @@ log = logging.getLogger("pooldesk.verify")
 
 NEVER, RUNNING = "never", "running"
 DEAD_AFTER: Final = timedelta(minutes=10)  # after its start, a run that has not ended counts as dead
-KEPT: Final = 50  # differences; some 60 bytes each
+KEPT: Final = 20  # differences; some 60 bytes each
+COOLDOWN: Final = timedelta(minutes=10)  # after the end of a verification
 SETTLE: Final = verify.SETTLE
 
 _turn = threading.Lock()  # one at a time in a process, whatever the tenant
@@ -49,7 +51,13 @@ class VerifyState:
 
     @property
     def can_start(self) -> bool:
-        return self.state != RUNNING
+        return self.state != RUNNING and not self.wait
+
+    @property
+    def wait(self) -> int:
+        """Minutes until another one may be started: each reads every ticket."""
+        left = (self.finished_at + COOLDOWN - clock.now()) if self.finished_at else timedelta(0)
+        return max(0, ceil(left.total_seconds() / 60)) if left <= COOLDOWN else 0
 
 
 def of(raw: Mapping[str, Any] | None) -> VerifyState:
@@ -79,7 +87,10 @@ def read(tenant: TenantContext) -> VerifyState:
 
 
 def start(tenant: TenantContext) -> bool:
-    """Begin to verify this tenant's aggregates in another thread. False where that is going on already."""
+    """Begin to verify this tenant's aggregates in another thread. False where that is going on already, or ended less
+    than COOLDOWN ago."""
+    if not read(tenant).can_start:
+        return False
     run, now = uuid.uuid4().hex, clock.now()
     died = VerifiedItem.started_at < clock.stamp(now - DEAD_AFTER)
     started = {
@@ -116,7 +127,7 @@ def _key(tenant: TenantContext) -> VerifiedItem:
 def _logged(tenant: TenantContext, run: str) -> None:
     finish = partial(_finish, tenant, run)
     try:
-        with _turn:
+        with _turn, verify_lease.held(tenant.repository, by=tenant.user_name):
             verdict = verify.verify(tenant.repository, settle=SETTLE, give_up_after=DEAD_AFTER.total_seconds() * 0.8)
         finish(verdict)
     except PortalError as error:

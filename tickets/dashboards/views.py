@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.web.access import member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
+from tickets.counting import verify as verifying
 from tickets.dashboards import dashboard, presenters, verify_runs
 
 
@@ -34,7 +35,7 @@ def verify(request: TenantRequest) -> HttpResponse:
     if "HX-Request" in request.headers:
         return _shown(request)
     if not started:
-        messages.info(request, "The numbers are being verified already.")
+        messages.info(request, "The numbers are being verified, or have just been.")
     return redirect(reverse("tickets:dashboard") + "#verified")
 
 
@@ -46,4 +47,5 @@ def verified(request: TenantRequest) -> HttpResponse:
 
 
 def _shown(request: TenantRequest) -> HttpResponse:
-    return render(request, "tickets/_verified.html", {"verified": verify_runs.read(request.tenant)})
+    price = verifying.price(request.tenant.repository)
+    return render(request, "tickets/_verified.html", {"verified": verify_runs.read(request.tenant), "price": price})

@@ -28,7 +28,6 @@ from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import bulk, changing, lists, summaries
 from tickets.desk.rows import TicketRow
 from tickets.desk.summaries import TicketState
-from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.

@@ -32,13 +32,13 @@ class Command(PortalCommand):
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--id", action="append", default=[], dest="ids", help="as list prints it; may be repeated")
         which.add_argument("--all", action="store_true", help="all of them, or all of the tenant's")
-        parser.add_argument("--json", action="store_true", help="list: print whole letters, for machines")
+        parser.add_argument("--json", action="store_true", help="list: print whole records, for machines")
 
     def work(self, options: dict[str, Any]) -> None:
         tenant_id = tenant_directory.find(options["tenant"]).tenant_id if options["tenant"] else ""
         if options["action"] != "list" and not (options["ids"] or options["all"]):
             raise CommandError("Say which: --id ID or --all.", returncode=WRONG_USAGE)
-        found = list(dead_letters.letters(tenant_id=tenant_id))
+        found = list(dead_letters.stored(tenant_id=tenant_id))
         if options["ids"]:
             found = _named(found, options["ids"])
         slugs = {item.tenant_id: item.name for item in tenant_directory.all_tenants()} if found else {}
@@ -49,23 +49,24 @@ class Command(PortalCommand):
 
     def _list(self, found: list[DeadLetterItem], slugs: dict[str, str], as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps([_document(letter, slugs) for letter in found], indent=1))
+            self.stdout.write(json.dumps([_document(dead_letter, slugs) for dead_letter in found], indent=1))
             return
-        for letter in found:
-            self.stdout.write(f"{dead_letters.id_of(letter)}  {_tenant(letter, slugs)}  {letter.at}  {letter.reason}")
+        for dead_letter in found:
+            name, tenant = dead_letters.id_of(dead_letter), _tenant(dead_letter, slugs)
+            self.stdout.write(f"{name}  {tenant}  {dead_letter.at}  {dead_letter.reason}")
         if not found:
             self.stdout.write("There are no dead letters.")
 
     def _each(self, found: list[DeadLetterItem], slugs: dict[str, str], action: str) -> None:
         refused = 0
-        for letter in found:
-            name = f"{dead_letters.id_of(letter)} of {_tenant(letter, slugs)}"
+        for dead_letter in found:
+            name = f"{dead_letters.id_of(dead_letter)} of {_tenant(dead_letter, slugs)}"
             if action == "drop":
-                dead_letters.drop(letter, by=BY)
-                self.stdout.write(f"{name} dropped: {letter.reason}")
+                dead_letters.drop(dead_letter, by=BY)
+                self.stdout.write(f"{name} dropped: {dead_letter.reason}")
                 continue
             try:
-                dead_letters.replay(letter, by=BY)
+                dead_letters.replay(dead_letter, by=BY)
             except (Conflict, NotFound) as error:
                 refused += 1
                 self.stderr.write(f"{name} stays: {error.message}")
@@ -78,24 +79,23 @@ class Command(PortalCommand):
 
 
 def _named(found: list[DeadLetterItem], ids: list[str]) -> list[DeadLetterItem]:
-    by_id = {dead_letters.id_of(letter): letter for letter in found}
+    by_id = {dead_letters.id_of(dead_letter): dead_letter for dead_letter in found}
     for wanted in ids:
         if wanted not in by_id:
             raise NotFound(f"There is no dead letter {wanted}.")
     return [by_id[wanted] for wanted in dict.fromkeys(ids)]
 
 
-def _tenant(letter: DeadLetterItem, slugs: dict[str, str]) -> str:
-    return slugs.get(letter.tenant_id) or letter.tenant_id or "(no tenant)"
+def _tenant(dead_letter: DeadLetterItem, slugs: dict[str, str]) -> str:
+    return slugs.get(dead_letter.tenant_id) or dead_letter.tenant_id or "(no tenant)"
 
 
-def _document(letter: DeadLetterItem, slugs: dict[str, str]) -> dict[str, Any]:
+def _document(dead_letter: DeadLetterItem, slugs: dict[str, str]) -> dict[str, Any]:
     return {
-        "id": dead_letters.id_of(letter),
-        "tenant": slugs.get(letter.tenant_id, ""),
-        "tenant_id": letter.tenant_id,
-        "aggregate": letter.aggregate,
-        "at": letter.at,
-        "reason": letter.reason,
-        "record": json.loads(letter.record),
+        "id": dead_letters.id_of(dead_letter),
+        "tenant": slugs.get(dead_letter.tenant_id, ""),
+        "tenant_id": dead_letter.tenant_id,
+        "at": dead_letter.at,
+        "reason": dead_letter.reason,
+        "record": json.loads(dead_letter.record),
     }

@@ -10,7 +10,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
-from tickets.counting import rebuild, verify
+from tickets.counting import rebuild, recount
+from tickets.counting.rebuild import Rebuilt
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 
@@ -20,9 +21,10 @@ SHOWN = 40  # counts that were wrong, of one tenant
 class Command(PortalCommand):
     help = (
         "Count the aggregates of tenants anew, through the stream and while people go on working: each ticket is "
-        "touched once, and what is left of the old counts is what was wrong. Needs a running stream worker. Exit "
-        "status 1 where that makes no progress: the numbers are then what they were. It may be stopped at any time; "
-        "run again, it begins anew, which does no harm."
+        "touched once, and what is left of the old counts is what was wrong. Costs two write units per KB of each "
+        "ticket's summary. Needs a running stream worker. Exit status 1 where that makes no progress, and the numbers "
+        "are then what they were, or where a ticket cannot be counted. It may be stopped at any time; run again, it "
+        "begins anew, which does no harm."
     )
     again = "Run it again: nothing is wrong meanwhile, and it begins anew."
 
@@ -35,30 +37,21 @@ class Command(PortalCommand):
             metavar="SECONDS",
             help="how long the stream worker may make no progress (%(default)s)",
         )
-        parser.add_argument(
-            "--settle",
-            type=seconds,
-            default=verify.SETTLE,
-            metavar="SECONDS",
-            help="how long all must stand still where no worker says how far it is (%(default)s)",
-        )
 
     def work(self, options: dict[str, Any]) -> None:
         done = 0
         for tenant in tenant_option.chosen(options):
-            run_rebuild(self, tenant, timeout=options["timeout"], settle=options["settle"], write=self.stdout.write)
+            run_rebuild(self, tenant, timeout=options["timeout"], write=self.stdout.write)
             done += 1
         if not done:
             raise CommandError("There are no tenants.")
 
 
-def run_rebuild(
-    command: PortalCommand, tenant: Chosen, *, timeout: float, settle: float, write: Callable[[str], object]
-) -> None:
+def run_rebuild(command: PortalCommand, tenant: Chosen, *, timeout: float, write: Callable[[str], object]) -> Rebuilt:
     """Rebuild one tenant and write what was wrong, line by line."""
     repository, slug = tenant.repository, tenant.slug
     waiting = False
-    with Progress(command, f"Rebuilding {slug}", verify.last_number(repository)) as progress:
+    with Progress(command, f"Rebuilding {slug}", recount.last_number(repository)) as progress:
 
         def say(what: str) -> None:
             nonlocal waiting
@@ -67,17 +60,20 @@ def run_rebuild(
                 progress.say(f"{slug}: {what}")
             waiting = True
 
-        done = rebuild.rebuild(repository, timeout=timeout, settle=settle, advance=progress.advance, say=say)
+        done = rebuild.rebuild(repository, timeout=timeout, advance=progress.advance, say=say)
     for one in done.removed[:SHOWN]:
         wrong = f"{abs(one.stored):,} too {'many' if one.stored > 0 else 'few'}"
         write(f"{slug}: {one.item} {one.count}: {wrong}, corrected")
     if len(done.removed) > SHOWN:
         write(f"{slug}: and {len(done.removed) - SHOWN:,} more counts")
-    letters = f", {done.letters:,} dead letters dropped" if done.letters else ""
+    dropped = (
+        f", {done.dead_letters:,} dead letters of tickets that are counted now dropped" if done.dead_letters else ""
+    )
     found = {0: "nothing was wrong", 1: "1 count was wrong"}.get(
         len(done.removed), f"{len(done.removed):,} counts were wrong"
     )
-    write(f"{slug}: {done.tickets:,} tickets counted anew, {found}{letters}.")
+    write(f"{slug}: {done.tickets:,} tickets counted anew, {found}{dropped}.")
+    return done
 
 
 def seconds(text: str) -> float:

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from portal.errors import Conflict
 from portal.management.command import PortalCommand, Progress
-from tickets.counting import rebuild, verify
-from tickets.counting.verify import Verdict
+from tickets.counting import rebuild, recount, verify, verify_lease
+from tickets.counting.rebuild import NotCounted, WorkerAway
+from tickets.counting.verify import Difference, Verdict
 from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild, seconds
 from tickets.management.tenant_option import Chosen
 
 CANNOT_TELL = 3
 SHOWN = 40  # differences of one tenant; --json has them all
+BY = "verify_aggregates"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A tenant, what was verified last, what had been wrong before a repair, and why that failed."""
+
+    slug: str
+    verdict: Verdict
+    wrong: list[Difference]
+    failure: str = ""
 
 
 class Command(PortalCommand):
     help = (
-        "Recount the tickets of tenants and compare with the aggregates that the stream worker keeps. Changes nothing, "
-        "unless --repair is given. Exit status: 0 all right; 1 drift, named by tenant, item and count, unless it was "
-        "repaired; 3 cannot be told now, because the numbers keep changing or the stream worker is behind."
+        "Recount the tickets of tenants and compare with the aggregates that the stream worker keeps. Says beforehand "
+        "how many read units that takes. Changes nothing, unless --repair is given; then tenants that drift are "
+        "rebuilt, and verified once more. One verification of a tenant runs at a time. Exit status: 0 all right, now "
+        "at least; 1 drift, named by tenant, item and count, a repair that failed, or tickets that cannot be counted; "
+        "3 cannot be told now, because the numbers keep changing or the stream worker makes no progress."
     )
     again = "Run it again."
 
@@ -34,53 +50,87 @@ class Command(PortalCommand):
             type=seconds,
             default=verify.SETTLE,
             metavar="SECONDS",
-            help="how long a difference must stand still, or the worker may take to catch up (%(default)s)",
+            help="how long the stream worker may make no progress (%(default)s)",
         )
         parser.add_argument("--repair", action="store_true", help="rebuild the tenants that drift")
+        parser.add_argument("--price", action="store_true", help="say what it would cost, and do nothing")
         parser.add_argument("--json", action="store_true", help="print the result for machines")
 
     def work(self, options: dict[str, Any]) -> None:
-        found: list[tuple[Chosen, Verdict, bool]] = []
-        for tenant in tenant_option.chosen(options):
-            verdict = self._verify(tenant, options)
-            repaired = verdict.state == verify.DRIFT and options["repair"]
-            if repaired:
-                write = self.stderr.write if options["json"] else self.stdout.write
-                run_rebuild(self, tenant, timeout=rebuild.TIMEOUT, settle=options["settle"], write=write)
-            found.append((tenant, verdict, repaired))
+        self._write = self.stderr.write if options["json"] else self.stdout.write
+        tenants = list(tenant_option.chosen(options))
+        price = sum(verify.price(tenant.repository) for tenant in tenants)
+        self._write(f"{len(tenants):,} tenants: up to {price:,.0f} read units for each recount.")
+        if options["price"]:
+            return
+        checked = [self._check(tenant, options) for tenant in tenants]
         if options["json"]:
-            self.stdout.write(json.dumps([_document(*one) for one in found], indent=1))
-        drifting = [tenant.slug for tenant, v, repaired in found if v.state == verify.DRIFT and not repaired]
-        unknown = [tenant.slug for tenant, v, _ in found if v.state == verify.UNKNOWN]
+            self.stdout.write(json.dumps([_document(one) for one in checked], indent=1))
+        self._conclude(checked)
+
+    def _conclude(self, checked: list[Checked]) -> None:
+        failed = [one for one in checked if one.failure]
+        drifting = [one.slug for one in checked if one.verdict.state == verify.DRIFT and not one.failure]
+        unknown = [one.slug for one in checked if one.verdict.state == verify.UNKNOWN and not one.failure]
+        if failed:
+            raise CommandError(" ".join(f"{one.slug} was not repaired: {one.failure}" for one in failed))
         if drifting:
             raise CommandError(f"The aggregates of {_names(drifting)} are wrong. Run it with --repair.")
         if unknown:
             raise CommandError(f"{_names(unknown)} cannot be verified now.", returncode=CANNOT_TELL)
-        if not options["json"]:
-            tickets = sum(v.tickets for _, v, _ in found)
-            self.stdout.write(f"{len(found):,} tenants, {tickets:,} tickets: nothing is wrong.")
+        uncountable = sum(len(one.verdict.uncountable) for one in checked)
+        if uncountable:
+            raise CommandError(f"{uncountable:,} tickets cannot be counted, and are in no number.")
+        tickets = sum(one.verdict.tickets for one in checked)
+        repaired = [one.slug for one in checked if one.wrong]
+        state = f"{_names(repaired)} had drifted and are right now" if repaired else "nothing is wrong"
+        self._write(f"{len(checked):,} tenants, {tickets:,} tickets: {state}.")
 
-    def _verify(self, tenant: Chosen, options: dict[str, Any]) -> Verdict:
+    def _check(self, tenant: Chosen, options: dict[str, Any]) -> Checked:
+        """Verify a tenant, and where that is wanted rebuild it and verify it again."""
+        try:
+            with verify_lease.held(tenant.repository, by=BY) as renew:
+                verdict = self._verify(tenant, options, renew)
+                if verdict.state != verify.DRIFT or not options["repair"]:
+                    return Checked(tenant.slug, verdict, [])
+                wrong = verdict.differences
+                try:
+                    run_rebuild(self, tenant, timeout=rebuild.TIMEOUT, write=self._write)
+                except (WorkerAway, NotCounted) as error:
+                    return Checked(tenant.slug, verdict, wrong, error.message)
+                verdict = self._verify(tenant, options, renew)
+        except Conflict as error:
+            return Checked(tenant.slug, Verdict(verify.UNKNOWN, 0, why=error.message.rstrip(".")), [])
+        failure = "" if verdict.state == verify.OK else "it is not right after the rebuild either; see above."
+        return Checked(tenant.slug, verdict, wrong, failure)
+
+    def _verify(self, tenant: Chosen, options: dict[str, Any], renew: Callable[[], None]) -> Verdict:
         repository = tenant.repository
-        with Progress(self, f"Recounting {tenant.slug}", verify.last_number(repository)) as progress:
-            verdict = verify.verify(repository, settle=options["settle"], advance=progress.advance)
-        if not options["json"]:
-            self._say(tenant.slug, verdict)
+        with Progress(self, f"Recounting {tenant.slug}", recount.last_number(repository)) as progress:
+
+            def advance(numbers: int) -> None:
+                progress.advance(numbers)
+                renew()
+
+            verdict = verify.verify(repository, settle=options["settle"], advance=advance)
+        self._say(tenant.slug, verdict)
         return verdict
 
     def _say(self, slug: str, verdict: Verdict) -> None:
         if verdict.state == verify.UNKNOWN:
-            self.stdout.write(f"{slug}: cannot be verified now, because {verdict.why}.")
+            self._write(f"{slug}: cannot be verified now, because {verdict.why}.")
         for one in verdict.differences[:SHOWN]:
-            self.stdout.write(f"{slug}: {one.item} {one.count}: stored {one.stored:,}, recounted {one.recounted:,}")
+            self._write(f"{slug}: {one.item} {one.count}: stored {one.stored:,}, recounted {one.recounted:,}")
         if len(verdict.differences) > SHOWN:
-            self.stdout.write(f"{slug}: and {len(verdict.differences) - SHOWN:,} more counts")
+            self._write(f"{slug}: and {len(verdict.differences) - SHOWN:,} more counts")
         for number in verdict.uncountable[:SHOWN]:
-            self.stdout.write(f"{slug}: ticket {number} holds what cannot be counted, and is in no number.")
+            self._write(f"{slug}: ticket {number} holds what cannot be counted, and is in no number.")
 
 
-def _document(tenant: Chosen, verdict: Verdict, repaired: bool) -> dict[str, Any]:
-    return {"tenant": tenant.slug, **asdict(verdict), "repaired": repaired}
+def _document(checked: Checked) -> dict[str, Any]:
+    repaired = bool(checked.wrong) and not checked.failure
+    wrong = [asdict(one) for one in checked.wrong]
+    return {"tenant": checked.slug, **asdict(checked.verdict), "repaired": repaired, "was_wrong": wrong}
 
 
 def _names(slugs: list[str]) -> str:
