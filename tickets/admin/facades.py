@@ -115,7 +115,7 @@ class DeadLetter(Facade):
     patterns = (
         Get(DeadLetterItem, ("owner", "sequence"), str),
         Query("by tenant", DeadLetterItem, ("tenant_id",), str, order="sequence"),
-        Listing("tenant by tenant", (), "sequence", _dead_letters),
+        CustomListing("tenant by tenant", (), "sequence", _dead_letters),
     )
 
     class Meta(Facade.Meta):
