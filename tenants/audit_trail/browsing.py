@@ -1,4 +1,4 @@
-"""The audit trail as the admins of a tenant read it: newest first, a page at a time, of one person, of one thing.
+"""Read the audit trail as the admins of a tenant do: newest first, a page at a time, of all, one person or one entity.
 
 One Query per page, of the table or of the index that the filter names. Days are in UTC.
 """
@@ -25,30 +25,30 @@ from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, AUDIT_ENTITY
 
 PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
-_NAME_ROWS: Final = 5  # in which a name is looked for: rows of operators have none
+_NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 
 WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_CREATED: "created",
     AuditAction.TENANT_SUSPENDED: "suspended",
     AuditAction.TENANT_RESUMED: "resumed",
-    AuditAction.TENANT_RENAMED: "changed name or short name of",
+    AuditAction.TENANT_RENAMED: "renamed",
     AuditAction.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
-    AuditAction.TENANT_LIMITS_CHANGED: "changed plan or limits of",
-    AuditAction.MEMBER_ADDED: "added a member",
+    AuditAction.TENANT_LIMITS_CHANGED: "changed the plan or limits of",
+    AuditAction.MEMBER_ADDED: "added",
     AuditAction.MEMBER_INVITED: "invited",
     AuditAction.MEMBER_ROLE_CHANGED: "changed the role of",
     AuditAction.MEMBER_REMOVED: "removed",
     AuditAction.MEMBER_LEFT: "left the desk",
-    AuditAction.INVITATION_RESENT: "sent the invitation again to",
-    AuditAction.INVITATION_REVOKED: "revoked the invitation of",
-    AuditAction.INVITATION_ACCEPTED: "accepted an invitation",
-    AuditAction.TICKETS_HANDED_ON: "handed on the tickets of",
+    AuditAction.INVITATION_RESENT: "resent the invitation to",
+    AuditAction.INVITATION_REVOKED: "revoked the invitation for",
+    AuditAction.INVITATION_ACCEPTED: "accepted the invitation",
+    AuditAction.TICKETS_HANDED_ON: "reassigned the tickets of",
     AuditAction.SESSION_STARTED: "signed in to the desk",
     AuditAction.EXPORT_MADE: "exported the audit trail",
 }
 
 
-# What one does oneself, so that the sentence is whole without a name behind it.
+# Actions about oneself, whose sentence is complete without a name behind it.
 _ALONE: Final = (
     AuditAction.MEMBER_LEFT,
     AuditAction.SESSION_STARTED,
@@ -59,7 +59,7 @@ _ALONE: Final = (
 
 @dataclass(frozen=True)
 class TrailFilter:
-    """Which rows. An actor or a thing, not both: an index serves one of them."""
+    """The rows to read. Choose an actor or an entity, not both: each has an index of its own. Days are in UTC."""
 
     actor: str = ""
     entity: tuple[str, str] | None = None  # type and id
@@ -67,13 +67,13 @@ class TrailFilter:
     last: date | None = None
 
     def bounds(self) -> tuple[str, str]:
-        """Sort keys around the days, both included."""
+        """Return sort keys around the days, both included."""
         return f"{self.first or '0'}", f"{self.last or ''}~"
 
 
 @dataclass(frozen=True)
 class TrailRow:
-    """An event in words."""
+    """One event in words."""
 
     at: datetime
     actor_id: str
@@ -89,19 +89,19 @@ class TrailRow:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the words say all, without naming the thing."""
+        """Tell whether the words are complete without the name of the entity."""
         return self.action in _ALONE
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:
-        """Name, before, after of each value; "" where there was or is none."""
+        """Return name, before and after of each value, "" if there was or is none."""
         names = dict.fromkeys((*self.before, *self.after))
         return [(name.replace("_", " "), self.before.get(name, ""), self.after.get(name, "")) for name in names]
 
 
 @dataclass(frozen=True)
 class TrailPage:
-    """Rows newest first; `next` and `previous` are cursors, None at the ends."""
+    """Rows, newest first. `next` and `previous` are cursors, None at the ends."""
 
     rows: list[TrailRow]
     next: str | None
@@ -111,7 +111,7 @@ class TrailPage:
 def page(
     repository: TenantRepository, *, only: TrailFilter, after: str | None = None, size: int = PAGE_SIZE
 ) -> TrailPage:
-    """A page of the trail: one Query. Raises Invalid for a cursor that is not of this list."""
+    """Return a page of the trail: one Query. Raises Invalid for a cursor of another list."""
     pager = Pager(repository.tenant_id, _bound(only))
     place = pager.place(after, size=1) if after else None
     backwards = place is not None and place.backwards
@@ -128,35 +128,35 @@ def page(
 
 
 def everything(repository: TenantRepository, *, only: TrailFilter) -> Iterator[TrailRow]:
-    """All rows of a filter, newest first, read as they are wanted."""
+    """Yield all rows of a filter, newest first, read while they are taken."""
     for stored in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
         yield from (_row(raw) for raw in stored.items)
 
 
 def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:
-    """What the trail last called these people, members or not: one Query of a few rows for each, at the same time."""
+    """Return the names by which the trail last called these people: one Query of a few rows for each, in parallel."""
 
     def name(user_id: str) -> str:
-        found = _query(repository, TrailFilter(entity=("user", user_id)), _NAME_ROWS, None)
-        return next((row.entity for row in map(_row, found.items) if row.entity), "")
+        newest = _query(repository, TrailFilter(entity=("user", user_id)), _NAME_ROWS, None)
+        return next((row.entity for row in map(_row, newest.items) if row.entity), "")
 
     names = fan_out([partial(name, user_id) for user_id in user_ids]) if user_ids else []
     return dict(zip(user_ids, names, strict=True))
 
 
 def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> TrailFilter:
-    """From the fields of a page's address; an entity is "user:<id>". Raises Invalid."""
+    """Return the filter of a page's address. An entity is given as "user:<id>". Raises Invalid."""
     try:
-        found = TrailFilter(actor=actor, first=_day(first), last=_day(last))
+        only = TrailFilter(actor=actor, first=_day(first), last=_day(last))
         if entity and not actor:
             kind, _, entity_id = entity.partition(":")
-            found = replace(found, entity=(kind, entity_id))
-        _partition(TenantRepository(keys.PLATFORM), found)
+            only = replace(only, entity=(kind, entity_id))
+        _partition(TenantRepository(keys.PLATFORM), only)
     except ValueError as error:
-        raise Invalid("This filter cannot be understood.") from error
-    if found.first and found.last and found.first > found.last:
-        raise Invalid("The first day is after the last one.")
-    return found
+        raise Invalid("This filter is not valid.") from error
+    if only.first and only.last and only.first > only.last:
+        raise Invalid("The first day must not be after the last day.")
+    return only
 
 
 def _day(text: str) -> date | None:
@@ -164,7 +164,7 @@ def _day(text: str) -> date | None:
 
 
 def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:
-    """Index, key builder and its arguments. Raises ValueError for what cannot stand in a key."""
+    """Return index, key builder and its arguments. Raises ValueError for text that cannot stand in a key."""
     if only.actor:
         build, args, index = audit_keys.audit_actor, (only.actor,), AUDIT_ACTOR
         repository.key(build, *args)

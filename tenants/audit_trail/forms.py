@@ -1,4 +1,4 @@
-"""Forms of the audit trail."""
+"""Check what people enter to filter the audit trail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django import forms
 
 
 class AuditFilterForm(forms.Form):
-    """Which rows of the audit trail, from the page's address."""
+    """Take the filters of the audit trail. The page's address holds them."""
 
     actor = forms.CharField(required=False, max_length=64)
     entity = forms.CharField(required=False, max_length=120)

@@ -1,4 +1,4 @@
-"""The audit trail of a desk, as a page and as a file. Rules are in trail.py."""
+"""Show the audit trail of a desk as a page, and send it as a file. Rules are in browsing.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import Any
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.http import urlencode
@@ -22,38 +22,44 @@ from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 
-_COLUMNS = ("time (UTC)", "who", "from", "action", "what", "name", "before", "after")
+_COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "before", "after")
 
 
 @member(Role.ADMIN)
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
-    asked = {name: request.GET.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
-    problem, only, found = "", TrailFilter(), TrailPage([], None, None)
+    """Show a page of the trail, of one person or thing or of all. Costs one Query."""
+    chosen = _chosen(request.GET)
+    problem, only, trail = "", TrailFilter(), TrailPage([], None, None)
     try:
-        only = browsing.filter_of(**asked)
+        only = browsing.filter_of(**chosen)
     except Invalid as error:
         problem = error.message
     else:
-        found = browsing.page(request.tenant.repository, only=only, after=request.GET.get("after"))
-    given = {name: value for name, value in asked.items() if value}
+        trail = browsing.page(request.tenant.repository, only=only, after=request.GET.get("after"))
     page: dict[str, Any] = {
-        "form": AuditFilterForm(initial=asked),
+        "form": AuditFilterForm(initial=chosen),
         "problem": problem,
-        "rows": found.rows,
-        "asked": given,
-        "title": _title(only, found.rows),
-        "next_url": f"?{urlencode(given | {'after': found.next})}" if found.next else None,
-        "previous_url": f"?{urlencode(given | {'after': found.previous})}" if found.previous else None,
-        "newest_url": f"?{urlencode(given)}",
+        "rows": trail.rows,
+        "chosen": chosen,
+        "title": _title(only, trail.rows),
+        "next_url": f"?{urlencode(chosen | {'after': trail.next})}" if trail.next else None,
+        "previous_url": f"?{urlencode(chosen | {'after': trail.previous})}" if trail.previous else None,
+        "newest_url": f"?{urlencode(chosen)}",
         "is_first": "after" not in request.GET,
-        "days": urlencode({name: value for name, value in given.items() if name in ("first", "last")}),
+        "days": urlencode({name: value for name, value in chosen.items() if name in ("first", "last")}),
     }
     return render(request, "tenants/audit.html", page, status=400 if problem else 200)
 
 
+def _chosen(fields: QueryDict) -> dict[str, str]:
+    """Return the filters that are not empty, by name."""
+    texts = {name: fields.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
+    return {name: text for name, text in texts.items() if text}
+
+
 def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
-    """Whose or about what the list is, as its rows have it."""
+    """Say whose entries the list shows, or about what, in the words of its rows."""
     if only.actor:
         return f"by {rows[0].actor}" if rows else "by this person"
     if only.entity:
@@ -64,13 +70,12 @@ def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
 @member(Role.ADMIN)
 @require_POST
 def export(request: TenantRequest) -> HttpResponseBase:
-    """The whole list as CSV, sent while it is read. That it was made is a row of the trail itself."""
+    """Send the whole list as CSV while it is read. The export is recorded in the trail itself."""
     tenant = request.tenant
-    asked = {name: request.POST.get(name, "").strip() for name in ("actor", "entity", "first", "last")}
-    only = browsing.filter_of(**asked)
-    after = {name: value for name, value in asked.items() if value}
+    chosen = _chosen(request.POST)
+    only = browsing.filter_of(**chosen)
     entry = AuditEntry(
-        tenant.tenant_id, AuditAction.EXPORT_MADE, actor_of(request), "export", "audit", "the audit trail", after=after
+        tenant.tenant_id, AuditAction.EXPORT_MADE, actor_of(request), "export", "audit", "the audit trail", after=chosen
     )
     recording.record(entry)
     name = f"audit-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.csv"
@@ -80,7 +85,7 @@ def export(request: TenantRequest) -> HttpResponseBase:
 
 
 class _Echo:
-    """Gives csv.writer's line back instead of storing it."""
+    """Return the line that csv.writer writes, instead of storing it."""
 
     def write(self, line: str) -> str:
         return line
@@ -96,5 +101,5 @@ def _lines(rows: Iterator[TrailRow]) -> Iterator[str]:
 
 
 def harmless(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
+    """Return a cell that no spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else cell

@@ -93,6 +93,15 @@ def test_days_are_in_utc_and_both_ends_count(world: World, monkeypatch: pytest.M
         assert [row.entity_id for row in alice.get(f"{PAGE}?{asked}").context["rows"]] == expected
 
 
+def test_choosing_days_keeps_the_person_and_clearing_takes_all_away(world: World) -> None:
+    happen(world, 1)
+    alice = world.browser("alice", "acme")
+    page = alice.get(f"{PAGE}?actor={ROBERT.id}").content.decode()
+    assert page.count(f'<input type="hidden" name="actor" value="{ROBERT.id}">') == 2, "in the filter and the export"
+    assert "Clear filters" in page
+    assert "Clear filters" not in alice.get(PAGE).content.decode()
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -161,7 +170,7 @@ def test_the_file_has_all_rows_of_the_list_while_it_is_read(world: World, monkey
     happen(world, 130, after={"role": "admin"})
     alice = world.browser("alice", "acme")
     head, *rows = export(alice)
-    assert head[:4] == ["time (UTC)", "who", "from", "action"]
+    assert head[:4] == ["time (UTC)", "person", "origin", "action"]
     assert [row[5] for row in rows] == ["the audit trail", *(f"number {n}" for n in range(129, -1, -1)), "Acme"]
     assert rows[1][7] == "role: admin"
     assert [row[5] for row in export(alice, actor="b" * 32, last=f"{clock.now().date()}")[1:3]] == [

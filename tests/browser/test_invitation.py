@@ -115,6 +115,6 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
 
     # The audit trail tells all of it.
     alice.goto("/desk/audit/")
-    for words in ("invited", "accepted an invitation", "removed", "handed on the tickets of"):
+    for words in ("invited", "accepted the invitation", "removed", "reassigned the tickets of"):
         expect(alice.get_by_role("cell", name=words).first).to_be_visible()
     assert not found
