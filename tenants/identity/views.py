@@ -27,8 +27,9 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts, sessions, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.identity.models import User
-from tenants.membership import invite_storage, mails, members
+from tenants.membership import invite_storage, mails, members, roster
 from tenants.tenancy import context, pinned_tenant
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import actor_of, client_address, pin_tenant, start_session
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
@@ -113,7 +114,12 @@ def logout_everywhere(request: HttpRequest) -> HttpResponse:
 @signed_in
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
-    return render(request, "tenants/account.html", {"password_form": PasswordChangeForm(request.user)})  # type: ignore[arg-type]
+    tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
+    page = {
+        "password_form": PasswordChangeForm(request.user),  # type: ignore[arg-type]
+        "is_only_owner": tenant is not None and roster.is_only_owner(tenant),
+    }
+    return render(request, "tenants/account.html", page)
 
 
 @signed_in

@@ -68,7 +68,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     expect(nora.get_by_role("link", name="Desk", exact=True)).to_have_count(0)
     nora.get_by_role("navigation", name="Main").get_by_role("link", name="New ticket").click()
     nora.get_by_label("Title").fill("The printer smokes")
-    nora.get_by_role("button", name="Open the ticket").click()
+    nora.get_by_role("button", name="Create ticket").click()
     expect(nora.get_by_role("heading", level=1)).to_have_text("The printer smokes")
     nora.get_by_role("button", name="Assign to me").click()
     expect(nora.locator(".prop-now .person")).to_contain_text("Nora New (you)")
