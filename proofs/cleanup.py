@@ -1,7 +1,6 @@
-"""Deletes what a trial of ours has made. For engines on this machine, with DEBUG on, and for nothing else.
+"""Delete what a trial has made: on a local engine and with DEBUG on, and but for scratch items nowhere else.
 
-No role of Pooldesk may delete a ticket, and none shall for the sake of a trial. This client has no role: it is not
-guarded, and with a real DynamoDB behind it these functions refuse to work.
+The guard lets no role delete a ticket, and none shall for the sake of a trial. So this client is not guarded.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from portal.dynamo.pages import Page, all_pages, query_request
 from portal.errors import Forbidden
 from portal.schema import keys
 from portal.schema.tables import Table
+from proofs.isolation import keys as proof_keys
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.identity.tables import USERS
 from tenants.tenancy import keys as tenancy_keys
@@ -35,7 +35,6 @@ def refuse_in_production() -> None:
 
 
 def _connection() -> client.SharedConnection:
-    refuse_in_production()
     if not _connections:
         url = settings.DYNAMODB_ENDPOINT_URL
         _connections.append(client.SharedConnection(lambda: client._create("dynamodb", client._session(url), url)))
@@ -43,8 +42,16 @@ def _connection() -> client.SharedConnection:
 
 
 def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    refuse_in_production()
     answer: dict[str, Any] = _connection().dispatch(operation, request)
     return answer
+
+
+def delete_scratch(tenant_id: str, sort_keys: Iterable[str]) -> None:
+    """Delete what the proof of isolation wrote under the key that is its own; on an account, as the seed role."""
+    pk = {"S": proof_keys.proof(tenant_id)}
+    keys_of_items = [{"pk": pk, "sk": {"S": sort_key}} for sort_key in sort_keys]
+    batch_write(_connection(), [(TICKETS.full_name, {"DeleteRequest": {"Key": key}}) for key in keys_of_items])
 
 
 def delete_summary(tenant_id: str, number: int) -> None:
@@ -84,6 +91,7 @@ def _keys(table: Table, partition: str) -> Iterator[dict[str, Any]]:
 
 
 def _delete(table: Table, found: Iterable[dict[str, Any]]) -> int:
+    refuse_in_production()
     members = [(table.full_name, {"DeleteRequest": {"Key": key}}) for key in found]
     batch_write(_connection(), members)
     return len(members)

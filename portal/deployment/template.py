@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.conf import settings
-
-from portal.deployment import parts
+from portal.deployment import parts, roles
+from portal.deployment.roles import SEED, TENANT, WEB, WORKER, arn, sub
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.tables import Table
@@ -24,7 +23,6 @@ Json = dict[str, Any]
 PRODUCTION: Final = "IsProduction"
 OWN_KEY: Final = "HasOwnKey"
 KEY: Final = "TableKey"
-WEB, TENANT, WORKER = "WebRole", "TenantRole", "WorkerRole"
 
 HEADER: Final = """\
 # The tables and roles of Pooldesk for an AWS account. Generated: change the tables.py or deployment.py of a room, or
@@ -53,8 +51,10 @@ HEADER: Final = """\
 # Who may do what:
 # web     Reads and writes the platform's tables, where no tenant is known yet, and assumes the tenant role.
 # tenant  Reads and writes one tenant's items: DynamoDB compares each leading key with the session's TenantId tag.
-#         Only the web role may assume it, only with that tag, and only with a value as long as a tenant id; that it
+#         Only web and seed may assume it, only with that tag, and only with a value as long as a tenant id; that it
 #         is lower-case hex, which IAM cannot say, the portal checks before it asks.
+# seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
+#         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
 # worker  Reads the stream of the tickets and keeps the aggregates. As a function it also writes its log and tells the
 #         queue what Lambda has given up; then `manage.py rebuild_aggregates` is due.
 """
@@ -76,8 +76,8 @@ def template() -> Json:
         "Resources": {
             KEY: _key(),
             **{logical_id(table): _table(table) for table in registry.tables()},
-            **_roles(),
-            **_policies(),
+            **roles.roles(),
+            **roles.managed_policies(),
             **_resources_of_rooms(),
         },
         "Outputs": _outputs(),
@@ -89,8 +89,7 @@ def _of_rooms(section: str) -> Json:
 
 
 def _resources_of_rooms() -> Json:
-    roles = {"platform": WEB, "tenant": TENANT, "worker": WORKER}
-    return {name: value for part in parts.parts() for name, value in part.resources(logical_id, roles).items()}
+    return {name: value for part in parts.parts() for name, value in part.resources(logical_id, roles.BY_NAME).items()}
 
 
 def logical_id(table: Table) -> str:
@@ -112,7 +111,7 @@ def _parameters() -> Json:
             "Description": "DYNAMODB_TABLE_PREFIX of the portal",
             "Default": "Pooldesk",
             "AllowedPattern": "[A-Za-z0-9][A-Za-z0-9_.-]*",
-            "MaxLength": 200,
+            "MaxLength": policies.longest_prefix(),
         },
         "Encryption": {
             "Type": "String",
@@ -138,7 +137,7 @@ def _kept() -> Json:
 
 
 def _table(table: Table) -> Json:
-    properties: Json = {**table.definition(), "TableName": _sub(f"${{TablePrefix}}.{table.name}")}
+    properties: Json = {**table.definition(), "TableName": sub(f"${{TablePrefix}}.{table.name}")}
     if table.stream:
         # CloudFormation enables a stream by naming its view; it has no StreamEnabled.
         properties["StreamSpecification"] = {"StreamViewType": properties["StreamSpecification"]["StreamViewType"]}
@@ -151,7 +150,7 @@ def _table(table: Table) -> Json:
         "SSESpecification": {
             "SSEEnabled": True,
             "SSEType": "KMS",
-            "KMSMasterKeyId": {"Fn::If": [OWN_KEY, _arn(KEY), {"Ref": "AWS::NoValue"}]},
+            "KMSMasterKeyId": {"Fn::If": [OWN_KEY, arn(KEY), {"Ref": "AWS::NoValue"}]},
         },
     }
     return {"Type": "AWS::DynamoDB::Table", **_kept(), "Properties": properties}
@@ -159,7 +158,7 @@ def _table(table: Table) -> Json:
 
 def _key() -> Json:
     """DynamoDB uses the key on behalf of who calls it, so the callers are named here; nobody may use it directly."""
-    account = _sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")
+    account = sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")
     statements = [
         {
             # Without it nobody could ever change the key again; AWS makes it the first statement of every key.
@@ -172,7 +171,7 @@ def _key() -> Json:
         {
             "Sid": "RolesUseItThroughDynamoDB",
             "Effect": "Allow",
-            "Principal": {"AWS": [_arn(role) for role in (WEB, TENANT, WORKER)]},
+            "Principal": {"AWS": [arn(role) for role in (WEB, TENANT, WORKER, SEED)]},
             "Action": [
                 "kms:CreateGrant",
                 "kms:Decrypt",
@@ -182,7 +181,7 @@ def _key() -> Json:
                 "kms:ReEncrypt*",
             ],
             "Resource": "*",
-            "Condition": {"StringEquals": {"kms:ViaService": _sub("dynamodb.${AWS::Region}.amazonaws.com")}},
+            "Condition": {"StringEquals": {"kms:ViaService": sub("dynamodb.${AWS::Region}.amazonaws.com")}},
         },
     ]
     return {
@@ -190,100 +189,11 @@ def _key() -> Json:
         "Condition": OWN_KEY,
         **_kept(),
         "Properties": {
-            "Description": _sub("Encrypts the DynamoDB tables ${TablePrefix}.*"),
+            "Description": sub("Encrypts the DynamoDB tables ${TablePrefix}.*"),
             "EnableKeyRotation": True,
             "KeyPolicy": {"Version": "2012-10-17", "Statement": statements},
         },
     }
-
-
-# --- roles ---
-
-
-def _roles() -> Json:
-    return {
-        WEB: _role("The portal's web process", _trusts_service("WebService")),
-        TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_web_for_one_tenant()),
-        WORKER: _role("The worker that keeps the aggregates", _trusts_service("WorkerService")),
-    }
-
-
-def _role(description: str, trust: Json) -> Json:
-    return {
-        "Type": "AWS::IAM::Role",
-        "Properties": {
-            "Description": description,
-            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
-        },
-    }
-
-
-def _trusts_service(parameter: str) -> Json:
-    return {"Effect": "Allow", "Principal": {"Service": {"Ref": parameter}}, "Action": "sts:AssumeRole"}
-
-
-def _trusts_web_for_one_tenant() -> Json:
-    return {
-        "Effect": "Allow",
-        "Principal": {"AWS": _arn(WEB)},
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-        "Condition": {
-            # IAM knows no character classes: 32 characters is all of "32 lower-case hex digits" that it can express.
-            "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
-            "Null": {"aws:RequestTag/TenantId": "false"},
-            "ForAllValues:StringEquals": {"aws:TagKeys": ["TenantId"]},
-        },
-    }
-
-
-def _policies() -> Json:
-    assume = {
-        "Sid": "ActForOneTenant",
-        "Effect": "Allow",
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-        "Resource": _arn(TENANT),
-    }
-    return {
-        "PlatformPolicy": _policy("What is read and written before a tenant is known", WEB, _document("platform")),
-        # Apart from the platform's, which stays word for word what `manage.py iam_policy` prints. A policy of its own
-        # also breaks the circle: the tenant role trusts the web role, whose permission names the tenant role.
-        "AssumeTenantPolicy": _policy(
-            "Act for one tenant, as the tenant role", WEB, {"Version": "2012-10-17", "Statement": [assume]}
-        ),
-        "TenantPolicy": _policy("One tenant's items", TENANT, _document("tenant")),
-        "WorkerPolicy": _policy("The tickets' stream and the aggregates", WORKER, _document("worker")),
-    }
-
-
-def _policy(description: str, role: str, document: Json) -> Json:
-    return {
-        "Type": "AWS::IAM::ManagedPolicy",
-        "Properties": {"Description": description, "Roles": [{"Ref": role}], "PolicyDocument": document},
-    }
-
-
-def _document(role: str) -> Json:
-    document: Json = _anywhere(policies.document(role))
-    return document
-
-
-def _anywhere(value: Any) -> Any:
-    """A policy with the region, account and prefix of these settings replaced by those of the stack.
-
-    Only ARNs are substituted: elsewhere `${aws:PrincipalTag/TenantId}` stays as it is, for IAM to fill in. Raises
-    ValueError for an ARN that is no table of ours, because it would be deployed as it stands.
-    """
-    if isinstance(value, dict):
-        return {name: _anywhere(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_anywhere(member) for member in value]
-    if not isinstance(value, str) or not value.startswith("arn:"):
-        return value
-    here = policies.table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}.")
-    if not value.startswith(here):
-        raise ValueError(f"{value} is no table of Pooldesk")
-    rest = value.removeprefix(here).replace("${", "${!")
-    return _sub(f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{TablePrefix}}.{rest}")
 
 
 # --- what others need to know ---
@@ -299,16 +209,9 @@ def _outputs() -> Json:
         (WEB, "What the web process runs as"),
         (TENANT, "TENANT_ROLE_ARN of the portal"),
         (WORKER, "What the stream worker runs as"),
+        (SEED, "What `manage.py seed` and `import_archive` run as"),
     ):
-        outputs[f"{role}Arn"] = {"Description": description, "Value": _arn(role)}
+        outputs[f"{role}Arn"] = {"Description": description, "Value": arn(role)}
     outputs |= _of_rooms("outputs")
-    outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": _arn(KEY)}
+    outputs[f"{KEY}Arn"] = {"Condition": OWN_KEY, "Value": arn(KEY)}
     return outputs
-
-
-def _arn(resource: str) -> Json:
-    return {"Fn::GetAtt": [resource, "Arn"]}
-
-
-def _sub(text: str) -> Json:
-    return {"Fn::Sub": text}

@@ -1,11 +1,12 @@
-"""The one place that makes DynamoDB clients: one per scope and process, lazily, shared by all threads and models.
+"""The one place that makes DynamoDB clients: one per role and process, lazily, shared by all threads and models.
 
 PynamoDB by default makes a client per model (80 ms and 3.6 MB each, without a lock). Here every model of a
-scope shares one `Connection`; the client behind it is made at first use, forgotten in a forked child, and its
+role shares one `Connection`; the client behind it is made at first use, forgotten in a forked child, and its
 endpoint is read from the settings at that moment, so that an engine may start after Django does.
 
-There is a connection for each kind of caller: `connection("tenant")` serves the tables whose keys carry the tenant,
-`connection("platform")` the few that are read before a tenant is known, `connection("worker")` what follows the stream.
+There is a connection for each role: `connection("tenant")` serves the tables whose keys carry the tenant,
+`connection("platform")` the few that are read before a tenant is known, `connection("worker")` what follows the stream,
+`connection("seed")` the commands that write in bulk.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from portal.dynamo import meter, response_parser
 from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
 from portal.isolation import credentials, guard
 from portal.schema import tables
-from portal.schema.tables import Scope
+from portal.schema.registry import Role
 
 _T = TypeVar("_T")
 
@@ -130,17 +131,17 @@ class SharedConnection(Connection):
         return result
 
 
-def make_client(scope: Scope) -> Any:
-    """A DynamoDB client with the meter on it; for tenants and workers with the guard; for tenants with their role."""
+def make_client(role: Role) -> Any:
+    """A DynamoDB client with the meter and the guard on it; for tenants with credentials of their role."""
     session = _session(settings.DYNAMODB_ENDPOINT_URL)
-    if scope == "tenant" and settings.TENANT_ROLE_ARN:
+    if role == "tenant" and settings.TENANT_ROLE_ARN:
         sts = _create("sts", _session(settings.STS_ENDPOINT_URL), settings.STS_ENDPOINT_URL)
         source = credentials.TenantCredentials(credentials.assume_with(sts, settings.TENANT_ROLE_ARN))
         session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
     client = _create("dynamodb", session, settings.DYNAMODB_ENDPOINT_URL)
     meter.attach(client)
-    if scope != "platform" and settings.DYNAMODB_GUARD:
-        guard.attach(client, scope)
+    if settings.DYNAMODB_GUARD:
+        guard.attach(client, role)
     return client
 
 
@@ -177,20 +178,20 @@ def _create(service: str, session: Any, endpoint_url: str) -> Any:
     )
 
 
-_connections: dict[Scope, SharedConnection] = {}
+_connections: dict[Role, SharedConnection] = {}
 _streams: SharedConnection | None = None
 _connections_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _idle_threads = threading.Semaphore(FAN_OUT_THREADS)
 
 
-def connection(scope: Scope) -> SharedConnection:
-    """The process's connection for tenant or for platform tables."""
-    if scope not in _connections:
+def connection(role: Role) -> SharedConnection:
+    """The process's connection for requests of a role."""
+    if role not in _connections:
         with _connections_lock:
-            if scope not in _connections:
-                _connections[scope] = SharedConnection(partial(make_client, scope))
-    return _connections[scope]
+            if role not in _connections:
+                _connections[role] = SharedConnection(partial(make_client, role))
+    return _connections[role]
 
 
 def streams() -> SharedConnection:

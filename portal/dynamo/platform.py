@@ -9,11 +9,11 @@ Source: Spotlight, "Cross-tenant exception: Platform.Memberships": treat new cod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from portal.dynamo import client
-from portal.dynamo.batches import batch_get, batch_put
+from portal.dynamo.batches import batch_get
 from portal.dynamo.client import Item
 from portal.dynamo.pages import Page, all_pages, query_request
 from portal.dynamo.transaction import Transaction, write
@@ -66,8 +66,3 @@ def query_all(table: tables.Table, partition: str, **how: Any) -> Iterator[dict[
 def get_all(wanted: Sequence[tuple[type[Item], str, str | None]], *, consistent: bool = False) -> list[Any]:
     """Items of any tables in one round trip; see `batches.batch_get`."""
     return list(batch_get(connection(), wanted, consistent=consistent))
-
-
-def put_all(items: Iterable[Item]) -> None:
-    """Many items without a transaction; see `batches.batch_put`."""
-    batch_put(connection(), items)

@@ -169,11 +169,11 @@ class TenantRepository:
             write(connection, transaction, token=token)
 
     def put_all(self, items: Sequence[Item]) -> None:
-        """Write many items without a transaction; see `batch_put`."""
+        """Write many items without a transaction, as the role of the commands that may; see `batch_put`."""
         for item in items:
             self._refuse_foreign_key(str(getattr(item, item.table.hash)))
-        with self._connection() as connection:
-            batch_put(connection, items)
+        with guard.acting_for(self.tenant_id):
+            batch_put(client.connection("seed"), items)
 
     def _refuse_foreign(self, members: list[dict[str, Any]]) -> None:
         hashes = {t.full_name: t.hash for t in registry.tables()}

@@ -49,6 +49,18 @@ def key_conditions(expression: str) -> tuple[tuple[str, str, str], ...]:
     return tuple(clauses)
 
 
+# --- conditions of writes ---
+
+_ABSENCE = re.compile(rf"\s*attribute_not_exists\s*\(\s*({_NAME})\s*\)\s*", re.ASCII)
+
+
+@lru_cache(maxsize=512)
+def demanded_absent(expression: str) -> str:
+    """The attribute, as written, that a condition wants to be absent, or "" where the condition is anything else."""
+    match = _ABSENCE.fullmatch(expression)
+    return match[1] if match else ""
+
+
 # --- updates ---
 
 _TOKEN = re.compile(r"[#:]?\w+|\S", re.ASCII)

@@ -19,6 +19,7 @@ from typing import Any
 from portal.errors import NotFound
 from portal.isolation import iam, policies, request_parser
 from portal.schema import keys, registry
+from portal.schema.registry import Role
 
 log = logging.getLogger("pooldesk.security")
 
@@ -53,19 +54,30 @@ def current_tenant() -> str:
     return tenant
 
 
-def attach(client: Any, role: str = "tenant") -> None:
-    """Guard every request of this botocore client with the policy of the tenant's role or of the worker's."""
+def attach(client: Any, role: Role) -> None:
+    """Guard every request of this botocore client with the policy of a role.
+
+    The platform's role reads before a tenant is known and is bound to no key: of it the guard only holds what IAM
+    cannot, and leaves its policy to IAM.
+    """
     policy = iam.Policy(policies.document(role))
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
+        refuse_destruction(model.name, params)
         if role == "tenant":
             refuse_foreign(policy, model.name, params)
-        else:
+        elif role != "platform":
             refuse_strange(policy, model.name, params)
 
     # Last, so that it sees what is sent; under the bare name, because botocore has handlers of its own under the
     # service's. PynamoDB turns parameter validation off: what is malformed is refused here.
     client.meta.events.register_last("before-parameter-build", check)
+
+
+def refuse_destruction(operation: str, params: dict[str, Any]) -> None:
+    """Raise IsolationError for a write that no role may make, though IAM cannot refuse it."""
+    with _refusals(operation, params):
+        request_parser.refuse_destruction(operation, params)
 
 
 def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
@@ -78,8 +90,11 @@ def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -
 
 
 def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
-    """The same for the worker. Its policy cannot name one tenant, because a batch holds the changes of many; so each
-    key in a table of the tenants is held against the tenant whose changes are being applied as well."""
+    """Raise IsolationError unless a policy that names no tenant allows this request, and its keys are one tenant's.
+
+    The policies of the worker and of the commands that write in bulk serve all tenants. So each key in a table of the
+    tenants is held against the tenant as well whose changes are being applied.
+    """
     with _refusals(operation, params):
         parts = request_parser.requests_of(operation, params, None)
         tenants = [part for part in parts if part.resource in _arns_of_tenants()]

@@ -10,6 +10,7 @@ delimiter and the empty set is let through.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,9 +18,13 @@ from django.conf import settings
 
 from portal.isolation.iam import LEADING_KEYS, TAG
 from portal.schema import registry
-from portal.schema.registry import Grant
+from portal.schema.registry import ROLES, Grant
 
 _TENANT_VARIABLE: Final = f"${{{TAG}}}"
+# AWS, "IAM and AWS STS quotas": characters of a managed policy. "Quotas in Amazon DynamoDB": of a table's name.
+SIZE_LIMIT: Final = 6144
+_TABLE_NAME_LIMIT: Final = 255
+_LONGEST_ARN: Final = "arn:aws-us-gov:dynamodb:us-gov-west-1:000000000000:table/"
 
 
 def table_arn(name: str, index: str | None = None) -> str:
@@ -29,11 +34,39 @@ def table_arn(name: str, index: str | None = None) -> str:
 
 
 def document(role: str) -> dict[str, Any]:
-    """The policy of "tenant", "platform" or "worker" as a JSON-ready document. Raises ValueError for another role."""
-    statements = {"tenant": _tenant, "platform": _platform, "worker": _worker}.get(role)
-    if statements is None:
+    """The policy of a role as a JSON-ready document. Raises ValueError for what is no role."""
+    if role not in ROLES:
         raise ValueError(f"there is no role {role}")
-    return {"Version": "2012-10-17", "Statement": statements()}
+    if role == "tenant":
+        statements = _tenant()
+    else:
+        statements = [_granted(grant) for grant in registry.grants(role)]
+        if role == "platform":
+            everything = [table_arn(table.full_name) for table in registry.tables()]
+            # The operators' page of tables: states and estimates, no items.
+            statements.append(_allow("DescribeTables", ["DescribeTable"], everything))
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def size(role: str, *, prefix: str | None = None) -> int:
+    """Count the characters of a role's policy as IAM does, for a prefix of the tables' names, this portal's if None.
+
+    The ARNs are counted at their longest, so that the answer is the same in every partition, region and account.
+    """
+    ours = table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}.")
+    longest = f"{_LONGEST_ARN}{settings.DYNAMODB_TABLE_PREFIX if prefix is None else prefix}."
+    text = json.dumps(document(role), separators=(",", ":"))  # IAM does not count white space
+    return len(text.replace(ours, longest))
+
+
+def longest_prefix() -> int:
+    """The most characters that a prefix of the tables' names may have, so that IAM takes every role's policy."""
+    room = []
+    for role in ROLES:
+        without = size(role, prefix="")
+        names = size(role, prefix="x") - without
+        room.append((SIZE_LIMIT - without) // max(1, names))
+    return min(*room, _TABLE_NAME_LIMIT - max(len(f".{table.name}") for table in registry.tables()))
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str], leading: str | None = None) -> dict[str, Any]:
@@ -61,19 +94,6 @@ def _tenant() -> list[dict[str, Any]]:
             arns = [table_arn(table.full_name, i.name) for i in table.indexes if i.leading_keys == pattern]
             statements.append(_allow(_sid("OwnIndexesOf", grant), ["Query"], arns, _bound(pattern)))
     return statements
-
-
-def _platform() -> list[dict[str, Any]]:
-    everything = [table_arn(table.full_name) for table in registry.tables()]
-    return [
-        *(_granted(grant) for grant in registry.grants("platform")),
-        # The operators' page of tables: states and estimates, no items.
-        _allow("DescribeTables", ["DescribeTable"], everything),
-    ]
-
-
-def _worker() -> list[dict[str, Any]]:
-    return [_granted(grant) for grant in registry.grants("worker")]
 
 
 def _granted(grant: Grant) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from portal.isolation import expressions, iam, policies
 from portal.isolation.expressions import NotUnderstood
 from portal.schema import keys, registry, tables
 
-__all__ = ["NotUnderstood", "refuse_planted", "requests_of"]
+__all__ = ["NotUnderstood", "refuse_destruction", "refuse_planted", "requests_of"]
 
 _READS: Final = {"Get": "GetItem"}
 _WRITES: Final = {
@@ -23,6 +23,7 @@ _WRITES: Final = {
     "Delete": "DeleteItem",
     "ConditionCheck": "ConditionCheckItem",
 }
+_CHANGES: Final = {*_WRITES.values(), "PutRequest", "DeleteRequest"} - {"ConditionCheckItem"}
 # Anything else is refused: the parameters of the time before expressions, and those still to come.
 _COMMON: Final = (
     "TableName ExpressionAttributeNames ExpressionAttributeValues ProjectionExpression ReturnConsumedCapacity "
@@ -120,6 +121,16 @@ def _query(params: dict[str, Any], tenant: str | None) -> iam.Request:
 
 def _bodies(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Table and parameters of each single request in this one. Raises NotUnderstood for an unknown parameter."""
+    for action, table, body in _single_requests(operation, params):
+        if action in _PARAMETERS and not body.keys() <= _PARAMETERS[action]:
+            raise NotUnderstood("a parameter that is not understood")
+        if not all(name.startswith("#") for name in body.get("ExpressionAttributeNames") or ()):
+            raise NotUnderstood("a name that stands for another")
+        yield table, body
+
+
+def _single_requests(operation: str, params: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """The request itself and those that it is made of: action, table and parameters of each."""
     bodies = [(operation, params.get("TableName", ""), params)]
     if operation in ("TransactWriteItems", "TransactGetItems"):
         kinds = _READS | _WRITES
@@ -129,12 +140,24 @@ def _bodies(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, dict[
     elif operation == "BatchWriteItem":
         members = [(table, member) for table, group in params["RequestItems"].items() for member in group]
         bodies += [(kind, table, body) for table, member in members for kind, body in member.items()]
-    for action, table, body in bodies:
-        if action in _PARAMETERS and not body.keys() <= _PARAMETERS[action]:
-            raise NotUnderstood("a parameter that is not understood")
-        if not all(name.startswith("#") for name in body.get("ExpressionAttributeNames") or ()):
-            raise NotUnderstood("a name that stands for another")
-        yield table, body
+    return bodies
+
+
+def refuse_destruction(operation: str, params: dict[str, Any]) -> None:
+    """Raise NotUnderstood for a deletion in a batch, and for a write that could replace, change or delete a row of an
+    append-only table.
+
+    IAM can say neither: it authorises a batch as a whole, and it knows no conditions of writes.
+    """
+    for action, table, body in _single_requests(operation, params):
+        if action == "DeleteRequest":
+            raise NotUnderstood("a deletion in a batch")
+        declared = _by_name().get(table)
+        if declared is None or not declared.append_only or action not in _CHANGES:
+            continue
+        absent = expressions.demanded_absent(body.get("ConditionExpression") or "")
+        if action != "PutItem" or not absent or _real(absent, body) not in (declared.hash, declared.range):
+            raise NotUnderstood("a row that is there could be lost")
 
 
 def refuse_planted(operation: str, params: dict[str, Any], tenant: str) -> None:

@@ -27,6 +27,7 @@ _COLLECTION: Final = re.compile(r"TENANT#([0-9a-f]{32})\|([^#|]+)((?:#[^#|]+)*)\
 OWN_COLLECTIONS: Final = "TENANT#{tenant}|*"
 OWN_ID: Final = "{tenant}"
 OWN_COMPOSITES: Final = "{tenant}#*"
+ALL_COLLECTIONS: Final = "TENANT#*|*"
 
 
 # --- keys of tenants ---

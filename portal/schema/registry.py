@@ -13,8 +13,9 @@ from typing import Final, Literal
 
 from portal.schema.tables import Index, Table
 
-Role = Literal["tenant", "platform", "worker"]
-ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker")
+# "seed" is the role of the commands that write sample data and imports: in bulk, which no other role may.
+Role = Literal["tenant", "platform", "worker", "seed"]
+ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker", "seed")
 
 
 @dataclass(frozen=True)

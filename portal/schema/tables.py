@@ -44,6 +44,8 @@ class Table:
     stream: bool = False
     # For tenant tables: the pattern of every partition key.
     leading_keys: str = keys.OWN_ID
+    # Rows are added, and none is ever written over, changed or deleted: the guard refuses it for every role.
+    append_only: bool = False
 
     @property
     def full_name(self) -> str:

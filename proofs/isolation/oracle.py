@@ -20,7 +20,7 @@ from tickets.ticket.tables import TICKETS
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 _ACTIONS: Final = {
-    TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem"),
+    TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
     AUDIT: ("GetItem", "Query"),
@@ -74,10 +74,6 @@ class Oracle:
             single = [(_MEMBERS[operation][kind], body) for member in members for kind, body in member.items()]
             known = set(params) <= {"TransactItems", "ClientRequestToken"} | _ANYWHERE
             return known and len(single) == len(members) > 0 and all(self._one(*s) for s in single)
-        if operation == "BatchWriteItem":
-            known = set(params) <= {"RequestItems"} | _ANYWHERE
-            groups = params["RequestItems"].items()
-            return known and len(groups) > 0 and all(self._group(table, group) for table, group in groups)
         if operation == "BatchGetItem":
             known = set(params) <= {"RequestItems"} | _ANYWHERE
             groups = params["RequestItems"].items()
@@ -88,13 +84,6 @@ class Oracle:
         single = {name: value for name, value in group.items() if name not in ("Keys", "ConsistentRead")}
         return len(group["Keys"]) > 0 and all(
             self._one("BatchGetItem", {**single, "Key": key, "TableName": table}, wanted="Key") for key in group["Keys"]
-        )
-
-    def _group(self, table: str, members: list[dict[str, Any]]) -> bool:
-        parts = [(kind, body) for member in members for kind, body in member.items()]
-        holders = {"PutRequest": "Item", "DeleteRequest": "Key"}
-        return len(parts) == len(members) > 0 and all(
-            self._one("BatchWriteItem", {**body, "TableName": table}, wanted=holders[kind]) for kind, body in parts
         )
 
     def _one(self, action: str, body: dict[str, Any], wanted: str = "") -> bool:

@@ -20,7 +20,14 @@ _AUDIT_ROW = (
 )
 AUDIT_ACTOR = Index("gsi-actor", "tenant_actor", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
 AUDIT_ENTITY = Index("gsi-entity", "tenant_entity", "timestamp_event_id", _AUDIT_ROW, keys.OWN_COMPOSITES)
-AUDIT = Table("Audit.AdminActions", "tenant", "tenant_id", "timestamp_event_id", indexes=(AUDIT_ACTOR, AUDIT_ENTITY))
+AUDIT = Table(
+    "Audit.AdminActions",
+    "tenant",
+    "tenant_id",
+    "timestamp_event_id",
+    indexes=(AUDIT_ACTOR, AUDIT_ENTITY),
+    append_only=True,
+)
 # Where each partition of a tenant's audit chain ends.
 CHAINS = Table("Audit.Chains", "platform", "tenant_id", "partition")
 
@@ -29,7 +36,7 @@ declare(
     CHAINS,
     grants=(
         Grant("tenant", AUDIT, ("GetItem", "Query")),
-        # Rows are added; nobody has the right to update or delete one.
+        # No role may update or delete a row. That none is written over is held by the guard: IAM knows no conditions.
         Grant("platform", AUDIT, ("PutItem",)),
         Grant("platform", CHAINS, ("BatchGetItem", "PutItem", "Query")),
     ),

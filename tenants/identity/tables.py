@@ -19,7 +19,7 @@ declare(
         Grant(
             "platform",
             USERS,
-            ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
         ),
         Grant("platform", USERS, ("Query",), "DisabledAccounts", index=DISABLED_ACCOUNTS),
         Grant("platform", THROTTLES, ("DeleteItem", "UpdateItem")),

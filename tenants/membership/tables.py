@@ -15,6 +15,6 @@ declare(
         Grant("tenant", MEMBERS, ("GetItem", "Query")),
         Grant("tenant", INVITES, ("GetItem", "Query")),
         Grant("platform", INVITES, ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem")),
-        Grant("platform", MEMBERS, ("BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")),
+        Grant("platform", MEMBERS, ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")),
     ),
 )

@@ -21,7 +21,6 @@ declare(
             MEMBERSHIPS,
             (
                 "BatchGetItem",
-                "BatchWriteItem",
                 "ConditionCheckItem",
                 "DeleteItem",
                 "PutItem",
@@ -32,7 +31,7 @@ declare(
         Grant(
             "platform",
             TENANTS,
-            ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"),
+            ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"),
         ),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo import client, platform
+from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused
 from portal.isolation.guard import IsolationError
@@ -20,6 +20,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, CHAINS
 from tenants.identity.items import UniqueItem
 from tenants.tenancy import keys as tenancy_keys
+from tests.support import stored
 from tests.support.commands import everything, run
 
 TENANT = "a" * 32
@@ -121,7 +122,7 @@ def test_a_long_value_is_cut(engine: None) -> None:
 
 def _raw(operation: str, **params: Any) -> None:
     """What somebody with rights on the tables does, behind the portal's back."""
-    client.connection("platform").dispatch(operation, {"TableName": AUDIT.full_name, **params})
+    stored.send(operation, TableName=AUDIT.full_name, **params)
 
 
 def _key(row: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +193,7 @@ def test_what_was_done_to_the_trail_is_found_and_named(one_partition: None, name
 def test_a_trail_whose_end_is_gone_is_found(one_partition: None) -> None:
     recording.record(entry())
     key = {"tenant_id": {"S": TENANT}, "partition": {"S": "0"}}
-    client.connection("platform").dispatch("DeleteItem", {"TableName": CHAINS.full_name, "Key": key})
+    stored.send("DeleteItem", TableName=CHAINS.full_name, Key=key)
     assert [f.kind for f in chain.verify(TENANT).findings] == ["unknown end"]
 
 

@@ -47,8 +47,8 @@ from tests.support.world import World
 from tickets.ticket.tables import TICKETS
 
 DEVELOPMENT = {"Environment": "dev", "TablePrefix": "Pooldesk.Dev", "Encryption": "aws-managed"}
-ROLES = {"platform": "WebRole", "tenant": "TenantRole", "worker": "WorkerRole"}
-POLICIES = {"platform": "PlatformPolicy", "tenant": "TenantPolicy", "worker": "WorkerPolicy"}
+ROLES = {"platform": "WebRole", "tenant": "TenantRole", "worker": "WorkerRole", "seed": "SeedRole"}
+POLICIES = {"platform": "PlatformPolicy", "tenant": "TenantPolicy", "worker": "WorkerPolicy", "seed": "SeedPolicy"}
 # An attached policy may have 6144 characters and a trust policy 2048, white space not counted (AWS, "IAM quotas").
 POLICY_CHARACTERS, TRUST_CHARACTERS = 6144, 2048
 
@@ -228,7 +228,7 @@ def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: 
     assert key["Properties"]["EnableKeyRotation"] is True
     account, roles = key["Properties"]["KeyPolicy"]["Statement"]
     assert account["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
-    assert roles["Principal"] == {"AWS": ["WebRole.Arn", "TenantRole.Arn", "WorkerRole.Arn"]}
+    assert roles["Principal"] == {"AWS": ["WebRole.Arn", "TenantRole.Arn", "WorkerRole.Arn", "SeedRole.Arn"]}
     assert roles["Condition"] == {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
 
 
@@ -242,13 +242,14 @@ def test_every_role_of_the_code_has_its_policy_word_for_word(production: Stack) 
     assert {role: production.properties(name)["PolicyDocument"] for role, name in POLICIES.items()} == expected
 
 
-def test_every_policy_is_attached_to_its_role_alone(production: Stack) -> None:
+def test_every_policy_is_attached_to_its_role_and_the_seed_has_the_webs_as_well(production: Stack) -> None:
     attached = {
         name: resource["Properties"]["Roles"]
         for name, resource in production.resources.items()
         if resource["Type"] == "AWS::IAM::ManagedPolicy"
     }
-    assert attached == {POLICIES[r]: [ROLES[r]] for r in ROLES} | {"AssumeTenantPolicy": ["WebRole"]}
+    both = ["WebRole", "SeedRole"]
+    assert attached == {POLICIES[r]: [ROLES[r]] for r in ROLES} | {"PlatformPolicy": both, "AssumeTenantPolicy": both}
 
 
 def test_the_web_role_may_become_the_tenant_role_and_no_other(production: Stack) -> None:
@@ -257,11 +258,11 @@ def test_the_web_role_may_become_the_tenant_role_and_no_other(production: Stack)
     assert statement["Resource"] == "TenantRole.Arn"
 
 
-def test_only_the_web_role_becomes_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
+def test_only_web_and_seed_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
     (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust == {
         "Effect": "Allow",
-        "Principal": {"AWS": "WebRole.Arn"},
+        "Principal": {"AWS": ["WebRole.Arn", "SeedRole.Arn"]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
@@ -271,12 +272,15 @@ def test_only_the_web_role_becomes_the_tenant_role_and_only_for_one_tenant(produ
     }
 
 
-@pytest.mark.parametrize(
-    ("role", "service"), [("WebRole", "ecs-tasks.amazonaws.com"), ("WorkerRole", "ecs-tasks.amazonaws.com")]
-)
-def test_the_other_roles_are_for_one_service(role: str, service: str, production: Stack) -> None:
-    (trust,) = production.properties(role)["AssumeRolePolicyDocument"]["Statement"]
-    assert trust == {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+def test_the_other_roles_are_for_one_service_in_this_accounts_name(production: Stack) -> None:
+    for role in ("WebRole", "WorkerRole", "SeedRole"):
+        (trust,) = production.properties(role)["AssumeRolePolicyDocument"]["Statement"]
+        assert trust == {
+            "Effect": "Allow",
+            "Principal": {"Service": "ecs-tasks.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEqualsIfExists": {"aws:SourceAccount": ACCOUNT}},
+        }
 
 
 def test_nothing_in_the_template_allows_scan_partiql_or_a_wildcard_action(written: Json) -> None:
@@ -293,11 +297,28 @@ def test_nothing_in_the_template_allows_scan_partiql_or_a_wildcard_action(writte
 
 
 def test_policies_are_within_the_quotas_of_iam(written: Json) -> None:
-    longest = Stack(written, **PRODUCTION | {"TablePrefix": "P" * 40})
+    longest = Stack(written, **PRODUCTION | {"TablePrefix": "P" * written["Parameters"]["TablePrefix"]["MaxLength"]})
     for name, resource in longest.resources.items():
         for kind, limit in (("PolicyDocument", POLICY_CHARACTERS), ("AssumeRolePolicyDocument", TRUST_CHARACTERS)):
             length = len(json.dumps(resource["Properties"].get(kind), separators=(",", ":")))
             assert length <= limit, f"{name} has {length} characters"
+
+
+def test_the_longest_prefix_is_the_last_that_fits(written: Json) -> None:
+    longest = written["Parameters"]["TablePrefix"]["MaxLength"]
+    assert longest == policies.longest_prefix() >= 60
+    assert max(policies.size(role, prefix="P" * longest) for role in registry.ROLES) <= POLICY_CHARACTERS
+    one_more = "P" * (longest + 1)
+    assert (
+        max(policies.size(role, prefix=one_more) for role in registry.ROLES) > POLICY_CHARACTERS
+        or max(len(f"{one_more}.{table.name}") for table in registry.tables()) > 255
+    )
+
+
+def test_a_policy_has_the_size_that_iam_counts() -> None:
+    with override_settings(AWS_REGION="us-gov-west-1", AWS_ACCOUNT_ID="123456789012", DYNAMODB_TABLE_PREFIX="Desk"):
+        text = json.dumps(policies.document("platform"), indent=4).replace("arn:aws:", "arn:aws-us-gov:")
+        assert policies.size("platform") == len("".join(text.split()))
 
 
 def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack) -> None:
@@ -306,6 +327,7 @@ def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack)
     assert values["TenantRoleArn"] == "TenantRole.Arn"
     assert values["WebRoleArn"] == "WebRole.Arn"
     assert values["WorkerRoleArn"] == "WorkerRole.Arn"
+    assert values["SeedRoleArn"] == "SeedRole.Arn"
     assert values["SupportTicketsTableStreamArn"] == "SupportTicketsTable.StreamArn"
 
 

@@ -9,13 +9,14 @@ from itertools import pairwise
 import pytest
 
 from portal import clock
-from portal.dynamo import meter, platform
+from portal.dynamo import meter
 from tenants.audit_trail import browsing
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.items import AuditItem
 from tenants.membership import keys as membership_keys
 from tenants.membership.items import InviteItem, MemberItem
 from tests.desk.test_cost import IDENTITY, fill, spent
+from tests.support.stored import put_all
 from tests.support.world import World
 
 MANY = [10, 1000]
@@ -79,8 +80,8 @@ def events(world: World, count: int) -> Iterable[AuditItem]:
 
 @pytest.mark.parametrize("count", MANY)
 def test_members_and_invitations_take_two_trips_and_half_a_unit_per_4_kb(world: World, count: int) -> None:
-    platform.put_all(people(world, count))
-    platform.put_all(invitations(world, count))
+    put_all(people(world, count))
+    put_all(invitations(world, count))
     alice = world.browser("alice", "acme")
     # The page of the invitations reads the members too, at the same time: may who invited still invite?
     for page, queries in (("/desk/members/", 1), ("/desk/members/?q=number+7", 1), ("/desk/invitations/", 2)):
@@ -96,7 +97,7 @@ def test_a_page_of_the_trail_costs_the_same_with_ten_times_a_hundred_rows(world:
     asked = ("", f"?actor={'b' * 32}", f"?entity=user:{'c' * 32}", "?first=2020-01-01")
     bills = []
     for count in (100, 1000):
-        platform.put_all(events(world, count))
+        put_all(events(world, count))
         bills.append([spent(alice, f"/desk/audit/{query}") for query in asked])
     for few, many in zip(*bills, strict=True):
         assert [call.operation for call in many.calls] == ["BatchGetItem", "Query"]
@@ -105,7 +106,7 @@ def test_a_page_of_the_trail_costs_the_same_with_ten_times_a_hundred_rows(world:
 
 
 def test_an_older_page_of_the_trail_and_the_way_back_cost_what_the_first_did(world: World) -> None:
-    platform.put_all(events(world, 1000))
+    put_all(events(world, 1000))
     alice = world.browser("alice", "acme")
     older = alice.get("/desk/audit/").context["next_url"]
     newer = alice.get(f"/desk/audit/{older}").context["previous_url"]
@@ -116,7 +117,7 @@ def test_an_older_page_of_the_trail_and_the_way_back_cost_what_the_first_did(wor
 
 @pytest.mark.parametrize("count", MANY)
 def test_the_settings_take_two_trips_for_the_desk_and_its_owners(world: World, count: int) -> None:
-    platform.put_all(people(world, count))
+    put_all(people(world, count))
     bill = spent(world.browser("alice", "acme"), "/desk/settings/")
     assert bill.trips == 2
     assert sorted(call.operation for call in bill.calls[1:]) == ["BatchGetItem", "Query"]

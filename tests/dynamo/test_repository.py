@@ -313,7 +313,7 @@ def test_keys_that_stay_unprocessed_are_no_missing_items(any_engine: AnyEngine) 
 def test_items_that_were_left_unprocessed_are_written_again(any_engine: AnyEngine) -> None:
     entries = [entry(1, f"{n:02}") for n in range(30)]
     left = [{"PutRequest": {"Item": e.serialize()}} for e in entries[:25]]
-    with answering("tenant", "BatchWriteItem", (200, {"UnprocessedItems": {TICKETS.full_name: left}})):
+    with answering("seed", "BatchWriteItem", (200, {"UnprocessedItems": {TICKETS.full_name: left}})):
         acme().put_all(entries)
     assert query()[0] == [e.sk for e in entries]
 

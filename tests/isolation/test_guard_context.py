@@ -134,7 +134,7 @@ def test_the_guard_is_on_unless_it_is_switched_off(world: World, settings: LazyS
         client.reset()
 
 
-def test_only_the_tenants_client_is_guarded() -> None:
+def test_the_platforms_client_reads_of_any_tenant() -> None:
     caught = Caught(client.make_client("platform"))
     caught.client._make_api_call("GetItem", get(FOREIGN))
     assert len(caught.sent) == 1

@@ -42,6 +42,7 @@ PLATFORM = {
 CONNECTION = {
     "portal.dynamo.platform",
     "portal.dynamo.provisioning",
+    "portal.dynamo.repository",  # in bulk, as the role of the seed
     "portal.streams.worker",
     "proofs.isolation.visits.watch",
 }

@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from portal.dynamo import platform
 from portal.errors import Conflict, Forbidden, Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.membership import members, roster, seeding
 from tenants.membership.items import MemberItem
 from tenants.tenancy.roles import Role
+from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.desk import changing, summaries
 
@@ -241,7 +241,7 @@ def test_of_two_who_change_one_role_at_the_same_moment_both_sides_of_it_agree(wo
 def test_a_long_list_of_members_is_searched(world: World) -> None:
     at = "2026-01-01T00:00:00.000000Z"
     tenant_id = world.tenants["acme"].tenant_id
-    platform.put_all(
+    put_all(
         MemberItem(tenant_id, f"{n:032x}", name=f"Person {n}", email=f"p{n}@example.com", role="agent", created_at=at)
         for n in range(150)
     )

@@ -13,7 +13,7 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 from django.db.models import Q
 
-from portal.dynamo import meter, platform
+from portal.dynamo import meter
 from portal.errors import Invalid
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.planner.execution import READ_LIMIT
@@ -25,6 +25,7 @@ from tenants.operators.account_facades import Account
 from tenants.operators.facades import AuditRow, Membership, Tenant
 from tests.support.admin_example import code, example, in_the_admin
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of
+from tests.support.stored import put_all
 from tests.support.world import World
 
 
@@ -36,7 +37,7 @@ def shelf(engine: None) -> Iterator[Any]:
             module.AnnouncementItem("ANNOUNCEMENT", f"a-{n:02}", text="x", level="info" if n % 10 else "urgent")
             for n in range(60)
         ]
-        platform.put_all(items)
+        put_all(items)
         yield module.Announcement.objects
 
 
@@ -86,7 +87,7 @@ def test_a_filter_that_no_key_serves_is_asked_of_rows_and_says_how_many(shelf: A
 
 def test_such_a_page_never_reads_more_than_its_limit(shelf: Any, bill: meter.Meter) -> None:
     item = example().AnnouncementItem
-    platform.put_all(item("ANNOUNCEMENT", f"b-{n:04}", text="x", level="info") for n in range(READ_LIMIT))
+    put_all(item("ANNOUNCEMENT", f"b-{n:04}", text="x", level="info") for n in range(READ_LIMIT))
     first = shelf.filter(level="urgent").page(25)
     assert (len(first.objects), first.read) == (6, READ_LIMIT)
     second = shelf.filter(level="urgent").page(25, first.next)
@@ -185,7 +186,7 @@ def test_two_values_of_one_field_match_nothing(bill: meter.Meter) -> None:
 
 def test_an_iteration_without_a_slice_stops_at_a_thousand(engine: None) -> None:
     item = example().AnnouncementItem
-    platform.put_all(item("ANNOUNCEMENT", f"a-{n:04}", text="x", level="info") for n in range(1001))
+    put_all(item("ANNOUNCEMENT", f"a-{n:04}", text="x", level="info") for n in range(1001))
     with pytest.raises(Unplannable, match="more than 1000"):
         list(example().Announcement.objects.all())
 

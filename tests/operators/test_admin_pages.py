@@ -13,7 +13,7 @@ import pytest
 from django.contrib.admin.utils import quote
 
 from portal import clock
-from portal.dynamo import client, platform, provisioning
+from portal.dynamo import client, provisioning
 from portal.isolation import guard
 from portal.nosql import keys as session_keys
 from portal.nosql.planner.execution import READ_LIMIT
@@ -37,6 +37,7 @@ from tests.support.operators import (
     tenant_url,
     user_url,
 )
+from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.counting import dead_letters
 from tickets.ticket import keys as ticket_keys
@@ -164,7 +165,7 @@ def test_a_page_says_what_it_cost(world: World, root: Operator) -> None:
 
 
 def test_a_list_leads_on_and_keeps_its_filters_on_the_way(world: World, root: Operator) -> None:
-    platform.put_all(
+    put_all(
         DirectoryItem(TENANTS, f"z-{n:02}", tenant_id=f"{n:032}", title="Z", created_at="2026-11-20T00:00:00.000000Z")
         for n in range(30)
     )

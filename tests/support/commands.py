@@ -66,11 +66,11 @@ def finish(process: subprocess.Popen[str], *, stdin: str = "", timeout: float = 
 
 @contextmanager
 def broken_at(call: int, moment: str, error: BaseException) -> Iterator[list[str]]:
-    """The given write of the tenant's client, counted from 1, fails: before it is sent or after it was done.
+    """The given write of a tenant's data, counted from 1, fails: before it is sent or after it was done.
 
     Yields the names of all writes that were begun.
     """
-    events = client.connection("tenant").client.meta.events
+    events = [client.connection(role).client.meta.events for role in ("tenant", "seed")]
     writes: list[str] = []
 
     def before(model: Any, **_: Any) -> None:
@@ -83,13 +83,15 @@ def broken_at(call: int, moment: str, error: BaseException) -> Iterator[list[str
         if moment == "after" and len(writes) == call and model.name == writes[-1]:
             raise error
 
-    events.register("before-call.dynamodb", before)
-    events.register("after-call.dynamodb", after)
+    for of_client in events:
+        of_client.register("before-call.dynamodb", before)
+        of_client.register("after-call.dynamodb", after)
     try:
         yield writes
     finally:
-        events.unregister("before-call.dynamodb", before)
-        events.unregister("after-call.dynamodb", after)
+        for of_client in events:
+            of_client.unregister("before-call.dynamodb", before)
+            of_client.unregister("after-call.dynamodb", after)
 
 
 def everything(table: tables.Table = TICKETS) -> list[dict[str, Any]]:

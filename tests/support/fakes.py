@@ -10,7 +10,7 @@ from typing import Any
 
 from portal.dynamo import client
 from portal.dynamo.repository import Page
-from portal.schema import tables
+from portal.schema import registry, tables
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.ticket import keys
@@ -27,14 +27,14 @@ def refusal(code: str, *, status: int = 400, **more: Any) -> Answer:
 
 @contextmanager
 def answering(
-    scope: tables.Scope, operation: str, *answers: Answer | Callable[[dict[str, Any]], Answer | None]
+    role: registry.Role, operation: str, *answers: Answer | Callable[[dict[str, Any]], Answer | None]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The scope's client gives these answers to the operation, one per call, and then asks the engine again. Where an
+    """The role's client gives these answers to the operation, one per call, and then asks the engine again. Where an
     answer is a function that returns None, the engine is asked as well.
 
     Yields the requests that were answered so.
     """
-    events = client.connection(scope).client.meta.events
+    events = client.connection(role).client.meta.events
     left, seen = list(answers), []
 
     def answer(model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:

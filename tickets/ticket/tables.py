@@ -44,5 +44,8 @@ TICKETS = Table(
 
 declare(
     TICKETS,
-    grants=(Grant("tenant", TICKETS, ("BatchGetItem", "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem")),),
+    grants=(
+        Grant("tenant", TICKETS, ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")),
+        Grant("seed", TICKETS, ("BatchWriteItem",), "WriteInBulk", leading_keys=keys.ALL_COLLECTIONS),
+    ),
 )

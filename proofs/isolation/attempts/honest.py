@@ -24,8 +24,7 @@ from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
 _OPERATIONS: Final = (
-    "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "BatchWriteItem",
-    "TransactWriteItems", "TransactGetItems",
+    "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "TransactWriteItems", "TransactGetItems",
 )  # fmt: skip
 SCRATCH_ITEMS: Final = 200  # of one tenant at most, however long the run
 
@@ -41,10 +40,6 @@ def attempt(draw: Draw) -> Attempt:
     if operation == "BatchGetItem":
         wanted = [_own_key(draw, TICKETS), *(_key_of(_scratch(draw, n)) for n in range(draw.rng.randrange(3)))]
         return _made(draw, operation, TICKETS, many_items.request(operation, TICKETS, wanted))
-    if operation == "BatchWriteItem":
-        numbers = draw.rng.sample(range(SCRATCH_ITEMS), draw.rng.choice([1, 2, 5, 25]))
-        written = [{"PutRequest": {"Item": _scratch(draw, number)}} for number in numbers]
-        return _made(draw, operation, table, many_items.request(operation, table, written))
     if operation.startswith("Transact"):
         return _made(draw, operation, table, {"TransactItems": _members(draw, operation, table)})
     params = single_items.request(draw, operation, table, _own_key(draw, table))

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 
-from portal.dynamo import client
 from portal.errors import Conflict
-from portal.isolation import guard
 from portal.nosql.session_store import SessionStore
+from proofs import cleanup
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.targets import SCRATCH_ADDRESS, Target, person_of
 from tenants.identity import accounts
@@ -29,7 +28,6 @@ from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
 
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself
-_BATCH = 25
 
 
 @dataclass(frozen=True)
@@ -107,16 +105,11 @@ def remove_scratch(targets: Sequence[Target]) -> None:
         for membership in members.memberships_of(user.id):
             with suppress(Conflict):
                 seeding.remove_member(user.id, membership.tenant_id)
-        # By a batch, because the platform's policy has no other way to delete from this table.
-        with AccountItem.batch_write() as batch:
-            batch.delete(AccountItem(identity_keys.user(user.id)))
-            batch.delete(AccountItem(identity_keys.email(SCRATCH_ADDRESS)))
+        AccountItem(identity_keys.user(user.id)).delete()
+        AccountItem(identity_keys.email(SCRATCH_ADDRESS)).delete()
     for target in targets:
-        while left := target.tenant.repository.query(TICKETS, proof_keys.proof, limit=_BATCH, consistent=True).items:
-            dropped = [{"DeleteRequest": {"Key": {name: item[name] for name in ("pk", "sk")}}} for item in left]
-            with guard.acting_for(target.id):
-                request = {"RequestItems": {TICKETS.full_name: dropped}}
-                client.connection("tenant").dispatch("BatchWriteItem", request)
+        left = target.tenant.repository.query_all(TICKETS, proof_keys.proof, consistent=True)
+        cleanup.delete_scratch(target.id, [item["sk"]["S"] for item in left])
 
 
 def scratch_left(targets: Sequence[Target]) -> int:

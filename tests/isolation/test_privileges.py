@@ -1,0 +1,195 @@
+"""Each right of each role, as the evaluator sees it, and what the guard holds beyond what a policy can say.
+
+The table in docs/isolation.md is what the policies allow, for each table, role and operation; no more and no less.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from portal.errors import NotFound
+from portal.isolation import iam, policies
+from portal.schema import registry
+from portal.schema.registry import ROLES
+from tenants.audit_trail.tables import AUDIT
+from tests.support.guarded import A, B, Caught, batch, key, put
+from tests.support.stored import client
+from tickets.counting import keys as aggregate_keys
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import TICKETS
+
+DOCUMENT = Path(settings.BASE_DIR) / "docs" / "isolation.md"
+OPERATIONS = (
+    "GetItem", "BatchGetItem", "Query", "Scan", "ConditionCheckItem", "PutItem", "UpdateItem", "DeleteItem",
+    "BatchWriteItem", "PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete", "DescribeTable",
+    "CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "ExportTableToPointInTime",
+    "ListStreams", "DescribeStream", "GetShardIterator", "GetRecords",
+)  # fmt: skip
+POLICIES = {role: iam.Policy(policies.document(role)) for role in ROLES}
+
+
+def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Each table, index and stream by name, with its ARN and the partition keys that are asked for there."""
+    for table in registry.tables():
+        arn = policies.table_arn(table.full_name)
+        if table.name == TICKETS.name:
+            yield f"{table.name}: tickets", arn, (ticket_keys.ticket(A, 7), ticket_keys.counter(A))
+            yield f"{table.name}: aggregates", arn, (aggregate_keys.aggregate(A),)
+        else:
+            yield table.name, arn, (leading(table.leading_keys) if table.scope == "tenant" else "x",)
+        for index in table.indexes:
+            of_index = (leading(index.leading_keys) or "x",)
+            yield f"{table.name}/{index.name}", policies.table_arn(table.full_name, index.name), of_index
+        if table.stream:
+            yield f"{table.name}, stream", f"{arn}/stream/2026", ()
+
+
+def leading(pattern: str) -> str:
+    return pattern.replace("{tenant}", A).replace("*", "x")
+
+
+def rights(role: str, arn: str, keys: tuple[str, ...]) -> list[str]:
+    tag = A if role == "tenant" else None
+    return [
+        operation
+        for operation in OPERATIONS
+        if all(POLICIES[role].allows(iam.Request(f"dynamodb:{operation}", arn, asked, tag)) for asked in per_key(keys))
+    ]
+
+
+def per_key(keys: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [(one,) for one in keys] or [()]
+
+
+def table_of_rights() -> list[str]:
+    lines = [f"| | {' | '.join(ROLES)} |", "|---" * (len(ROLES) + 1) + "|"]
+    for name, arn, keys in places():
+        lines.append(f"| {name} | {' | '.join(', '.join(rights(role, arn, keys)) or '-' for role in ROLES)} |")
+    return lines
+
+
+def test_the_document_says_what_each_role_may_do_with_each_table() -> None:
+    text = DOCUMENT.read_text()
+    written = re.search(r"<!-- rights -->\n(.*?)\n<!-- end of rights -->", text, re.DOTALL)
+    assert written is not None
+    assert written[1].splitlines() == table_of_rights()
+
+
+def test_what_a_tenant_may_do_it_may_with_its_own_keys_only() -> None:
+    for _, arn, keys in places():
+        foreign = tuple(text.replace(A, B) for text in keys)
+        if foreign != keys:
+            assert rights("tenant", arn, foreign) == []
+
+
+def test_no_role_deletes_a_ticket_but_the_seeds_in_a_batch() -> None:
+    arn, ticket = policies.table_arn(TICKETS.full_name), (ticket_keys.ticket(A, 7),)
+    deleting = {"DeleteItem", "BatchWriteItem", "PartiQLDelete"}
+    held = {role: deleting & set(rights(role, arn, ticket)) for role in ROLES}
+    assert held == {"tenant": set(), "platform": set(), "worker": set(), "seed": {"BatchWriteItem"}}
+
+
+def test_only_the_seed_writes_in_batches() -> None:
+    for role in ROLES:
+        batches = {name for name, arn, keys in places() if "BatchWriteItem" in rights(role, arn, keys)}
+        assert batches == ({f"{TICKETS.name}: tickets", f"{TICKETS.name}: aggregates"} if role == "seed" else set())
+
+
+def test_no_role_changes_or_deletes_a_row_of_the_audit_trail() -> None:
+    for role in ROLES:
+        held = rights(role, policies.table_arn(AUDIT.full_name), (A,))
+        assert not {"UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLUpdate", "PartiQLDelete"} & set(held)
+
+
+# --- what the guard holds ---
+
+
+@pytest.fixture(scope="module")
+def of_role() -> dict[str, Caught]:
+    return {role: Caught(client.make_client(role)) for role in ROLES}
+
+
+def refused(caught: Caught, operation: str, params: dict[str, Any]) -> bool:
+    caught.sent.clear()
+    try:
+        caught.ask(operation, params)
+    except NotFound:
+        return not caught.sent
+    return False
+
+
+def test_a_deletion_in_a_batch_is_refused_to_every_role(of_role: dict[str, Caught]) -> None:
+    deletion, other = {"DeleteRequest": {"Key": key()}}, {"PutRequest": {"Item": key()}}
+    for role in ROLES:
+        for params in (batch(deletion), batch(other, deletion)):
+            assert refused(of_role[role], "BatchWriteItem", params), role
+
+
+def test_the_seed_writes_tickets_of_the_tenant_that_it_acts_for(of_role: dict[str, Caught]) -> None:
+    foreign = {"PutRequest": {"Item": key(ticket_keys.ticket(B, 7))}}
+    assert not refused(of_role["seed"], "BatchWriteItem", batch({"PutRequest": {"Item": key()}}))
+    assert refused(of_role["seed"], "BatchWriteItem", batch({"PutRequest": {"Item": key()}}, foreign))
+    assert refused(of_role["seed"], "PutItem", put())
+
+
+AUDITED = {"tenant_id": {"S": A}, "timestamp_event_id": {"S": "2026"}}
+NEW = "attribute_not_exists (#0)"
+NAMES = {"#0": AUDIT.range}
+
+
+def audit(**more: Any) -> dict[str, Any]:
+    return {"TableName": AUDIT.full_name, **more}
+
+
+def test_a_new_row_is_added_to_the_audit_trail(of_role: dict[str, Caught]) -> None:
+    row = audit(Item=AUDITED, ConditionExpression=NEW, ExpressionAttributeNames=NAMES)
+    assert not refused(of_role["platform"], "PutItem", row)
+    assert not refused(of_role["platform"], "TransactWriteItems", {"TransactItems": [{"Put": row}]})
+
+
+LOSING: dict[str, tuple[str, dict[str, Any]]] = {
+    "without a condition": ("PutItem", audit(Item=AUDITED)),
+    "on condition that it is there": (
+        "PutItem",
+        audit(Item=AUDITED, ConditionExpression="attribute_exists (#0)", ExpressionAttributeNames=NAMES),
+    ),
+    "on condition of another attribute": (
+        "PutItem",
+        audit(Item=AUDITED, ConditionExpression=NEW, ExpressionAttributeNames={"#0": "colour"}),
+    ),
+    "on a condition with an alternative": (
+        "PutItem",
+        audit(Item=AUDITED, ConditionExpression=f"{NEW} OR attribute_exists (#0)", ExpressionAttributeNames=NAMES),
+    ),
+    "with an update": ("UpdateItem", audit(Key=AUDITED, UpdateExpression="SET a = :a")),
+    "with an update of what is not there": (
+        "UpdateItem",
+        audit(Key=AUDITED, UpdateExpression="SET a = :a", ConditionExpression=NEW, ExpressionAttributeNames=NAMES),
+    ),
+    "with a deletion": ("DeleteItem", audit(Key=AUDITED)),
+    "in a batch": ("BatchWriteItem", batch({"PutRequest": {"Item": AUDITED}}, table=AUDIT.full_name)),
+    "in a transaction": ("TransactWriteItems", {"TransactItems": [{"Put": audit(Item=AUDITED)}]}),
+    "with a deletion in a transaction": ("TransactWriteItems", {"TransactItems": [{"Delete": audit(Key=AUDITED)}]}),
+    "behind a member that may": (
+        "TransactWriteItems",
+        {
+            "TransactItems": [
+                {"Put": audit(Item=AUDITED, ConditionExpression=NEW, ExpressionAttributeNames=NAMES)},
+                {"Put": audit(Item=AUDITED)},
+            ]
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LOSING)
+def test_a_row_of_the_audit_trail_is_not_lost(how: str, of_role: dict[str, Caught]) -> None:
+    operation, params = LOSING[how]
+    for role in ROLES:
+        assert refused(of_role[role], operation, params), role
