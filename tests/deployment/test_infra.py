@@ -306,7 +306,7 @@ def test_policies_are_within_the_quotas_of_iam(written: Json) -> None:
 
 def test_the_longest_prefix_is_the_last_that_fits(written: Json) -> None:
     longest = written["Parameters"]["TablePrefix"]["MaxLength"]
-    assert longest == policies.longest_prefix() >= 60
+    assert longest == policies.longest_prefix() >= 40
     assert max(policies.size(role, prefix="P" * longest) for role in registry.ROLES) <= POLICY_CHARACTERS
     one_more = "P" * (longest + 1)
     assert (
