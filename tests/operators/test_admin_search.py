@@ -105,3 +105,21 @@ def test_those_who_may_not_sign_in_are_listed_until_they_are_enabled_again(world
 def test_a_list_of_all_other_accounts_is_refused_and_not_reported_as_empty(world: World, root: Operator) -> None:
     page = root.get("/admin/tenants/account/?disabled__exact=")
     assert "There are none" not in text_of(page)
+
+
+@pytest.mark.parametrize("typed", ["2", "#2", " 2 "])
+def test_a_ticket_is_found_by_its_number_whatever_status_is_chosen(world: World, root: Operator, typed: str) -> None:
+    world.tickets("acme", 3)
+    page = root.get("/admin/tickets/ticket/", {"tenant_id": "acme", "status__exact": "closed", "q": typed})
+    assert rows(page) == ["#2 Ticket 2"]
+
+
+def test_a_number_without_a_tenant_asks_for_the_tenant(world: World, root: Operator) -> None:
+    page = root.get("/admin/tickets/ticket/?q=2")
+    assert (page.status_code, "Now choose the tenant" in text_of(page)) == (200, True)
+
+
+@pytest.mark.parametrize("typed", ["abc", "-1", "9" * 40, "²"])
+def test_what_is_no_number_finds_no_ticket(world: World, root: Operator, typed: str) -> None:
+    page = root.get("/admin/tickets/ticket/", {"tenant_id": "acme", "q": typed})
+    assert (page.status_code, rows(page)) == (200, [])

@@ -1,4 +1,4 @@
-"""What the operators' admin shows of tickets and of the stream behind them, and how each can be read."""
+"""Declare facades over tickets and dead letters for the operators' admin, and how each can be read."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class Ticket(Facade):
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        made = super().from_item(item)
-        made.tenant_id, _ = ticket_keys.owner_of(item.pk) or ("", 0)
-        made.pk = f"{made.tenant_id}/{made.number}"
-        return made
+        ticket = super().from_item(item)
+        ticket.tenant_id, _ = ticket_keys.owner_of(item.pk) or ("", 0)
+        ticket.pk = f"{ticket.tenant_id}/{ticket.number}"
+        return ticket
 
     def __str__(self) -> str:
         return f"#{self.number} {self.title}"
@@ -123,11 +123,11 @@ class DeadLetter(Facade):
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
-        made = super().from_item(item)
-        made.at = clock.parse(item.at)
-        made.pk = f"{item.owner}/{item.sequence}"
-        made.dead_letter = item
-        return made
+        dead_letter = super().from_item(item)
+        dead_letter.at = clock.parse(item.at)
+        dead_letter.pk = f"{item.owner}/{item.sequence}"
+        dead_letter.dead_letter = item
+        return dead_letter
 
     def __str__(self) -> str:
         return dead_letters.id_of(self.dead_letter)

@@ -1,28 +1,37 @@
-"""Tickets of one tenant, read only: by status, or one by its number."""
+"""Show the tickets of one tenant, read only: by status, or one by its number."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 
-from portal.nosql.admin import DynamoAdmin, InputFilter
+from portal.nosql.admin import DynamoAdmin
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput
 from tickets.admin.facades import Ticket
 
-
-class NumberInput(InputFilter):
-    title, parameter_name = "number", "number"
-
-    def clean(self, value: str) -> str | None:
-        return value if value.isascii() and value.isdigit() and len(value) < 16 else None
+NUMBER_DIGITS = 15  # a number with more digits is no ticket's
 
 
 @admin.register(Ticket)
 class TicketAdmin(NamedColumns, DynamoAdmin):
     list_display = ("number", "title", "status", "priority", "resolver_name", "requester_name", "updated_at")
     list_display_links = ("number", "title")
-    list_filter = (TenantInput, NumberInput, "status")
+    list_filter = (TenantInput, "status")
+    search_fields = ("=number",)
+    search_help_text = "The number of a ticket of the chosen tenant, whatever its status."
     fields = (
         "number", "title", "status", "priority", "resolver_name", "requester_name", "created_at", "updated_at",
         "comment_count", "version", "tenant",
     )  # fmt: skip
+
+    def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Find one ticket by its number, with or without "#". The status beside the list does not count then."""
+        number = search_term.strip().removeprefix("#")
+        if not number:
+            return queryset, False
+        if not (number.isascii() and number.isdigit() and len(number) <= NUMBER_DIGITS):
+            return queryset.none(), False
+        chosen = {name: value for name, value in queryset.spec.exact.items() if name == "tenant_id"}
+        return self.get_queryset(request).filter(number=number, **chosen), False

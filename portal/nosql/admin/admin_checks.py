@@ -1,4 +1,4 @@
-"""System checks: options of a ModelAdmin that cannot work without SQL are errors before the first request."""
+"""Make options of a ModelAdmin that cannot work without SQL errors of `manage.py check`."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def _problems(admin: Any) -> Iterator[CheckMessage]:
             yield _error(admin, f"{field.name} is a relation; an item holds an id instead.", "E004")
     prefixed = {p.order for p in lists if p.prefix}
     pointed = {p.field for p in patterns if isinstance(p, Lookup)} | {admin.model._meta.pk.name, "pk"}
+    pointed |= {name for p in patterns if isinstance(p, Get) for name in p.fields}
     for name in admin.search_fields:
         if not (name[:1] == "^" and name[1:] in prefixed) and not (name[:1] == "=" and name[1:] in pointed):
-            hint = "Use “^field” for a pattern that has a prefix, “=field” for a Lookup or the pk."
+            hint = "Use “^field” for a pattern that has a prefix, “=field” for a Lookup or a part of the pk."
             yield _error(admin, f"No pattern searches by “{name}”.", "E005", hint)
     for name in admin.ordering or ():
         if name.lstrip("-") not in {p.order for p in lists}:

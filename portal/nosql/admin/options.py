@@ -1,4 +1,4 @@
-"""A ModelAdmin whose pages are planned reads and whose saves are one transaction with their audit rows."""
+"""Build a ModelAdmin whose pages are planned reads and whose saves are one transaction with their audit rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms that know what their page showed, so that nobody overwrites what they have not seen."""
+"""Let forms know what their page showed, so that nobody overwrites what they have not seen."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ else:
 
 
 class SeenForm(_ModelForm):
-    """A hidden field carries the values that were shown. If the stored ones differ when the form comes back, it is
-    refused with both, and shown again upon what is stored now: sending it once more is then a decision."""
+    """Carry the values that were shown in a hidden, signed field.
+
+    If the stored ones differ when the form comes back, it is refused with both and shown again upon what is stored now:
+    sending it once more is then a decision.
+    """
 
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -32,8 +35,8 @@ class SeenForm(_ModelForm):
         self.fields["seen"].initial = self._token()
 
     def _values(self) -> dict[str, str]:
-        own = {field.name: field for field in self.instance._meta.concrete_fields}
-        return {name: str(own[name].value_from_object(self.instance)) for name in self.fields if name in own}
+        fields = {field.name: field for field in self.instance._meta.concrete_fields}
+        return {name: str(fields[name].value_from_object(self.instance)) for name in self.fields if name in fields}
 
     def _token(self) -> str:
         return signing.dumps(self._stored, salt=_SALT, compress=True)
@@ -61,11 +64,11 @@ class SeenForm(_ModelForm):
             shown = signing.loads(self.data.get(self.add_prefix("seen"), ""), salt=_SALT)
         except (signing.BadSignature, ValueError):
             return ["This form does not say what it showed. Look at it again before you save."]
-        found = [
+        conflicts = [
             f"{self.fields[name].label}: you saw “{shown[name]}”, now it is “{now}”, and you entered "
             f"“{cleaned.get(name, '')}”. Save again to decide for yours."
             for name, now in self._stored.items()
             if shown.get(name, now) != now
         ]
-        self.is_conflict = bool(found)
-        return found
+        self.is_conflict = bool(conflicts)
+        return conflicts

@@ -164,11 +164,12 @@ def _refusal(spec: QuerySpec, lists: list[Any], sorting: list[Any]) -> str:
 
 
 def _missing(spec: QuerySpec) -> str:
-    """Name the fields that a half-finished choice still lacks, for the list that needs the fewest of them."""
-    lists = [p for p in spec.model.patterns if isinstance(p, Query | CustomListing) and set(p.by) & set(spec.exact)]
-    if not lists:
+    """Name the fields that a half-finished choice still lacks, for the pattern that needs the fewest of them."""
+    lists = [p.by for p in spec.model.patterns if isinstance(p, Query | CustomListing)]
+    needed = [by for by in (*lists, get_of(spec.model).fields) if set(by) & set(spec.exact)]
+    if not needed:
         return ""
-    lacking = min(([name for name in p.by if name not in spec.exact] for p in lists), key=len)
+    lacking = min(([name for name in by if name not in spec.exact] for by in needed), key=len)
     labels = [str(spec.model._meta.get_field(name).verbose_name) for name in lacking]
     return f" Now choose the {' and the '.join(labels)}."
 
