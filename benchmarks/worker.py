@@ -2,7 +2,8 @@
 
 The same backlog is written for each checkout, under a table prefix of its own on one engine; then `manage.py run_stream
 --once` of that checkout works through it, and its line of metrics tells changes and seconds. The checkouts take turns.
-A backlog has many tenants with a few changes each, which is what costs a worker most: no two tenants share a write.
+A backlog has many tenants with a few changes each, which is what costs a worker most: no two tenants share a write. The
+tickets were opened on as many days as `--days` says: 1 is a burst of today's, 30 an import.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import django
 
 from benchmarks import stack
 from benchmarks.messages import say
+from portal import clock
 from portal.engines.server import ENGINES
 
 _WRITTEN_AT_ONCE = 25  # items of one BatchWriteItem
@@ -29,8 +32,9 @@ _WRITTEN_AT_ONCE = 25  # items of one BatchWriteItem
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description="What one stream worker applies.")
-    parser.add_argument("--tenants", type=int, default=400, help="whose tickets change (400)")
-    parser.add_argument("--tickets", type=int, default=2, help="of each tenant, opened and then resolved (2)")
+    parser.add_argument("--tenants", type=int, default=100, help="whose tickets change (100)")
+    parser.add_argument("--tickets", type=int, default=10, help="of each tenant, opened and then resolved (10)")
+    parser.add_argument("--days", type=int, default=30, help="on which each tenant's tickets were opened (30)")
     parser.add_argument("--rounds", type=int, default=3, help="of all checkouts in turn (3)")
     parser.add_argument("--engine", choices=[*ENGINES], default="ministack", help="ministack, if not given")
     parser.add_argument("--against", type=Path, metavar="PATH", help="another checkout, measured in turn with this one")
@@ -43,7 +47,7 @@ def main() -> int:
             for checkout in checkouts:
                 prefix = f"Bench{number}{checkouts.index(checkout)}"
                 _manage(checkout, prefix, "create_tables", "--wait")
-                _fill(prefix, options.tenants, options.tickets)
+                _fill(prefix, options)
                 metrics = json.loads(_manage(checkout, prefix, "run_stream", "--once").splitlines()[-1])
                 rates[checkout].append(metrics["events"] / metrics["seconds"])
                 say(f"{checkout.name}: {metrics['events']:.0f} changes in {metrics['seconds']} s")
@@ -62,13 +66,13 @@ def _manage(checkout: Path, prefix: str, *arguments: str) -> str:
     return subprocess.run(command, cwd=checkout, env=environ, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def _fill(prefix: str, tenants: int, tickets: int) -> None:
+def _fill(prefix: str, options: argparse.Namespace) -> None:
     """Write each tenant's tickets as they are opened, and once more as they are resolved."""
     from portal.dynamo import client
 
-    ids = [uuid.uuid4().hex for _ in range(tenants)]
+    ids = [uuid.uuid4().hex for _ in range(options.tenants)]
     table = f"{prefix}.Support.Tickets"
-    requests = [{"PutRequest": {"Item": item}} for item in _images(ids, tickets)]
+    requests = [{"PutRequest": {"Item": item}} for item in _images(ids, options)]
     for start in range(0, len(requests), _WRITTEN_AT_ONCE):
         some = {table: requests[start : start + _WRITTEN_AT_ONCE]}
         answer = client.connection("platform").call("BatchWriteItem", RequestItems=some)
@@ -76,18 +80,23 @@ def _fill(prefix: str, tenants: int, tickets: int) -> None:
             raise stack.BenchmarkError("The engine did not take all of the backlog.")
 
 
-def _images(tenant_ids: list[str], tickets: int) -> Iterator[dict[str, Any]]:
+def _images(tenant_ids: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from tickets.ticket import keys
     from tickets.ticket.items import SummaryItem
 
-    at = "2026-11-18T10:00:00.000000Z"
-    changes: tuple[dict[str, Any], ...] = ({"status": "open"}, {"status": "resolved", "resolved_at": at})
-    for changed in changes:
-        for number in range(1, tickets + 1):
+    for status in ("open", "resolved"):
+        for number in range(1, options.tickets + 1):
+            opened = datetime(2026, 9, 1, 10, tzinfo=UTC) + timedelta(days=number % options.days)
+            resolved = {"resolved_at": clock.stamp(opened + timedelta(hours=30))} if status == "resolved" else {}
             for tenant_id in tenant_ids:
-                values: dict[str, Any] = {"number": number, "title": "Printer", "priority": "normal", **changed}
-                values |= {"requester_name": "Alice", "created_at": at, "updated_at": at}
-                values |= {"tenant_status": tenant_id, "resolver_updated": at}  # of indexes that nobody reads here
+                values: dict[str, Any] = {"number": number, "title": "Printer", "priority": "normal", "status": status}
+                values |= {
+                    "requester_name": "Alice",
+                    "created_at": clock.stamp(opened),
+                    "tags": ["vpn", f"t{number % 3}"],
+                }
+                values |= {"updated_at": clock.stamp(opened), **resolved}
+                values |= {"tenant_status": tenant_id, "resolver_updated": "x"}  # of indexes that nobody reads here
                 yield SummaryItem(keys.ticket(tenant_id, number), keys.SUMMARY, **values).serialize()
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from boto3.dynamodb.types import TypeDeserializer
@@ -30,6 +31,8 @@ Image = dict[str, Any]
 class Record:
     """One change of one item, its images in plain Python: numbers are Decimal, a missing image is None.
 
+    Images are read when they are asked for: most records concern no handler, which tells by their keys.
+
     `created_at` is when it was made by the service's clock, to the second below, as a stamp; "" where nobody says.
     `raw` is the record as it was delivered, for a dead letter.
     """
@@ -37,10 +40,16 @@ class Record:
     sequence: str
     event: str
     keys: Image
-    old: Image | None
-    new: Image | None
     created_at: str
     raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @cached_property
+    def old(self) -> Image | None:
+        return plain(self.raw["dynamodb"].get("OldImage"))
+
+    @cached_property
+    def new(self) -> Image | None:
+        return plain(self.raw["dynamodb"].get("NewImage"))
 
     @property
     def size(self) -> int:
@@ -102,8 +111,6 @@ def parse(raw: Mapping[str, Any]) -> Record:
         sequence=padded(data["SequenceNumber"]),
         event=raw.get("eventName", ""),
         keys=plain(data.get("Keys")) or {},
-        old=plain(data.get("OldImage")),
-        new=plain(data.get("NewImage")),
         created_at=_created_at(data.get("ApproximateCreationDateTime")),
         raw=raw,
     )
@@ -115,6 +122,7 @@ def batch_of(stream_arn: str, shard_id: str, raw: Sequence[Mapping[str, Any]]) -
 
 
 def plain(typed: Mapping[str, Any] | None) -> Image | None:
+    """Turn a typed image into plain Python."""
     return None if typed is None else {name: _deserializer.deserialize(value) for name, value in typed.items()}
 
 
