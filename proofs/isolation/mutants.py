@@ -1,7 +1,8 @@
-"""Walls with one mistake each, the mistakes that people make. An attack that does not notice them proves nothing.
+"""Break guard and policies by one mistake at a time, of those that people make. An attack has to notice each.
 
-Each is attacked in memory by the same attempts, and nothing is sent: the oracle alone says whether what a broken wall
-lets through was the tenant's, and an honest request that it refuses gives it away as well.
+Each broken layer is attacked in memory by the same attempts, and nothing is sent. The oracle alone says whether what it
+lets through was the tenant's, and an honest request that it refuses gives it away as well. A mistake in the rights of a
+role is held against the promises of `privileges.py`.
 """
 
 from __future__ import annotations
@@ -11,28 +12,32 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
-from portal.isolation import guard, iam, policies, request_parser
+from portal.isolation import expressions, guard, iam, policies, request_parser
 from portal.isolation.iam import LEADING_KEYS, TAG
 from portal.schema import keys
+from portal.schema.tables import Table
+from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import Attempt
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.schedule import Plan
 from proofs.isolation.transport import listening
+from tenants.audit_trail.tables import AUDIT
 from tickets.counting import keys as aggregate_keys
+from tickets.ticket.tables import TICKETS
 
 Document = dict[str, Any]
 ATTEMPTS: Final = 20_000  # before a mutant counts as a survivor
-CONTROL: Final = "none: the walls as they are"
+CONTROL: Final = "none: the layers as they are"
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a mutant: by which kind of attempt it was found out, and after how many; "" for a survivor."""
+    """The end of a mutant: by which kind of attempt it was found out, and after how many; "" for a survivor."""
 
     mistake: str
     killed_by: str
@@ -44,7 +49,7 @@ class Fate:
 
 
 def run(plan: Plan, advance: Callable[[int], object]) -> list[Fate]:
-    """The fate of every mutant, and of the walls as they are."""
+    """The fate of every mutant, and of the layers as they are."""
     fates = []
     for mistake, broken in MUTANTS.items():
         limit = ATTEMPTS if mistake != CONTROL else ATTEMPTS // 10
@@ -61,6 +66,9 @@ def _hunt(plan: Plan, mistake: str, broken: Mutant, limit: int) -> Fate:
     broken.document(document)
     policy = iam.Policy(document)
     with broken.patched():
+        promise, looked_at = privileges.first_broken()
+        if promise or broken.breaks_a_promise:
+            return Fate(mistake, promise and f"not kept: {promise}", looked_at)
         for number in range(limit):
             attempt = plan.attempt(number)
             if attempt.call is not None:
@@ -88,6 +96,7 @@ class Mutant:
 
     document: Callable[[Document], None] = lambda document: None
     patched: Callable[[], Any] = nullcontext
+    breaks_a_promise: bool = False  # about rights, which the tenants' attempts do not try
 
 
 # --- policies ---
@@ -180,6 +189,46 @@ def _leaking(tenant_id: str) -> Iterator[None]:
 
 _REAL_REFUSAL = guard.refuse_foreign
 
+
+# --- rights ---
+
+
+def _granted(role: str, table: Table, *actions: str) -> Mutant:
+    """A role that somebody gave one right too many."""
+    real = policies.document
+
+    def wrong(name: str) -> Document:
+        document = real(name)
+        if name == role:
+            actions_of_statement = [f"dynamodb:{action}" for action in actions]
+            arn = policies.table_arn(table.full_name)
+            document["Statement"].append({"Effect": "Allow", "Action": actions_of_statement, "Resource": arn})
+        return document
+
+    return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
+
+
+def _misread(name: str, wrong: Callable[..., Any], *, of: Any = request_parser) -> Mutant:
+    """A guard that reads a write wrongly."""
+    return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=True)
+
+
+_SINGLE_REQUESTS, _TABLES_BY_NAME = request_parser._single_requests, request_parser._by_name
+
+
+def _but_deletions(operation: str, params: dict[str, Any]) -> list[Any]:
+    return [one for one in _SINGLE_REQUESTS(operation, params) if one[0] != "DeleteRequest"]
+
+
+def _but_the_last(operation: str, params: dict[str, Any]) -> list[Any]:
+    alone, *members = _SINGLE_REQUESTS(operation, params)
+    return [alone, *(members[:-1] or members)]
+
+
+def _none_append_only() -> dict[str, Table]:
+    return {name: replace(table, append_only=False) for name, table in _TABLES_BY_NAME().items()}
+
+
 MUTANTS: Final[dict[str, Mutant]] = {
     CONTROL: Mutant(),
     "policy: no delimiter behind the tenant's id": Mutant(_pattern(lambda t: t if "*" not in t else t[:-2] + "*")),
@@ -199,5 +248,22 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "guard: keys of indexes are not looked at": Mutant(
         patched=partial(patch.object, request_parser, "refuse_planted", lambda *a: None)
     ),
+    "rights: the tenant deletes tickets": _granted("tenant", TICKETS, "DeleteItem"),
+    "rights: the tenant writes in batches": _granted("tenant", TICKETS, "BatchWriteItem"),
+    "rights: the platform writes in batches": _granted("platform", TICKETS, "BatchWriteItem"),
+    "rights: the platform updates tickets": _granted("platform", TICKETS, "UpdateItem"),
+    "rights: the worker reads tickets": _granted("worker", TICKETS, "GetItem"),
+    "rights: the worker deletes tickets": _granted("worker", TICKETS, "DeleteItem"),
+    "rights: the seed deletes tickets": _granted("seed", TICKETS, "DeleteItem"),
+    "rights: the platform deletes audit rows": _granted("platform", AUDIT, "DeleteItem"),
+    "rights: the platform updates audit rows": _granted("platform", AUDIT, "UpdateItem"),
+    "rights: a tenant adds audit rows": _granted("tenant", AUDIT, "PutItem"),
+    "guard: deletions in a batch pass": _misread("_single_requests", _but_deletions),
+    "guard: no table is append-only": _misread("_by_name", _none_append_only),
+    "guard: any condition of a put will do": _misread("demanded_absent", lambda text: AUDIT.range, of=expressions),
+    "guard: only a lone put is looked at": _misread(
+        "_single_requests", lambda operation, params: _SINGLE_REQUESTS(operation, params)[:1]
+    ),
+    "guard: the last of several members is not looked at": _misread("_single_requests", _but_the_last),
     "guard: the tenant before stays": Mutant(patched=partial(patch.object, guard, "acting_for", _leaking)),
 }
