@@ -59,6 +59,12 @@ class Command:
             self._child.stop(seconds=STOP_SECONDS)
         self._child = None
 
+    def kill(self) -> None:
+        """End it at once; what it was doing has become pointless."""
+        if self._child:
+            self._child.kill()
+        self._child = None
+
 
 @dataclass
 class _Entry:

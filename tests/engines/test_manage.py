@@ -79,6 +79,14 @@ def test_an_endpoint_that_is_named_wins(checkout: Checkout) -> None:
     assert "Using the engine" not in done.stderr
 
 
+def test_an_endpoint_in_the_file_of_settings_wins(checkout: Checkout) -> None:
+    (checkout.directory / ".env").write_text(f"DYNAMODB_ENDPOINT_URL=http://127.0.0.1:{free_port()}\n")
+    with start_engine(state_dir=checkout.engine_file().parent):
+        done = checkout.manage("seed", AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+    assert done.returncode != 0
+    assert "Using the engine" not in done.stderr
+
+
 def refused(done: subprocess.CompletedProcess[str]) -> str:
     """Return the one sentence of a command that did nothing."""
     assert done.returncode == 1
@@ -95,7 +103,7 @@ def test_without_engine_and_credentials_a_command_says_what_to_do(checkout: Chec
 
 
 def test_a_shell_opens_without_a_database(checkout: Checkout) -> None:
-    done = checkout.manage("shell", "-c", "print(1 + 1)")
+    done = checkout.manage("shell", "--verbosity", "0", "-c", "print(1 + 1)")
     assert (done.returncode, done.stdout) == (0, "2\n")
 
 

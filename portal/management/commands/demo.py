@@ -186,7 +186,7 @@ class Command(BaseCommand):
         Raises StartError.
         """
         self._say(engine.lost_data())
-        stream_worker.end()  # it follows a stream that is no more
+        stream_worker.kill()  # it follows a stream that is no more
         try:
             self._manage("create_tables", "--wait")
             self._manage("seed", "--if-empty")
