@@ -26,7 +26,7 @@ class InviteForm(forms.Form):
 
     def __init__(self, role: Role, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(r.value, f"{r.label}: {r.description}") for r in Role if role.at_least(r)]
+        choices = [(r.value, f"{r.label}: can {r.abilities}") for r in Role if role.at_least(r)]
         self.fields["role"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
 
     def clean_addresses(self) -> list[str]:

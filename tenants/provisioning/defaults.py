@@ -1,7 +1,7 @@
-"""What a desk presets: values that its owner sets and that its forms begin with.
+"""Store the defaults of a desk: values that its owners choose and that its forms begin with.
 
-The apps above declare what can be preset (`declare`, in their AppConfig.ready); here it is stored, in the tenant's own
-item, which each request has read anyway, so that a default costs no read. Each change is a row of the audit trail.
+The apps above declare what has a default (`declare`, in their AppConfig.ready). The chosen values are in the tenant's
+own item, which every request reads anyway, so that a default costs no read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tenants.tenancy.items import TenantItem
 
 @dataclass(frozen=True)
 class Default:
-    """One value that can be preset. `choices` are (value, label); `initial` counts until an owner chooses."""
+    """A value that has a default. `choices` are (value, label); `initial` applies until an owner chooses another."""
 
     name: str
     label: str
@@ -35,28 +35,30 @@ _declared: Final[dict[str, Default]] = {}
 
 
 def declare(default: Default) -> None:
+    """Let owners choose a default for one more value."""
     _declared[default.name] = default
 
 
 def declared() -> tuple[Default, ...]:
+    """Return the values that have a default."""
     return tuple(_declared.values())
 
 
 def value(tenant: TenantContext, name: str) -> str:
-    """What the desk presets. A stored value that is no choice any more counts as none."""
+    """Return the default of one value. A stored value that is no longer a choice is ignored."""
     default = _declared[name]
     stored = _read(tenant.defaults).get(name, "")
     return stored if stored in dict(default.choices) else default.initial
 
 
 def change(tenant: TenantContext, *, values: Mapping[str, str], by: Actor) -> bool:
-    """Preset these, and say whether that changed anything.
+    """Store these defaults, and tell whether that changed anything.
 
-    Raises Invalid for what cannot be chosen, Conflict where somebody else was first or the actor's role has changed.
+    Raises Invalid for a value that is no choice, and Conflict if somebody else was faster or the actor's role changed.
     """
     for name, chosen in values.items():
         if name not in _declared or chosen not in dict(_declared[name].choices):
-            raise Invalid("That cannot be chosen.", field=name)
+            raise Invalid("Choose a value from the list.", field=name)
     stored = tenant_directory.get(tenant.tenant_id)
     now = _read(stored.defaults)
     before = {name: now.get(name, _declared[name].initial) for name in values}
@@ -81,7 +83,7 @@ def change(tenant: TenantContext, *, values: Mapping[str, str], by: Actor) -> bo
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as error:
-        raise Conflict("Somebody else has just changed this desk. Look at it again.") from error
+        raise Conflict("Somebody else has just changed these settings. Please check and try again.") from error
     return True
 
 

@@ -1,4 +1,4 @@
-"""Forms of a desk's settings."""
+"""Check what owners enter in the settings of a desk."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tenants.provisioning import defaults
 
 
 class DeskForm(forms.Form):
-    """A tenant's name and slug."""
+    """Take a tenant's name and slug."""
 
     name = forms.CharField(label="Name", max_length=80)
     slug = forms.SlugField(
         label="Short name",
         max_length=40,
-        help_text="a-z, 0-9 and hyphens. It tells this desk from others with the same name, in lists and commands.",
+        help_text="Lowercase letters, digits and hyphens. It appears in web addresses.",
     )
 
 
 class DefaultsForm(forms.Form):
-    """What the desk presets: a choice for each of what is declared."""
+    """Take a default for each value that has one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,11 +1,11 @@
-"""A tenant's name and slug, changed by an owner.
+"""Rename a tenant, or give it another slug. Owners do this.
 
-Both are copied into every member's entry in Platform.Memberships, so that choosing a desk costs one Query whatever the
-number of desks. The tenant's own item, its slug's uniqueness, its directory entry and the audit row change in one
-transaction; the copies follow in transactions of COPIES, and an interrupted run is finished by saving again. Until
-then somebody may read the old name in the list of desks, and nowhere else: every page has the name from the
-tenant's own item. (The other choice, to read each tenant's item for the list, costs one more round trip each time that
-a desk is chosen, for something that happens once a year.)
+Name and slug are copied into the membership of every member, so that the list of a person's desks costs one Query
+however many they are. The tenant's own item, the uniqueness of its slug, its directory entry and the audit row change
+in one transaction. The copies follow in transactions of COPIES, and saving again completes an interrupted run. Until
+then somebody may read the old name in the list of desks and nowhere else, because pages have the name from the tenant's
+own item. The alternative, to read the item of each tenant for the list, would cost one more round trip each time that
+somebody chooses a desk, for something that happens once a year.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _ROUNDS: Final = 5  # of copying, while others go on renaming
 
 
 def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
-    """Give the tenant another name, slug or both. Raises Invalid, and Conflict where the slug is taken, or somebody
-    else was first; `field` says which field it is about."""
+    """Give the tenant another name, slug or both.
+
+    Raises Invalid, and Conflict if the slug is taken or somebody else was faster; `field` names the field at fault.
+    """
     name, slug = tenant_lifecycle.valid_name(name), slugs.valid_slug(slug)
     stored = tenant_directory.get(tenant.tenant_id)
     if (name, slug) != (stored.name, stored.slug):
@@ -42,14 +44,14 @@ def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
         stored = tenant_directory.get(tenant.tenant_id)
         if (name, slug) == (stored.name, stored.slug):
             return
-        # Somebody renamed it again while we copied, and our copies may lie upon theirs.
+        # Somebody renamed it again meanwhile, and these copies may have replaced theirs.
         name, slug = stored.name, stored.slug
 
 
 def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by: Actor) -> None:
     transaction = Transaction()
     unchanged = (TenantItem.name == stored.name) & (TenantItem.slug == stored.slug)
-    unchanged &= TenantItem.status == stored.status  # of which the directory has a copy
+    unchanged &= TenantItem.status == stored.status  # the directory holds a copy of it
     renamed: list[UpdateAction] = [TenantItem.name.set(name), TenantItem.slug.set(slug)]
     if slug != stored.slug:
         renamed.append(TenantItem.former_slug.set(stored.slug))
@@ -86,12 +88,12 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
         recording.commit(transaction, [entry])
     except TransactionRefused as error:
         if slug != stored.slug and error.reason(_SLUG):
-            raise Conflict(f"Another desk has the short name {slug}.", field="slug") from error
-        raise Conflict("Somebody else has just changed this desk. Look at it again.") from error
+            raise Conflict(f"Another desk is using the short name {slug}.", field="slug") from error
+        raise Conflict("Somebody else has just changed these settings. Please check and try again.") from error
 
 
 def _copy(tenant: TenantContext, name: str, slug: str) -> None:
-    """Name and slug into the memberships of all members. Who is removed at this moment is left out."""
+    """Copy name and slug into the memberships of all members, except of those who are removed at this moment."""
     people = [m.id for m in members.members_of(tenant.repository, consistent=True)]
     for begin in range(0, len(people), COPIES):
         try:
@@ -116,4 +118,4 @@ def _copy_to_one(tenant: TenantContext, person: str, name: str, slug: str) -> No
     try:
         _copy_to(tenant, [person], name, slug)
     except TransactionRefused:
-        return  # no member any more
+        return  # no longer a member

@@ -37,7 +37,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
             form.add_error(error.field, error.message)
         else:
             desk_prefix.use(form.cleaned_data["slug"])
-            messages.success(request, "Saved.")
+            messages.success(request, "Settings saved.")
             return redirect("tenants:settings")
     return _settings(request, form, _defaults_form(tenant))
 
@@ -45,7 +45,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 @member(Role.OWNER)
 @require_POST
 def change_defaults(request: TenantRequest) -> HttpResponse:
-    """The second form of the settings."""
+    """Store what the second form of the settings holds."""
     tenant = request.tenant
     form = DefaultsForm(request.POST)
     if form.is_valid():
@@ -54,7 +54,7 @@ def change_defaults(request: TenantRequest) -> HttpResponse:
         except Conflict as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, "Saved.")
+            messages.success(request, "Settings saved.")
             return redirect("tenants:settings")
     return _settings(request, DeskForm(initial={"name": tenant.name, "slug": tenant.slug}), form)
 

@@ -17,13 +17,13 @@ class Role(StrEnum):
         return _ORDER.index(self) >= _ORDER.index(other)
 
     @property
-    def description(self) -> str:
-        """One sentence that says what people of this role can do."""
+    def abilities(self) -> str:
+        """Return what people of this role can do, as the rest of a sentence that begins with "can"."""
         return {
-            Role.VIEWER: "Viewers can read tickets.",
-            Role.AGENT: "Agents can work on tickets.",
-            Role.ADMIN: "Admins can work on tickets and manage members.",
-            Role.OWNER: "Owners can do everything, including changing the desk's settings.",
+            Role.VIEWER: "read tickets",
+            Role.AGENT: "work on tickets",
+            Role.ADMIN: "work on tickets and manage members",
+            Role.OWNER: "do everything, including changing the desk's settings",
         }[self]
 
     @property

@@ -103,7 +103,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     # What she had to do is listed as a former member's, and handed on in one step.
     folding.Follower().fold()
     alice.get_by_role("link", name="Members", exact=True).first.click()
-    alice.get_by_role("link", name="Tickets of former members").click()
+    alice.get_by_role("link", name="Tickets left by former members").click()
     expect(alice.get_by_role("main").get_by_role("listitem")).to_contain_text([NORA])
     found += grave(alice, "former members")
     alice.get_by_role("link", name=NORA).click()

@@ -72,7 +72,7 @@ def test_the_old_short_name_is_free_for_another_desk(world: World) -> None:
 def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> None:
     page = world.browser("alice", "acme").send(SETTINGS, {"name": "New name", "slug": "globex"})
     assert page.status_code == 422
-    assert page.context["form"].errors == {"slug": ["Another desk has the short name globex."]}
+    assert page.context["form"].errors == {"slug": ["Another desk is using the short name globex."]}
     assert page.context["form"]["name"].value() == "New name", "what was typed is still there"
     assert tenant_directory.find("acme").name == "Acme"
 
