@@ -39,7 +39,7 @@ def form_guard(context: template.Context, kept: str = "") -> SafeString:
 
 
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages")
-_MODULES = ("page", "forms", "menus", "selection", "drafts", "keyboard")
+_MODULES = ("page", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds")
 
 
 @register.simple_tag

@@ -19,15 +19,24 @@ function write(key, value) {
   } catch { /* no storage: nothing is kept, nothing breaks */ }
 }
 
-const fieldsOf = (form) => [...form.querySelectorAll("textarea[name], input[type=text][name]")];
+const fieldsOf = (form) => [...form.querySelectorAll("textarea[name], input[type=text][name], select[name]")];
+
+/** Kept with the texts: sent again after a lost answer it is the same request, and an edit is of the same version. */
+const marksOf = (form) => [...form.querySelectorAll("input[name=request_id], input[name=version]")];
+
+/** A form that begins with stored values has a draft as soon as one of them was changed; an empty one, with any text. */
+const editsOf = (form) => form.dataset.draft === "edit";
+const isKept = (field, edits) => (edits ? !isAsLoaded(field) : field.matches("textarea, input") && field.value.trim());
+const isAsLoaded = (field) => (field.matches("select") ? [...field.options].every((o) => o.selected === o.defaultSelected) : field.value === field.defaultValue);
 
 function keep(form, sent = false) {
   const key = keyOf(form);
   if (!key) return;
   const values = {};
-  for (const field of fieldsOf(form)) if (field.value.trim()) values[field.name] = field.value;
+  for (const field of fieldsOf(form)) if (isKept(field, editsOf(form))) values[field.name] = field.value;
   const checked = [...form.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.name);
-  write(key, Object.keys(values).length ? { values, checked, sent } : null);
+  const marks = Object.fromEntries(marksOf(form).map((field) => [field.name, field.value]));
+  write(key, Object.keys(values).length ? { values, checked, marks, sent } : null);
 }
 
 /** Forgets the drafts that were sent and answered with success; any other answer leaves them as they were. */
@@ -50,17 +59,29 @@ function restore(form) {
   form.dataset.draftReady = "true";
   const key = keyOf(form);
   const draft = key && read(key);
-  if (!draft) return;
+  if (!draft || form.querySelector("[data-error-summary]")) return;
+  if (wasStored(draft)) {
+    write(key, null);
+    return;
+  }
   let restored = false;
   for (const field of fieldsOf(form)) {
     const text = draft.values[field.name];
-    if (!text || field.value.trim()) continue;
+    if (text === undefined || text === field.value || (!editsOf(form) && field.value.trim() && !field.matches("select"))) continue;
     field.value = text;
     restored = true;
   }
   if (restored) for (const box of form.querySelectorAll("input[type=checkbox]")) box.checked = (draft.checked || []).includes(box.name);
+  if (restored) for (const mark of marksOf(form)) mark.value = draft.marks?.[mark.name] || mark.value;
   const note = form.querySelector("[data-draft-note]");
   if (note) note.hidden = !restored;
+  if (restored) document.dispatchEvent(new CustomEvent("pooldesk:restored"));
+}
+
+/** Whether the page shows the comment already: its answer was lost, not its text. The server names entries so. */
+function wasStored(draft) {
+  const id = draft.marks?.request_id;
+  return Boolean(id && document.getElementById(`entry-${id.slice(0, 12)}`));
 }
 
 const restoreAll = () => document.querySelectorAll("form[data-draft]").forEach(restore);
@@ -73,6 +94,7 @@ document.addEventListener("input", (event) => {
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.matches("[data-draft]")) keep(form, true);
+  if (form.matches("[data-draft-sends]")) resend(form.dataset.draftSends);
   if (form.matches("[data-ends-session]")) {
     try {
       for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
@@ -80,11 +102,26 @@ document.addEventListener("submit", (event) => {
   }
 });
 
+// The page of two versions sends or drops what was typed into the form before it.
+const keyHere = (name) => keyOf({ dataset: { draft: name } });
+
+function resend(name) {
+  const key = keyHere(name);
+  const draft = key && read(key);
+  if (draft) write(key, { ...draft, sent: true });
+}
+
+document.addEventListener("click", (event) => {
+  const drop = event.target.closest?.("[data-draft-drops]");
+  if (drop && keyHere(drop.dataset.draftDrops)) write(keyHere(drop.dataset.draftDrops), null);
+});
+
 document.addEventListener("click", (event) => {
   const discard = event.target.closest?.("[data-draft-discard]");
   if (!discard) return;
   const form = discard.closest("form");
-  for (const field of fieldsOf(form)) field.value = "";
+  if (editsOf(form)) form.reset();
+  else for (const field of fieldsOf(form)) if (!field.matches("select")) field.value = "";
   for (const box of form.querySelectorAll("input[type=checkbox]")) box.checked = false;
   write(keyOf(form), null);
   form.querySelector("[data-draft-note]").hidden = true;

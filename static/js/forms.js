@@ -22,6 +22,11 @@ function release(form) {
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post") return;
+  if (event.submitter?.matches("[data-inert]")) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    return;
+  }
   if (form.dataset.busy) {
     event.preventDefault();
     event.stopImmediatePropagation();

@@ -17,7 +17,7 @@ function currentRow(all) {
 
 function move(step) {
   const all = rows();
-  if (!all.length) return;
+  if (!all.length) return false;
   const at = currentRow(all);
   const fresh = at < 0;
   const next = fresh ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1);
@@ -25,6 +25,12 @@ function move(step) {
   const link = last.querySelector("[data-row-link]");
   link.focus({ preventScroll: true });
   last.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+function lead(selector) {
+  const link = document.querySelector(selector);
+  if (link && !link.hidden && !link.closest("[hidden]")) link.click();
 }
 
 function toggle() {
@@ -40,8 +46,8 @@ function follow(name) {
 }
 
 const actions = {
-  j: () => move(1),
-  k: () => move(-1),
+  j: () => move(1) || lead("[data-next-ticket]"),
+  k: () => move(-1) || lead("[data-previous-ticket]"),
   x: toggle,
   c: () => follow("c"),
   r: () => {
@@ -73,6 +79,13 @@ document.addEventListener("keydown", (event) => {
   if (!action) return;
   event.preventDefault();
   action();
+});
+
+// Esc leaves a box, so that keys are shortcuts again; what was typed stays. Menus and dialogs close by it instead.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.isComposing || !event.target.matches?.("textarea, input:not([type=checkbox], [type=radio])")) return;
+  if (event.target.closest("dialog, details.menu")) return;
+  event.target.blur();
 });
 
 document.addEventListener("change", (event) => {

@@ -47,6 +47,8 @@ function route(event) {
     document.getElementById("messages")?.replaceChildren(...answer.getElementById("messages").childNodes);
     told = true;
     if (xhr.status < 400 && !asking) {
+      // The box is done: focus goes on to what was written, where single keys are shortcuts again.
+      if (requestConfig.elt.matches("[data-reply]")) document.activeElement?.blur();
       document.dispatchEvent(new CustomEvent("pooldesk:taken", { detail: requestConfig.elt }));
       if (requestConfig.elt.dataset.done) announce(requestConfig.elt.dataset.done);
     }

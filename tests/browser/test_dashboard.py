@@ -237,7 +237,7 @@ def test_a_print_has_the_tables_and_no_controls(desk: World, person: NewPage) ->
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(page.locator("#daily-table table")).to_be_visible()
     expect(page.locator(".tabs")).to_be_hidden()
-    expect(page.get_by_role("button", name="Verify the numbers")).to_be_hidden()
+    expect(page.get_by_role("button", name="Verify numbers")).to_be_hidden()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(page.locator("#daily-table")).not_to_have_attribute("open", "")
     assert page.pdf(format="A4").startswith(b"%PDF")

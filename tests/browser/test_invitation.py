@@ -107,9 +107,9 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     expect(alice.get_by_role("main").get_by_role("listitem")).to_contain_text([NORA])
     found += grave(alice, "former members")
     alice.get_by_role("link", name=NORA).click()
-    alice.get_by_label("Hand on to").select_option(label="Bob Example")
-    alice.get_by_role("button", name="Hand on").click()
-    expect(message).to_contain_text("1 ticket handed on to Bob Example.")
+    alice.get_by_label("New assignee").select_option(label="Bob Example")
+    alice.get_by_role("button", name="Reassign").click()
+    expect(message).to_contain_text("1 ticket was reassigned to Bob Example.")
     alice.goto("/tickets/1/")
     expect(alice.locator(".prop-now .person")).to_contain_text("Bob Example")
 

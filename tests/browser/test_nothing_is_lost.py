@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage, Witness
 from tests.support.world import PASSWORD, World
-from tickets.desk import changing, summaries
+from tickets.desk import changing, commenting, summaries
 from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
@@ -107,7 +107,7 @@ def test_a_plain_form_of_another_tenant_waits_too(desks: World, person: NewPage,
     page.get_by_label("Title").fill("Meant for Acme")
     page.get_by_label("Description").fill(TEXT)
     switch_to(tab_beside(page, "/tickets/"), "Globex")
-    page.get_by_role("button", name="Open the ticket").click()
+    page.get_by_role("button", name="Create ticket").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("That page belongs to Acme")
     expect(page.get_by_role("main")).to_contain_text("Globex")
     page.get_by_role("button", name="Switch to Acme and go on").click()
@@ -144,7 +144,7 @@ def test_a_comment_survives_the_end_of_the_session(desks: World, person: NewPage
         tab.locator("#user-menu > summary").click()
         tab.get_by_role("button", name="Sign out").click()
         expect(tab.locator("#messages")).to_contain_text("You are signed out.")
-    send_comment(page)
+    page.get_by_role("button", name="Add note", exact=True).click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
     page.get_by_label("E-mail").fill("alice@example.com")
@@ -196,18 +196,17 @@ def test_two_people_edit_one_ticket(desks: World, person: NewPage, witness: Witn
     for page in (alice, bob):
         page.goto("/tickets/1/edit/")
     bob.get_by_label("Title").fill("Bob's title")
-    bob.get_by_role("button", name="Save").click()
-    expect(bob.locator("#messages")).to_contain_text("Saved.")
+    bob.get_by_role("button", name="Save changes").click()
+    expect(bob.locator("#messages")).to_contain_text("Changes saved.")
     alice.get_by_label("Title").fill("Alice's title")
     alice.get_by_label("Description").fill("Alice knows more.")
-    alice.get_by_role("button", name="Save").click()
-    expect(alice.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
-    expect(alice.get_by_role("main")).to_contain_text("Bob Example changed #1")
+    alice.get_by_role("button", name="Save changes").click()
+    expect(alice.get_by_role("heading", level=1)).to_have_text("Bob Example changed this ticket")
     title = alice.get_by_role("row", name="Title")
     expect(title).to_contain_text("Bob's title")
     expect(title).to_contain_text("Alice's title")
     expect(alice.get_by_role("row", name="Description")).to_contain_text("Alice knows more.")
-    alice.get_by_role("button", name="Save mine over theirs").click()
+    alice.get_by_role("button", name="Save my version").click()
     expect(alice.get_by_role("heading", level=1)).to_have_text("Alice's title")
     expect(alice.locator("#activity")).to_contain_text("title from Bob's title to Alice's title")
 
@@ -216,14 +215,36 @@ def test_two_versions_are_combined_by_hand(desks: World, person: NewPage, witnes
     witness.accepts(409)
     page = person("alice", "acme")
     page.goto("/tickets/1/edit/")
+    form = {"description": "It *broke*.", "priority": Priority.NORMAL, "version": 1}
+    changing.edit(desks.context("bob", "acme"), 1, title="Bob's title", tags=["bob"], **form)
+    page.get_by_label("Title").fill("Alice's title")
+    page.get_by_role("button", name="Save changes").click()
+    page.get_by_text("Combine both versions by hand").click()
+    page.get_by_label("Title").fill("Bob's and Alice's title")
+    page.get_by_role("button", name="Save my version").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Bob's and Alice's title")
+    page.get_by_role("link", name="Edit").click()
+    expect(page.get_by_label("Title")).to_have_value("Bob's and Alice's title")
+    expect(page.get_by_text("Your unsaved changes were restored.")).to_be_hidden()
+
+
+def test_one_edits_the_title_while_another_changes_the_priority(desks: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto("/tickets/1/edit/")
     changing.change_priority(desks.context("bob", "acme"), 1, to=Priority.URGENT, version=1)
     page.get_by_label("Title").fill("Alice's title")
-    page.get_by_role("button", name="Save").click()
-    page.get_by_text("Combine the two by hand").click()
-    page.get_by_label("Priority").select_option("Urgent")
-    page.get_by_role("button", name="Save mine over theirs").click()
+    page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Alice's title")
     expect(page.locator(".ticket-facts .priority")).to_have_text("Urgent")
+
+
+def test_ones_own_other_tab_is_named_as_such(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts(409)
+    page = person("alice", "acme")
+    page.goto("/tickets/1/")
+    changing.change_status(desks.context("alice", "acme"), 1, to=Status.PENDING, version=1)
+    page.get_by_role("button", name="Closed").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("You changed this ticket in another tab")
 
 
 def test_a_quick_change_on_an_old_page_shows_both_versions(desks: World, person: NewPage, witness: Witness) -> None:
@@ -232,11 +253,11 @@ def test_a_quick_change_on_an_old_page_shows_both_versions(desks: World, person:
     page.goto("/tickets/1/")
     changing.change_status(desks.context("bob", "acme"), 1, to=Status.PENDING, version=1)
     page.get_by_role("button", name="Closed").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Bob Example changed this ticket")
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     expect(page.get_by_role("row", name="Status")).to_have_text(re.compile("Pending.*Closed", re.DOTALL))
     expect(page.locator("#messages")).to_be_attached()
-    page.get_by_role("link", name="Keep theirs").click()
+    page.get_by_role("link", name="Keep their version").click()
     expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
 
 
@@ -253,8 +274,8 @@ def test_one_changed_ticket_stops_a_change_of_many(desks: World, person: NewPage
     expect(stuck).to_have_count(1)
     expect(stuck).to_have_text(re.compile("#2 Ticket 2.*is resolved now, not open", re.DOTALL))
     page.get_by_role("button", name="Move the other 2 to Pending").click()
-    expect(page.locator("#messages")).to_contain_text("2 tickets are pending now.")
-    expect(page.get_by_role("heading", name="No open tickets")).to_be_visible()
+    expect(page.locator("#messages")).to_contain_text("2 tickets are now pending.")
+    expect(page.get_by_role("heading", name="You're all caught up.")).to_be_visible()
 
 
 # --- drafts ---
@@ -268,7 +289,7 @@ def test_a_draft_survives_a_reload_until_it_is_sent_or_discarded(desks: World, p
     page.reload()
     expect(box).to_have_value(TEXT)
     expect(page.get_by_role("checkbox", name="Internal note")).to_be_checked()
-    expect(page.get_by_text("What you had typed here was restored.")).to_be_visible()
+    expect(page.get_by_text("Your unsent text was restored.")).to_be_visible()
     page.get_by_role("button", name="Discard it").click()
     expect(box).to_have_value("")
     page.reload()
@@ -287,10 +308,96 @@ def test_the_draft_of_a_new_ticket_is_gone_once_it_is_open(desks: World, person:
     page.get_by_role("link", name="Cancel").click()
     page.get_by_role("link", name="New ticket").click()
     expect(page.get_by_label("Title")).to_have_value("Half a ticket")
-    page.get_by_role("button", name="Open the ticket").click()
-    expect(page.locator("#messages")).to_contain_text("Ticket #4 is open.")
+    page.get_by_role("button", name="Create ticket").click()
+    expect(page.locator("#messages")).to_contain_text("Ticket #4 created.")
     page.get_by_role("link", name="New ticket").click()
     expect(page.get_by_label("Title")).to_have_value("")
+
+
+def test_an_edit_that_was_left_is_there_again(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/1/edit/")
+    page.get_by_label("Title").fill("A better title")
+    page.get_by_label("Priority").select_option("Urgent")
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="Edit").click()
+    expect(page.get_by_label("Title")).to_have_value("A better title")
+    expect(page.get_by_label("Priority")).to_have_value("urgent")
+    page.get_by_role("button", name="Discard them").click()
+    expect(page.get_by_label("Title")).to_have_value("Ticket 1")
+    page.reload()
+    expect(page.get_by_label("Title")).to_have_value("Ticket 1")
+    page.get_by_label("Title").fill("A better title")
+    page.get_by_role("button", name="Save changes").click()
+    page.get_by_role("link", name="Edit").click()
+    expect(page.get_by_text("Your unsaved changes were restored.")).to_be_hidden()
+
+
+# --- too long ---
+
+
+def test_a_paste_that_is_too_long_is_let_in_counted_and_not_sent(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/1/")
+    box = page.get_by_label("Comment", exact=True)
+    box.focus()
+    page.keyboard.insert_text("x" * 40_003)
+    assert len(box.input_value()) == 40_003
+    expect(page.get_by_text("40,003 of 20,000 characters. Shorten this text by 20,003 to send it.")).to_be_visible()
+    send_comment(page)
+    expect(box).to_be_focused()
+    assert len(box.input_value()) == 40_003
+    box.fill("x" * 20_000)
+    expect(page.get_by_text("20,000 of 20,000 characters")).to_be_visible()
+    send_comment(page)
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_have_count(1)
+    assert summaries.read(desks.context("bob", "acme"), 1).comment_count == 1
+
+
+def test_a_title_that_is_too_long_is_refused_with_all_of_it_still_there(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/new/")
+    title = page.get_by_label("Title")
+    title.focus()
+    page.keyboard.insert_text("t" * 300)
+    page.get_by_role("button", name="Create ticket").click()
+    expect(page.get_by_text("300 of 200 characters. Shorten this text by 100 to send it.")).to_be_visible()
+    assert len(title.input_value()) == 300
+
+
+# --- slips ---
+
+
+def test_many_tickets_are_closed_after_a_question_and_come_back_by_undo(
+    desks: World, person: NewPage, witness: Witness
+) -> None:
+    witness.accepts(428)
+    desks.tickets("acme", 4)
+    page = person("bob")
+    page.goto("/tickets/")
+    page.get_by_label("Select all on this page").check()
+    page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Close 7 tickets?")
+    page.get_by_role("button", name="Close 7 tickets").click()
+    expect(page.locator("#messages")).to_contain_text("7 tickets are now closed.")
+    expect(page.get_by_role("heading", name="You're all caught up.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#messages")).to_contain_text("7 tickets have their former status again.")
+    expect(page.locator("[data-row]")).to_have_count(7)
+    stored = summaries.read(desks.context("bob", "acme"), 1)
+    assert (stored.status, stored.resolved_at) == ("open", None)
+
+
+def test_no_status_button_moves_under_the_pointer(desks: World, person: NewPage) -> None:
+    page = person("bob")
+    page.goto("/tickets/1/")
+    buttons = page.locator(".status-choice button")
+    before = [button.bounding_box() for button in buttons.all()]
+    page.locator("#move-resolved").dblclick()
+    expect(page.locator(".ticket-facts .badge")).to_have_text("Resolved")
+    page.wait_for_timeout(300)
+    expect(page.locator(".ticket-facts .badge")).to_have_text("Resolved")
+    assert [button.bounding_box() for button in buttons.all()] == before
 
 
 # --- quick hands and slow networks ---
@@ -307,7 +414,7 @@ def test_a_second_click_sends_nothing(desks: World, person: NewPage) -> None:
     held = hold(page, "**/tickets/new/")
     # The second comes while the first is under way, which is when Playwright itself would wait.
     twice = "(button) => { button.click(); setTimeout(() => button.click(), 100); }"
-    page.get_by_role("button", name="Open the ticket").evaluate(twice)
+    page.get_by_role("button", name="Create ticket").evaluate(twice)
     page.wait_for_timeout(300)
     let_go(page, held)
     expect(page.get_by_role("heading", level=1)).to_have_text("Once")
@@ -356,7 +463,47 @@ def test_a_refusal_is_shown_even_if_the_list_was_filtered_meanwhile(
     let_go(page, held)
     expect(page.get_by_role("heading", name="Nothing was changed")).to_be_visible()
     page.get_by_role("button", name="Move the other 2 to Pending").click()
-    expect(page.locator("#messages")).to_contain_text("2 tickets are pending now.")
+    expect(page.locator("#messages")).to_contain_text("2 tickets are now pending.")
+
+
+def test_a_comment_whose_answer_was_lost_is_neither_lost_nor_doubled(
+    desks: World, person: NewPage, witness: Witness
+) -> None:
+    """The server stores it, the answer never comes; another comment follows; the first is sent again."""
+    witness.accepts_console("ERR_", "htmx:sendError", "htmx:afterRequest")
+    page = person("bob")
+    type_comment(page)
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    page.route("**/comment/", lose_the_answer)
+    send_comment(page)
+    expect(page.get_by_role("alert")).to_contain_text("What you typed is still here")
+    page.unroute_all()
+    commenting.comment(desks.context("alice", "acme"), 1, body="Another one.")
+    send_comment(page)
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
+    assert comments(page) == [TEXT, "Another one."]
+
+
+def test_a_stored_comment_is_no_draft_after_a_reload(desks: World, person: NewPage, witness: Witness) -> None:
+    witness.accepts_console("ERR_", "htmx:sendError", "htmx:afterRequest")
+    page = person("bob")
+    type_comment(page)
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    page.route("**/comment/", lose_the_answer)
+    send_comment(page)
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.unroute_all()
+    page.reload()
+    expect(page.get_by_role("article", name="Comment by Bob Example")).to_contain_text(TEXT)
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("")
 
 
 def test_a_lost_connection_keeps_the_text_and_says_so(desks: World, person: NewPage, witness: Witness) -> None:

@@ -263,13 +263,13 @@ def test_fresh_numbers_say_as_of_when(owner: Browser, monkeypatch: pytest.Monkey
 
 def test_numbers_that_are_behind_say_by_how_much(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, as_of=250, written=2)
-    assert "Numbers are 4 minutes behind." in shown(owner)["html"]
+    assert "These numbers are 4 minutes behind and catching up." in shown(owner)["html"]
 
 
 def test_a_worker_that_stands_still_is_named(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, as_of=7300, written=7290)
     html = shown(owner)["html"]
-    assert "The worker that counts is not running; numbers are from " in html
+    assert "Counting has stopped. These numbers are from " in html
     assert "2 hours ago" in html
 
 
@@ -282,7 +282,7 @@ def test_without_a_watermark_the_last_count_speaks(owner: Browser, monkeypatch: 
 
 def test_agents_are_told_as_well(desk: World, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, as_of=250, written=2)
-    assert "Numbers are 4 minutes behind." in shown(desk.browser("bob"))["html"]
+    assert "These numbers are 4 minutes behind and catching up." in shown(desk.browser("bob"))["html"]
 
 
 def test_an_outage_is_the_usual_503(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

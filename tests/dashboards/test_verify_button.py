@@ -18,7 +18,7 @@ from tickets.counting import verify, verify_lease
 from tickets.counting.verify import Difference, Verdict
 from tickets.dashboards import verify_runs
 
-BUTTON = "Verify the numbers"
+BUTTON = "Verify numbers"
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_an_owner_verifies_and_the_result_stays(world: World, alice: TenantConte
     for _ in range(2):
         page = verified(browser)
         assert 'data-state="ok"' in page
-        assert "3 tickets were recounted" in page
+        assert "had 3 tickets recounted" in page
         assert "Alice Example" in page
 
 

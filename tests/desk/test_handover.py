@@ -57,7 +57,7 @@ def test_removing_somebody_with_tickets_leads_to_handing_them_on(world: World) -
 def test_only_what_is_unresolved_is_handed_on_and_each_ticket_tells(left: World) -> None:
     alice = left.users["alice"].id
     answer = left.browser("alice", "acme").send(path(left), {"to": alice}, follow=True)
-    assert "2 tickets handed on to Alice Example." in said(answer)
+    assert "2 tickets were reassigned to Alice Example." in said(answer)
     assert resolvers(left) == ["alice", "alice", "bob", ""]
     page = left.browser("alice", "acme").get("/tickets/2/")
     assert "reassigned it from Bob Example to Alice Example" in " ".join(strip_tags(page.content.decode()).split())

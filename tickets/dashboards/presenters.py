@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
@@ -9,9 +10,11 @@ from typing import Any, Final
 from django.urls import reverse
 
 from tenants.tenancy.context import TenantContext
+from tickets.counting.aggregates import UNRESOLVED
 from tickets.dashboards import verify_runs
 from tickets.dashboards.dashboard import PERIODS, Dashboard, Load, Share, Week
 from tickets.dashboards.durations import Durations
+from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
 from tickets.ticket.fields import Priority, Status
 
@@ -23,7 +26,7 @@ OLD: Final = timedelta(days=28)
 
 @dataclass(frozen=True)
 class Number:
-    """A count and the list of what was counted; without an address where there is no such list."""
+    """A count and the list of exactly what was counted; without an address where no list shows that."""
 
     count: int
     url: str = ""
@@ -47,7 +50,6 @@ class Line:
     id: str
     name: str
     numbers: list[Number]
-    url: str = ""
     total: int = 0
     is_me: bool = False
 
@@ -71,7 +73,16 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "statuses": [s.label for s in Status],
         "ages": [
             Line(
-                f"age-{i}", age.label, [_number(age.count, status=UNRESOLVED_LIST, created=_days(age.first, age.last))]
+                f"age-{i}",
+                age.label,
+                [
+                    _number(
+                        age.count,
+                        among=found.of_status(*UNRESOLVED),
+                        status=UNRESOLVED_LIST,
+                        created=_days(age.first, age.last),
+                    )
+                ],
             )
             for i, age in enumerate(found.ages)
         ],
@@ -79,14 +90,17 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "priorities": [p.label for p in Priority],
         "matrix": _matrix(found),
         "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load"),
-        "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag"),
+        "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag", among=found),
         "durations": [
             _durations("first", "First answer", found.first, Number(found.first.count)),
             _durations(
-                "done", "Time to resolve", found.done, _number(found.done.count, status=ANY, resolved=str(shown))
+                "done",
+                "Time to resolve",
+                found.done,
+                _number(found.done.count, among=_changed_since(found, shown.first), status=ANY, resolved=str(shown)),
             ),
         ],
-        "weeks": [_week(week) for week in found.weeks],
+        "weeks": [_week(found, week) for week in found.weeks],
         "verified": verify_runs.of(found.verified),
         "price": sum(found.matrix.values()),
     }
@@ -112,15 +126,15 @@ def share(tenant: TenantContext, found: Share) -> dict[str, Any]:
 
 
 def _lately(found: Dashboard) -> list[Tile]:
-    days = str(found.period)
+    days, among = str(found.period), _changed_since(found, found.period.first)
     sums = {
         what: sum(getattr(d, what) for d in found.days) for what in ("created", "resolved", "reopened", "commented")
     }
     return [
-        _tile("created", "Opened", sums["created"], status=ANY, created=days),
-        _tile("resolved", "Resolved", sums["resolved"], status=ANY, resolved=days),
-        _tile("reopened", "Reopened", sums["reopened"], status=ANY, reopened=days),
-        _tile("commented", "Comments", sums["commented"], status=ANY, commented=days),
+        Tile("created", "Opened", _number(sums["created"], among=among, status=ANY, created=days)),
+        Tile("resolved", "Resolved", _number(sums["resolved"], among=among, status=ANY, resolved=days)),
+        Tile("reopened", "Reopened", Number(sums["reopened"])),
+        Tile("commented", "Comments", Number(sums["commented"])),
         Tile("first", "First answer", seconds=found.first.median, note="median"),
         Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
     ]
@@ -132,14 +146,21 @@ def _daily(found: Dashboard) -> list[Line]:
             f"day-{day.date}",
             f"{day.date.day} {day.date:%b}",
             [
-                _number(day.created, status=ANY, created=str(day.date)),
-                _number(day.resolved, status=ANY, resolved=str(day.date)),
-                _number(day.reopened, status=ANY, reopened=str(day.date)),
-                _number(day.commented, status=ANY, commented=str(day.date)),
+                _number(day.created, among=_changed_since(found, day.date), status=ANY, created=str(day.date)),
+                _number(day.resolved, among=_changed_since(found, day.date), status=ANY, resolved=str(day.date)),
+                # Events, of which a ticket may have several: a list has each ticket once, by the last of them.
+                Number(day.reopened),
+                Number(day.commented),
             ],
         )
         for day in found.days
     ]
+
+
+def _changed_since(found: Dashboard, first: date) -> int:
+    """How many tickets a list that begins with the latest changes may have to read to reach this day."""
+    events = sum(d.created + d.resolved + d.reopened + d.commented for d in found.days if d.date >= first)
+    return min(found.of_status(*Status), events)
 
 
 def _matrix(found: Dashboard) -> list[Line]:
@@ -149,7 +170,7 @@ def _matrix(found: Dashboard) -> list[Line]:
             f"matrix-{s}",
             s.label,
             [
-                *(_number(found.matrix[s, p], status=s, priority=p) for p in Priority),
+                *(_number(found.matrix[s, p], among=found.of_status(s), status=s, priority=p) for p in Priority),
                 _number(found.of_status(s), status=s),
             ],
         )
@@ -157,14 +178,19 @@ def _matrix(found: Dashboard) -> list[Line]:
     ]
 
 
-def _lines(loads: list[Load], params: Any, prefix: str) -> dict[str, Any]:
-    """Rows with one number per status: those that get a bar, all that the table lists, and how many it leaves out."""
+def _lines(
+    loads: list[Load], params: Callable[[Load], Any], prefix: str, *, among: Dashboard | None = None
+) -> dict[str, Any]:
+    """Rows with one number per status: those that get a bar, all that the table lists, and how many it leaves out.
+
+    `among` are the numbers of all tickets, where no key serves the lists of these.
+    """
+    read = {s: among.of_status(s) if among else 0 for s in Status}
     lines = [
         Line(
             f"{prefix}-{load.key or 'none'}",
             load.name,
-            [_number(load.statuses[s], status=s, **params(load)) for s in Status],
-            url=queue_url(status=UNRESOLVED_LIST, **params(load)) if load.unresolved else "",
+            [_number(load.statuses[s], among=read[s], status=s, **params(load)) for s in Status],
             total=load.unresolved,
             is_me="me" in params(load).values(),
         )
@@ -196,21 +222,31 @@ def _durations(name: str, title: str, of: Durations, number: Number) -> dict[str
     return {"id": name, "title": title, "of": of, "number": number, "rows": rows, "largest": largest}
 
 
-def _week(week: Week) -> dict[str, Any]:
+def _week(found: Dashboard, week: Week) -> dict[str, Any]:
     return {
         "period": week.period,
+        "begins_late": week.period.first.weekday() != 0,  # the first one, cut by the period
         "first": week.first,
         "done": week.done,
-        "resolved": _number(week.done.count, status=ANY, resolved=str(week.period)),
+        "resolved": _number(
+            week.done.count,
+            among=_changed_since(found, week.period.first),
+            status=ANY,
+            resolved=str(week.period),
+        ),
     }
 
 
-def _tile(name: str, label: str, count: int, **params: str) -> Tile:
+def _tile(name: str, label: str, count: int, **params: Any) -> Tile:
     return Tile(name, label, _number(count, **params))
 
 
-def _number(count: int, **params: str) -> Number:
-    return Number(count, queue_url(**params) if count else "")
+def _number(count: int, *, among: int = 0, **params: Any) -> Number:
+    """A count with its list, if a page of that list can read as many tickets as it has to be picked from.
+
+    `among` is that number, 0 where a key serves the list.
+    """
+    return Number(count, queue_url(**params) if count and among <= READ_LIMIT else "")
 
 
 def _days(first: date | None, last: date | None) -> str:

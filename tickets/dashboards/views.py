@@ -35,7 +35,7 @@ def verify(request: TenantRequest) -> HttpResponse:
     if "HX-Request" in request.headers:
         return _shown(request)
     if not started:
-        messages.info(request, "The numbers are being verified, or have just been.")
+        messages.info(request, "The numbers are being verified or have just been verified.")
     return redirect(reverse("tickets:dashboard") + "#verified")
 
 

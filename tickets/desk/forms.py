@@ -28,7 +28,7 @@ class WrittenField(forms.Field):
         self.stored = stored
         self.widget.attrs["dir"] = "auto"
         if limit:
-            self.widget.attrs["data-limit"] = limit
+            self.widget.attrs["data-characters"] = limit
 
     def clean(self, value: str | None) -> Any:
         if self.required and not (value or "").strip():

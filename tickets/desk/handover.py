@@ -124,7 +124,7 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
     """
     name = changing.resolver_name(tenant, to)
     if to == user_id:
-        raise Invalid("They have these tickets already.")
+        raise Invalid("These tickets are already assigned to this person.")
     moved, idle, whose = 0, 0, ""
     while moved < LIMIT and idle < _IDLE_ROUNDS:
         rows = lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=bulk.LIMIT).rows

@@ -1,4 +1,4 @@
-"""The page that hands on what a former member had to do. Rules are in handover.py."""
+"""The pages that reassign what a former member had to do. Rules are in handover.py."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
-from portal.web.access import member
+from portal.web.access import get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk import handover
@@ -27,20 +27,21 @@ def handovers(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@require_http_methods(["GET", "HEAD", "POST"])
+@get_or_post
 def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     tenant = request.tenant
     found = handover.look(tenant, user)
     if request.method != "POST":
-        return render(request, "tickets/handover.html", {"found": found})
+        return render(request, "tickets/handover.html", {"found": found, "limit": handover.LIMIT})
     to = request.POST.get("to", "")
     try:
         if not to:
-            raise Invalid("Choose who gets these tickets.")
+            raise Invalid("Choose a new assignee.")
         moved = handover.hand_on(tenant, user_id=user, to="" if to == "none" else to, by=actor_of(request))
     except Invalid as error:
         messages.error(request, error.message)
         return redirect("tickets:handover", user)
-    name = next((member.name for member in found.to if member.id == to), "nobody: they wait in the queue")
-    messages.success(request, f"{moved} ticket{'s' if moved != 1 else ''} handed on to {name}.")
+    name = next((member.name for member in found.to if member.id == to), "")
+    said = f"reassigned to {name}" if name else "unassigned"
+    messages.success(request, f"{moved} ticket{'s were' if moved != 1 else ' was'} {said}.")
     return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': user})}")

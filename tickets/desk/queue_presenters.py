@@ -21,7 +21,6 @@ from tickets.desk.ticket_presenters import listed
 from tickets.ticket.fields import MOVES, Status
 
 STAMP_LENGTH: Final = len(clock.stamp())
-_ICON_OF_GROUPS: Final = "list"
 _NO_PAGE: Final = TicketPage([], None, None, 0, False)
 
 
@@ -95,7 +94,7 @@ def _updates_url(address: QueueAddress, page: TicketPage) -> str:
 def _status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
     """Always the same tabs in the same places, so that none moves when another one is chosen."""
     tabs = [(s.value, s.label, s.value) for s in Status]
-    tabs += [(name, name.capitalize(), _ICON_OF_GROUPS) for name in filters.GROUPS]
+    tabs += [(name, name.capitalize(), "") for name in filters.GROUPS]
     return [
         {
             "value": value,

@@ -126,13 +126,18 @@ def _entry_head(author_name: str, is_note: bool) -> SafeString:
 
 def _changes(entry: TimelineEntry) -> list[SafeString]:
     """What an event changed, each change as the rest of a sentence that begins with the author's name."""
-    return [_change(change["label"].lower(), change["before"], change["after"]) for change in entry.changes]
+    return [
+        _change(change["label"].lower(), change["before"], change["after"], by=entry.author_name)
+        for change in entry.changes
+    ]
 
 
-def _change(label: str, before: str, after: str) -> SafeString:
+def _change(label: str, before: str, after: str, *, by: str) -> SafeString:
     if label == "assignee":
         if not after:
             return format_html('unassigned <del dir="auto">{}</del>', before)
+        if after == by and not before:
+            return SafeString("assigned it to themselves")
         if not before:
             return format_html('assigned it to <ins dir="auto">{}</ins>', after)
         return format_html('reassigned it from <del dir="auto">{}</del> to <ins dir="auto">{}</ins>', before, after)
