@@ -1,4 +1,4 @@
-"""What the kernel itself stores: sessions."""
+"""Store sessions: PynamoDB models and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database router: nothing is ever migrated, so `makemigrations --check` finds nothing to do."""
+"""Route no migration anywhere, so that `makemigrations --check` finds nothing to do."""
 
 from __future__ import annotations
 

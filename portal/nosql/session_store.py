@@ -1,4 +1,4 @@
-"""Django's session contract on one item per session. Only people who signed in have one.
+"""Keep Django's session contract with one item per session. Only people who signed in have one.
 
 An item is stored under a hash of its session's key, and an index lists the sessions of a person. The item's TTL is a
 cleaning service, not the rule: DynamoDB may take days, so an expired item is refused on read.
@@ -29,7 +29,7 @@ AGENT_LIMIT: Final = 200  # characters of a browser's name; a session's item sta
 
 
 class SessionStore(SessionBase):
-    """`began` is how its sign-in is listed: "started_at", "address" and "agent", as `begin` noted them."""
+    """Load and save one session. `began` is how its sign-in is listed: "started_at", "address" and "agent"."""
 
     began: Mapping[str, str]
 
@@ -39,7 +39,7 @@ class SessionStore(SessionBase):
 
     @classmethod
     def from_item(cls, item: SessionItem, session_key: str) -> SessionStore:
-        """A session whose item has been read already; it makes no call of its own."""
+        """Build a session whose item has been read already, without a call."""
         if item.expires_at <= time.time():
             return cls()
         store = cls(session_key)
@@ -59,8 +59,8 @@ class SessionStore(SessionBase):
         return self._opened(item)
 
     def _opened(self, item: SessionItem) -> dict[str, Any]:
-        found = {name: getattr(item, name) for name in ("started_at", "address", "agent")}
-        self.began = {name: value for name, value in found.items() if value}
+        stored = {name: getattr(item, name) for name in ("started_at", "address", "agent")}
+        self.began = {name: value for name, value in stored.items() if value}
         return self.decode(item.data)
 
     def exists(self, session_key: str) -> bool:
@@ -107,11 +107,11 @@ class SessionStore(SessionBase):
 
     @classmethod
     def clear_expired(cls) -> None:
-        """DynamoDB's TTL does it."""
+        """Do nothing: DynamoDB's TTL removes expired items."""
 
 
 def read(session_key: str) -> SessionItem | None:
-    """A session's item by a strongly consistent read: it may have been written a moment ago."""
+    """Read a session's item, strongly consistent because it may have been written a moment ago."""
     try:
         return SessionItem.get(keys.session(session_key), consistent_read=True)
     except SessionItem.DoesNotExist:
@@ -119,19 +119,22 @@ def read(session_key: str) -> SessionItem | None:
 
 
 def of_user(user_id: str) -> list[SessionItem]:
-    """A person's sessions that have not expired, the latest first, without their data: one Query up to 1 MB, some
-    2,000 of them, eventually consistent. Those that "sign out everywhere" has ended are among them until `forget`."""
+    """List a person's sessions that have not expired, the latest first, without their data.
+
+    One Query of up to 1 MB, some 2,000 sessions, eventually consistent. Those that "sign out everywhere" has ended are
+    among them until `forget`.
+    """
     page = platform.query(SessionItem.table, user_id, index=SESSIONS_BY_USER, descending=True)
-    found = [SessionItem.from_raw_data(raw) for raw in page.items]
-    return [item for item in found if item.expires_at > time.time()]
+    items = [SessionItem.from_raw_data(raw) for raw in page.items]
+    return [item for item in items if item.expires_at > time.time()]
 
 
 def forget(user_id: str) -> None:
-    """Remove a person's sessions, which do not count any more, so that lists show only what does.
+    """Remove a person's sessions that have been ended already, so that lists show only those that count.
 
-    Whatever is left because the engine does not answer goes by TTL: nobody gets in with it.
+    Sessions that stay because the engine does not answer are removed by TTL; nobody gets in with them.
     """
     with suppress(Unavailable):
-        gone = [partial(SessionItem(item.session_key).delete) for item in of_user(user_id)]
-        for begin in range(0, len(gone), FAN_OUT_THREADS):
-            fan_out(gone[begin : begin + FAN_OUT_THREADS])
+        deletions = [partial(SessionItem(item.session_key).delete) for item in of_user(user_id)]
+        for begin in range(0, len(deletions), FAN_OUT_THREADS):
+            fan_out(deletions[begin : begin + FAN_OUT_THREADS])

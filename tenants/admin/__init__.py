@@ -1,4 +1,4 @@
-"""The operators' admin: what of the platform they see and change. Importing it registers all of it."""
+"""Register what operators see of tenants and people, and change: importing this package does it."""
 
 from tenants.admin import account_admin, membership_admin, session_admin, tenant_admin, trail_admin
 

@@ -211,7 +211,7 @@ class AuditRow(Facade):
 
     @property
     def actor(self) -> str:
-        """Who did it, and where."""
+        """Return the person who did it, and where from."""
         who = self.actor_email or self.actor_id
         return f"{who}, {self.origin}" if self.origin else who
 

@@ -1,10 +1,11 @@
-"""The operators' site: each change has its audit row in the same transaction, each history is read from the trail.
+"""Serve the operators' site: each change has its audit row in the same transaction, and histories come from the trail.
 
 Not in the package `tenants.admin`, whose import registers with the site and so needs it to exist.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -30,7 +31,7 @@ class OperatorSite(DynamoAdminSite):
 
     @staticmethod
     def context_of(request: Any) -> dict[str, Any]:
-        """What a page of its own needs beside its content."""
+        """Return the context that a page of its own needs beside its content."""
         request.current_app = admin.site.name
         return admin.site.each_context(request)
 
@@ -60,14 +61,13 @@ class OperatorSite(DynamoAdminSite):
 
 
 def actor(request: Any) -> Actor:
-    """Who acts here, for the audit trail."""
+    """Return the operator who acts here, for the audit trail."""
     return Actor(str(request.user.pk), request.user.email, "admin")
 
 
 def entity_of(obj: Any) -> tuple[str, str, str]:
-    """The tenant that an object belongs to (or PLATFORM), its kind and its id, as the audit trail has them."""
-    entity = getattr(obj, "entity", None)
+    """Return the tenant that an object belongs to (or PLATFORM), its kind and its id, as the audit trail has them."""
+    entity: Callable[[], tuple[str, str, str]] | None = getattr(obj, "entity", None)
     if entity is not None:
-        found: tuple[str, str, str] = entity()
-        return found
+        return entity()
     return getattr(obj, "tenant_id", "") or recording.PLATFORM, str(obj._meta.model_name), str(obj.pk)

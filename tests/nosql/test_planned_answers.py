@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from portal.dynamo import platform
 from portal.nosql.planner.planning import ReadLimitReached, Unplannable
 from tenants.operators.account_facades import Account
 from tenants.operators.facades import Tenant
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tenant_directory import ACTIVE, SUSPENDED, TENANTS
+from tests.support.stored import put_all
 from tests.support.world import World
 
 
 def directory(*, active: int, suspended: int) -> None:
     """Tenants a-0000 ... that are active, and behind them z-0000 ... that are suspended."""
     names = [(f"a-{n:04}", ACTIVE) for n in range(active)] + [(f"z-{n:04}", SUSPENDED) for n in range(suspended)]
-    platform.put_all(
+    put_all(
         DirectoryItem(
             TENANTS, slug, tenant_id=f"{n:032}", title=f"Firm {slug}", created_at="2026-11-20T00:00:00Z", status=status
         )

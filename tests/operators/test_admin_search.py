@@ -7,11 +7,11 @@ from html import unescape
 
 import pytest
 
-from portal.dynamo import platform
 from tenants.operators.account_facades import Session
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, text_of, user_url
+from tests.support.stored import put_all
 from tests.support.world import Browser, World
 
 
@@ -22,9 +22,7 @@ def root(world: World) -> Operator:
 
 
 def listed(slug: str, name: str, number: int) -> None:
-    platform.put_all(
-        [DirectoryItem(TENANTS, slug, tenant_id=f"{number:032}", title=name, created_at="2026-11-20T00:00:00Z")]
-    )
+    put_all([DirectoryItem(TENANTS, slug, tenant_id=f"{number:032}", title=name, created_at="2026-11-20T00:00:00Z")])
 
 
 def rows(page: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""The operators' view of tickets and of the stream behind them. Importing it registers all of it."""
+"""Register what operators see of tickets and of the stream behind them: importing this package does it."""
 
 from tickets.admin import dead_letter_admin, status_pages, ticket_admin
 

@@ -1,7 +1,7 @@
-"""Django's own admin over items: the pieces that replace what expects SQL. How to use them: docs/admin.md.
+"""Run Django's own admin over items, with pieces that replace what expects SQL. How to use them: docs/admin.md.
 
-It knows no feature and no project. What a project decides it says in subclasses of `DynamoAdminSite` (who may come in,
-how a change is committed, where a history is read) and of `DynamoAdmin`.
+The package knows no feature and no project. A project decides in subclasses of `DynamoAdminSite` (who may come in, how
+a change is committed, where a history is read) and of `DynamoAdmin`.
 """
 
 from portal.nosql.admin.changelist import DynamoChangeList

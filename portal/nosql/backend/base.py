@@ -1,4 +1,4 @@
-"""Lets Django believe in a default database, and refuses every statement sent to it.
+"""Let Django believe in a default database, and refuse every statement sent to it.
 
 `transaction.atomic()` is used inside Django's own views and runs its block; `on_commit` hooks run when the
 outermost block ends well. Any SQL raises: a query here is a bug, because DynamoDB is the only database.
