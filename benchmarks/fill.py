@@ -110,8 +110,8 @@ def person() -> tuple[User, str]:
     password = secrets.token_urlsafe(16)
     found = accounts.find_by_email(EMAIL)
     if found is None:
-        return accounts.create(email=EMAIL, name=NAME, password=password), password
-    return accounts.set_password(found.id, password), password
+        return accounts.create(email=EMAIL, name=NAME, password=password, by=SYSTEM), password
+    return accounts.set_password(found.id, password, by=SYSTEM), password
 
 
 def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], object]) -> Filled:

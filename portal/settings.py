@@ -115,7 +115,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 AUTH_USER_MODEL = "tenants.User"
 AUTHENTICATION_BACKENDS = ["tenants.identity.auth_backend.EmailBackend"]
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+PASSWORD_HASHERS = ["tenants.identity.hashers.BoundedArgon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -125,8 +125,9 @@ LOGIN_URL = "tenants:login"
 LOGIN_REDIRECT_URL = "tickets:queue"
 PASSWORD_RESET_TIMEOUT = 3600  # seconds
 # Wrong passwords allowed per window; see tenants/identity/throttle.py.
-SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=8)
-SIGN_IN_ATTEMPTS_PER_ADDRESS: int = env.int("SIGN_IN_ATTEMPTS_PER_ADDRESS", default=40)
+SIGN_IN_ATTEMPTS: int = env.int("SIGN_IN_ATTEMPTS", default=8)
+SIGN_IN_ATTEMPTS_PER_NETWORK: int = env.int("SIGN_IN_ATTEMPTS_PER_NETWORK", default=40)
+SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=200)
 SIGN_IN_WINDOW = 900  # seconds
 
 SESSION_ENGINE = "portal.nosql.session_store"

@@ -10,6 +10,7 @@ from portal.settings import INSTALLED_APPS, STORAGES
 
 if "proofs.apps.ProofsConfig" not in INSTALLED_APPS:
     INSTALLED_APPS = [*INSTALLED_APPS, "proofs.apps.ProofsConfig"]
+PORTAL_BASE_URL = os.environ.get("PORTAL_BASE_URL", "http://testserver")
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 PASSWORD_HASHERS = ["tests.support.hashers.QuickArgon2"]
 # A server in a process of its own leaves its mail in a folder, where a test finds it.

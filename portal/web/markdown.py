@@ -7,14 +7,15 @@ ours loads nothing from anywhere else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+
+from portal.web.text_cache import TextCache
 
 _TAGS = {
     "a",
@@ -73,9 +74,20 @@ _markdown = _parser()
 _HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6"}
 
 
-@lru_cache(maxsize=2048)
+_CACHE_LIMIT: Final = 16 * 1024 * 1024  # bytes of texts and HTML in one process
+_cache = TextCache(_CACHE_LIMIT)
+
+
 def render(text: str) -> SafeString:
     """Return safe HTML for a text. Cached, because the same comments are shown again and again."""
+    html = _cache.get(text)
+    if html is None:
+        html = _rendered(text)
+        _cache.put(text, html)
+    return mark_safe(html)  # noqa: S308  # nh3 has made it safe
+
+
+def _rendered(text: str) -> str:
     tokens = _markdown.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
@@ -83,11 +95,10 @@ def render(text: str) -> SafeString:
         elif token.type in ("fence", "code_block"):
             token.attrSet("tabindex", "0")
     html = _markdown.renderer.render(tokens, _markdown.options, {})
-    clean = nh3.clean(
+    return nh3.clean(
         html,
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes=_SCHEMES,
         link_rel="nofollow noopener noreferrer",
     )
-    return mark_safe(clean)  # noqa: S308  # nh3 has just made it safe

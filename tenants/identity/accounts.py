@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from django.contrib.auth.hashers import make_password
@@ -21,7 +22,7 @@ from tenants.identity.items import AccountItem, UniqueItem
 from tenants.identity.models import User
 
 DISABLED: Final = "DISABLED"  # the partition of the index that lists accounts which may not sign in
-
+_NOBODY: Final = "0" * 32  # an id that no account has
 ACCOUNT: Final = "account"  # names the members of a transaction that are about the account itself
 
 
@@ -43,9 +44,8 @@ def find_by_id(user_id: str) -> User | None:
 
 
 def find_by_email(address: str) -> User | None:
-    """Two GetItems, one after the other: the address gives the id, the id gives the account."""
-    owner = id_of(address)
-    return find_by_id(owner) if owner else None
+    """Two GetItems, one after the other, whether there is such an account or not."""
+    return find_by_id(id_of(address) or _NOBODY)
 
 
 def id_of(address: str) -> str | None:
@@ -57,34 +57,29 @@ def id_of(address: str) -> str | None:
     return found
 
 
-def create(
-    *,
-    email: str,
-    name: str,
-    password: str | None,
-    is_operator: bool = False,
-    user_id: str | None = None,
-    password_hash: str | None = None,
-    by: Actor | None = None,
-) -> User:
-    """Create an account; `password_hash` stands in for `password` where many share one (seeding).
+def create(*, email: str, name: str, password: str | None, is_operator: bool = False, by: Actor) -> User:
+    """Create an account, and its row in the platform's audit trail.
 
-    `by` is who does it, for the audit trail; without it there is no row. Raises Conflict when the address is taken,
-    Invalid when it is not an address.
+    Raises Conflict when the address is taken, Invalid when it is not an address.
     """
+    unique, account = draft(email=email, name=name, password=password, is_operator=is_operator)
+    after = {"name": account.name, "operator": is_operator}
+    return _commit_new(unique, account, [_entry(account, AuditAction.USER_CREATED, by, after=after)])
+
+
+def seed(*, email: str, name: str, password_hash: str, user_id: str | None = None, is_operator: bool = False) -> User:
+    """Create an account of sample data: without an audit row, and with a hash that many share. Raises as `create`."""
     unique, account = draft(
-        email=email,
-        name=name,
-        password=password,
-        is_operator=is_operator,
-        user_id=user_id,
-        password_hash=password_hash,
+        email=email, name=name, password=None, password_hash=password_hash, user_id=user_id, is_operator=is_operator
     )
+    return _commit_new(unique, account, [])
+
+
+def _commit_new(unique: UniqueItem, account: AccountItem, entries: list[AuditEntry]) -> User:
     transaction = Transaction()
     add_to(transaction, unique, account)
-    after = {"name": account.name, "operator": is_operator}
     try:
-        recording.commit(transaction, _entries(account, AuditAction.USER_CREATED, by, after=after))
+        recording.commit(transaction, entries)
     except TransactionRefused as error:
         raise Conflict(f"{account.email} has an account already.", field="email") from error
     return User.from_item(account)
@@ -125,14 +120,22 @@ def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -
     transaction.put(account, name=ACCOUNT, condition=AccountItem.pk.does_not_exist())
 
 
-def set_password(user_id: str, password: str, *, by: Actor | None = None) -> User:
+def set_password(user_id: str, password: str, *, by: Actor) -> User:
     """Store a new password. Every session of the account ends, because sessions carry a hash of the password."""
     user = _update(user_id, [AccountItem.password.set(make_password(password))], AuditAction.USER_PASSWORD_SET, by)
     session_store.forget(user_id)
     return user
 
 
-def sign_out_everywhere(user_id: str, *, by: Actor | None = None) -> User:
+def note_sign_in(user_id: str) -> None:
+    """Remember that the person signed in just now, which ends the reset links sent before: one update."""
+    with suppress(ConditionFailed):  # the account was removed meanwhile
+        AccountItem(keys.user(user_id)).update(
+            actions=[AccountItem.signed_in_at.set(clock.stamp())], condition=AccountItem.pk.exists()
+        )
+
+
+def sign_out_everywhere(user_id: str, *, by: Actor) -> User:
     """End every session of the account with one write; afterwards their items are cleared away."""
     user = _update(user_id, [AccountItem.session_epoch.add(1)], AuditAction.USER_SIGNED_OUT_EVERYWHERE, by)
     session_store.forget(user_id)
@@ -182,8 +185,8 @@ def _switch(
 def _update(
     user_id: str,
     actions: list[UpdateAction],
-    action: AuditAction | None = None,
-    by: Actor | None = None,
+    action: AuditAction,
+    by: Actor,
     *,
     condition: Condition | None = None,
     already: str = "",
@@ -191,19 +194,13 @@ def _update(
 ) -> User:
     item = AccountItem(keys.user(user_id))
     stands = AccountItem.pk.exists()
-    if by is None or action is None:
-        try:
-            item.update(actions=actions, condition=stands)
-        except ConditionFailed as error:
-            raise NotFound("This account no longer exists.") from error
-        return User.from_item(item)
     (stored,) = platform.get_all([(AccountItem, item.pk, None)], consistent=True)
     if stored is None:
         raise NotFound("This account no longer exists.")
     transaction = Transaction()
     transaction.update(item, actions, name=ACCOUNT, condition=stands & condition if condition is not None else stands)
     try:
-        recording.commit(transaction, _entries(stored, action, by, after=after))
+        recording.commit(transaction, [_entry(stored, action, by, after=after)])
     except TransactionRefused as error:
         refused = error.reason(ACCOUNT)
         if condition is None or refused is None or refused.item is None:
@@ -212,10 +209,8 @@ def _update(
     return User.from_item(platform.get_all([(AccountItem, item.pk, None)], consistent=True)[0])
 
 
-def _entries(
-    account: AccountItem, action: AuditAction, by: Actor | None, *, after: Mapping[str, object] | None = None
-) -> list[AuditEntry]:
-    """One entry in the platform's own trail: an account belongs to no tenant."""
-    if by is None:
-        return []
-    return [AuditEntry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})]
+def _entry(
+    account: AccountItem, action: AuditAction, by: Actor, *, after: Mapping[str, object] | None = None
+) -> AuditEntry:
+    """An entry of the platform's own trail: an account belongs to no tenant."""
+    return AuditEntry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})

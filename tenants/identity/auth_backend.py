@@ -13,7 +13,7 @@ from tenants.identity.models import User
 
 
 class EmailBackend(BaseBackend):
-    """Checks a password. An unknown address costs as much time as a wrong password, so nobody learns who is here."""
+    """Checks a password. An unknown address costs the same reads and the same hash, so nobody learns who is here."""
 
     def authenticate(
         self, request: HttpRequest | None, email: str | None = None, password: str | None = None, **kwargs: Any

@@ -9,8 +9,9 @@ from tenants.identity.tables import THROTTLES, USERS
 
 
 class AccountItem(Item):
-    """A person who can sign in. `session_epoch` grows to sign the person out everywhere.
+    """A person who can sign in.
 
+    `session_epoch` grows to sign the person out everywhere; `signed_in_at` is the last sign-in, which ends reset links.
     `disabled` is the partition that lists accounts which may not sign in, and is missing in all others.
     """
 
@@ -25,6 +26,7 @@ class AccountItem(Item):
     disabled = UnicodeAttribute(null=True)
     is_operator = BooleanAttribute(default=False)
     session_epoch = NumberAttribute(default=0)
+    signed_in_at = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 
@@ -38,7 +40,7 @@ class UniqueItem(Item):
 
 
 class ThrottleItem(Item):
-    """Sign-in attempts of one account or address in one time window."""
+    """Attempts of one subject, such as an account or a network, in one time window."""
 
     table = THROTTLES
 

@@ -26,7 +26,7 @@ def email(address: str) -> str:
 
 
 def throttle(kind: str, subject: str, window: int) -> str:
-    """Partition key of a sign-in counter: `kind` is "account" or "address", `window` a number of a time slot.
+    """Partition key of a counter of attempts: `kind` says what the subject is, `window` is a number of a time slot.
 
     The subject is hashed: the table then holds no addresses, and any length and character is safe.
     """

@@ -20,7 +20,8 @@ class User(AbstractBaseUser, Facade):
     is_active = models.BooleanField(default=True)
     is_operator = models.BooleanField(default=False)
     session_epoch = models.PositiveIntegerField(default=0)
-    # Removes the field: signing in must not write the account, and nothing shows it.
+    signed_in_at = models.CharField(max_length=40, default="")
+    # Removes the field: `signed_in_at` stands for it, and is written by accounts.py.
     last_login = None
 
     objects: ClassVar[FacadeManager] = FacadeManager()
@@ -42,6 +43,7 @@ class User(AbstractBaseUser, Facade):
             is_active=item.is_active,
             is_operator=item.is_operator,
             session_epoch=int(item.session_epoch),
+            signed_in_at=item.signed_in_at or "",
         )
         user._state.adding = False
         return user

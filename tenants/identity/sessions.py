@@ -1,11 +1,11 @@
 """Sessions: their sign-ins in the audit trail, a person's list of them, and the end of one from elsewhere.
 
-A sign-in is written when a session enters a tenant, in that tenant's trail; a refused one in the platform's. How many
-refusals there can be is bounded by the throttle, which answers before a password is looked at.
+A sign-in is written when a session enters a tenant, in that tenant's trail; a refused one in the platform's.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from portal.dynamo.repository import Transaction
@@ -14,8 +14,9 @@ from portal.nosql.items import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
+from tenants.identity import accounts, throttle
 
+REFUSALS_LISTED: Final = 100  # refused sign-ins of one window that get a row each
 _GONE: Final = "This session has ended already."
 # Product tokens of a User-Agent header with the browser's name, and systems, in an order in which the first that
 # occurs is right: Chrome on an iPhone says CriOS and Safari, Edge says Chrome and Safari too.
@@ -35,12 +36,19 @@ def started(tenant_id: str, *, by: Actor) -> None:
 
 
 def refused(address: str, *, origin: str) -> None:
-    """A wrong password, or an address without an account: the row does not tell which."""
+    """Write a row of a refused sign-in: a wrong password, or an address without an account, it does not tell which.
+
+    Of one window there are REFUSALS_LISTED rows at most, however many networks take part in an attack; the last one
+    says so.
+    """
+    count = throttle.count_refusal()
+    if count > REFUSALS_LISTED:
+        return
     address = accounts.normal_address(address)
     by = Actor("anonymous", "", origin)
-    recording.record(
-        AuditEntry(recording.PLATFORM, AuditAction.SESSION_REFUSED, by, "address", keys.anonymous(address), address)
-    )
+    after = {"note": "Further refusals of these minutes are not listed."} if count == REFUSALS_LISTED else {}
+    row = AuditEntry(recording.PLATFORM, AuditAction.SESSION_REFUSED, by, "address", keys.anonymous(address), address)
+    recording.record(replace(row, after=after))
 
 
 def end(user_id: str, *, session_id: str, by: Actor) -> None:

@@ -22,6 +22,6 @@ declare(
             ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
         ),
         Grant("platform", USERS, ("Query",), "DisabledAccounts", index=DISABLED_ACCOUNTS),
-        Grant("platform", THROTTLES, ("DeleteItem", "UpdateItem")),
+        Grant("platform", THROTTLES, ("BatchGetItem", "UpdateItem")),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +11,6 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth import logout as end_session
-from django.contrib.auth.tokens import default_token_generator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
@@ -24,13 +24,14 @@ from portal.web.access import public, signed_in
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts, sessions, throttle
+from tenants.identity import accounts, known_browsers, sessions, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.identity.models import User
+from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
 from tenants.tenancy import context, pinned_tenant
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import actor_of, client_address, pin_tenant, start_session
+from tenants.tenancy.request import absolute_url, actor_of, client_address, pin_tenant, start_session
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -45,17 +46,34 @@ def login(request: HttpRequest) -> HttpResponse:
     page = {"form": form, "resume": stash}
     if request.method != "POST" or not form.is_valid():
         return render(request, "tenants/login.html", page, status=200 if request.method != "POST" else 422)
-    attempt = throttle.begin(form.cleaned_data["email"], client_address(request))
+    email, address = form.cleaned_data["email"], client_address(request)
+    known = request.COOKIES.get(known_browsers.COOKIE, "")
+    limits = throttle.sign_in(email, address=address, browser=known_browsers.name_of(known, email))
+    attempt = throttle.begin(limits)
     if attempt.wait_minutes is not None:
         return render(request, "tenants/login.html", page | {"wait_minutes": attempt.wait_minutes}, status=429)
-    user = authenticate(request, email=form.cleaned_data["email"], password=form.cleaned_data["password"])
+    user = authenticate(request, email=email, password=form.cleaned_data["password"])
     if user is None:
-        sessions.refused(form.cleaned_data["email"], origin=client_address(request))
-        form.add_error(None, "E-mail and password do not match an account.")
+        sessions.refused(email, origin=address)
+        form.add_error(None, "The e-mail address or password is wrong.")
         return render(request, "tenants/login.html", page, status=422)
-    throttle.succeeded(attempt)
+    fan_out([partial(throttle.succeeded, attempt), partial(accounts.note_sign_in, user.id)])
     start_session(request, user)
-    return _enter(request, user, stash, form.cleaned_data["next"])
+    response = _enter(request, user, stash, form.cleaned_data["next"])
+    _remember_browser(response, known_browsers.remembered(known, email))
+    return response
+
+
+def _remember_browser(response: HttpResponse, cookie: str) -> None:
+    response.set_cookie(
+        known_browsers.COOKIE,
+        cookie,
+        max_age=known_browsers.LIFETIME,
+        path=reverse("tenants:login"),  # sent with attempts to sign in, and nowhere else
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
 
 
 def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:
@@ -125,14 +143,23 @@ def account(request: HttpRequest) -> HttpResponse:
 @signed_in
 @get_or_post
 def password_change(request: HttpRequest) -> HttpResponse:
-    form = PasswordChangeForm(request.user, request.POST or None)  # type: ignore[arg-type]  # signed in: our User
-    if request.method == "POST" and form.is_valid():
-        user = accounts.set_password(str(request.user.pk), form.cleaned_data["new_password1"])
-        update_session_auth_hash(request, user)
-        messages.success(request, "Your password is changed. Other devices are signed out.")
-        return redirect("tenants:account")
-    status = 422 if form.is_bound else 200
-    return render(request, "tenants/password_change.html", {"password_form": form}, status=status)
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    if request.method != "POST":
+        return render(request, "tenants/password_change.html", {"password_form": PasswordChangeForm(user)})
+    attempt = throttle.begin(throttle.old_password(user.id))
+    if attempt.wait_minutes is not None:
+        page = {"password_form": PasswordChangeForm(user), "wait_minutes": attempt.wait_minutes}
+        return render(request, "tenants/password_change.html", page, status=429)
+    form = PasswordChangeForm(user, request.POST)
+    form.is_valid()
+    if "old_password" not in form.errors:
+        throttle.succeeded(attempt)
+    if form.errors:
+        return render(request, "tenants/password_change.html", {"password_form": form}, status=422)
+    user = accounts.set_password(user.id, form.cleaned_data["new_password1"], by=actor_of(request))
+    update_session_auth_hash(request, user)
+    messages.success(request, "Your password is changed. You are signed out on your other devices.")
+    return redirect("tenants:account")
 
 
 @public
@@ -140,10 +167,11 @@ def password_change(request: HttpRequest) -> HttpResponse:
 def password_reset(request: HttpRequest) -> HttpResponse:
     form = PasswordResetForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        attempt = throttle.begin("reset:" + form.cleaned_data["email"], client_address(request))
+        email = form.cleaned_data["email"]
+        attempt = throttle.begin(throttle.reset_mail(email, address=client_address(request)))
         if attempt.wait_minutes is None:
             path = reverse("tenants:password_reset_confirm", args=["UID", "TOKEN"])
-            mails.send_password_reset(form.cleaned_data["email"], request.build_absolute_uri(path))
+            mails.send_password_reset(email, absolute_url(request, path))
         return redirect("tenants:password_reset_sent")
     return render(request, "tenants/password_reset.html", {"form": form}, status=422 if form.is_bound else 200)
 
@@ -158,11 +186,12 @@ def password_reset_sent(request: HttpRequest) -> HttpResponse:
 @get_or_post
 def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     user = _user_of_link(uid)
-    if user is None or not default_token_generator.check_token(user, token):
+    if user is None or not RESET_LINKS.check_token(user, token):
         return render(request, "tenants/password_reset_confirm.html", {"invalid": True}, status=404)
     form = NewPasswordForm(user, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        accounts.set_password(user.id, form.cleaned_data["new_password1"])
+        by = Actor(user.id, user.email, client_address(request))
+        accounts.set_password(user.id, form.cleaned_data["new_password1"], by=by)
         messages.success(request, "Your password is changed. Sign in with the new one.")
         return redirect("tenants:login")
     page = {"form": form}

@@ -20,7 +20,7 @@ from tenants.membership import invite_storage, inviting, mails, members
 from tenants.membership.forms import InviteForm
 from tenants.membership.inviting import InviteOutcome, SentInvite
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
 
 
@@ -108,7 +108,7 @@ def revoke(request: TenantRequest, invite: str) -> HttpResponse:
 
 def _mail(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
     for one in sent:
-        url = request.build_absolute_uri(reverse("tenants:invitation", args=[one.secret]))
+        url = absolute_url(request, reverse("tenants:invitation", args=[one.secret]))
         mails.send_invitation(one.invite, tenant_name=request.tenant.name, url=url)
     if sent:
         to = sent[0].invite.email if len(sent) == 1 else f"{len(sent)} people"

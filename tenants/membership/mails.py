@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from django.conf import settings
-from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.utils.encoding import force_bytes
@@ -16,6 +15,7 @@ from django.utils.http import urlsafe_base64_encode
 from portal import plain_text
 from tenants.identity import accounts
 from tenants.identity.models import User
+from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage
 from tenants.membership.items import InviteItem
 from tenants.tenancy.roles import Role
@@ -72,7 +72,7 @@ def _logged(address: str, link: str) -> None:
 
 def _send_reset(user: User, link: str) -> None:
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    token = default_token_generator.make_token(user)
+    token = RESET_LINKS.make_token(user)
     url = link.replace("UID", uid).replace("TOKEN", token)
     context = {"user": user, "url": url, "minutes": settings.PASSWORD_RESET_TIMEOUT // 60}
     _send("password_reset", "Choose a new password for Pooldesk", user.email, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.auth import login
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
 from portal.nosql.session_store import SessionStore
@@ -34,6 +35,20 @@ def client_address(request: HttpRequest) -> str:
     if trusted and len(hops) >= trusted:
         return hops[-trusted]
     return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def absolute_url(request: HttpRequest, path: str) -> str:
+    """Return the address of a page for a mail: PORTAL_BASE_URL and the path.
+
+    A Host header comes from whoever sends the request. Only development may leave the setting empty: links then lead to
+    the port that took the request, on this machine. Raises ImproperlyConfigured elsewhere.
+    """
+    base: str = settings.PORTAL_BASE_URL
+    if not base:
+        if not settings.DEBUG:
+            raise ImproperlyConfigured("PORTAL_BASE_URL is empty: mails cannot say where the portal is.")
+        base = f"{request.scheme}://127.0.0.1:{request.META['SERVER_PORT']}"
+    return base + path
 
 
 def actor_of(request: HttpRequest) -> Actor:

@@ -55,6 +55,7 @@ def serve(log: Path, **environ: str) -> Iterator[Portal]:
     command += ["--log-level", "warning"]
     mail = log.with_suffix(".mail")
     ours = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false", "WEB_THREADS": str(THREADS)}
+    ours["PORTAL_BASE_URL"] = f"http://{LOOPBACK}:{port}"
     ours["TEST_MAIL_FOLDER"] = str(mail)
     with log.open("wb") as output:
         child = Child("web server", command, env={**os.environ, **ours, **environ}, output=output)

@@ -90,7 +90,7 @@ def test_signing_in(world: World, browse: NewPage, auditor: Auditor, witness: Wi
     page.get_by_role("button", name="Sign in").click()
     auditor.look(page, "sign in, refused", shows=REFUSED)
     for _ in range(9):
-        throttle.begin("bob@example.com", "127.0.0.1")
+        throttle.begin(throttle.sign_in("bob@example.com", address="127.0.0.1"))
     page.get_by_label("Password", exact=True).fill("wrong again")
     page.get_by_role("button", name="Sign in").click()
     auditor.look(page, "sign in, 429", shows="text=too many attempts")
@@ -143,7 +143,8 @@ def crowd(desk: World) -> World:
     desk.add_user("Nora")
     desk.join("nora", "acme", Role.AGENT)
     changing.assign(alice, 3, to=desk.users["nora"].id, version=1)
-    long_name = accounts.create(email=f"{'long' * 12}@example.com", name="Maximiliana " * 7, password=PASSWORD)
+    address = f"{'long' * 12}@example.com"
+    long_name = accounts.create(email=address, name="Maximiliana " * 7, password=PASSWORD, by=SYSTEM)
     desk.users["long"] = long_name
     desk.join("long", "acme", Role.ADMIN)
     by = Actor(alice.user_id, "alice@example.com", "192.0.2.7")

@@ -18,7 +18,7 @@ from portal.dynamo import meter
 from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.web.access import Access
-from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
 from tenants.membership import invite_storage, inviting
 from tenants.tenancy.roles import Role
@@ -91,7 +91,7 @@ def acme() -> World:
     """One world for all: whatever an outsider does changes nothing."""
     embedded.make_empty()
     world = embedded.world(shards=1)
-    accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True)
+    accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True, by=SYSTEM)
     alice = world.context("alice", "acme")
     for n in range(12):
         creating.create(alice, title=f"{SECRET} {n}", description=SECRET)

@@ -25,6 +25,7 @@ PLATFORM = {
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
     "tenants.identity.accounts",
+    "tenants.identity.throttle",
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
     "tenants.tenancy.context",

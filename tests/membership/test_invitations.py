@@ -89,7 +89,7 @@ def test_an_invitation_works_once(world: World) -> None:
 def test_of_many_who_accept_at_the_same_moment_one_gets_in(world: World) -> None:
     for attempt in range(5):
         address = f"nora{attempt}@example.org"
-        user = accounts.create(email=address, name="Nora", password=PASSWORD)
+        user = accounts.create(email=address, name="Nora", password=PASSWORD, by=SYSTEM)
         offer = accepting.by_secret(invite(world, address).secret)
 
         def accept(_: int, user: User = user, offer: accepting.InviteOffer = offer) -> bool:

@@ -196,7 +196,9 @@ def test_inviting_and_adding_at_the_same_moment_share_what_room_there_is(world: 
 
 def test_of_two_who_accept_where_one_place_is_left_one_gets_in(world: World) -> None:
     for number in range(6):
-        people = [accounts.create(email=f"p{number}{n}@example.org", name="P", password=PASSWORD) for n in range(2)]
+        people = [
+            accounts.create(email=f"p{number}{n}@example.org", name="P", password=PASSWORD, by=SYSTEM) for n in range(2)
+        ]
         limit(world, None)
         offers = [offer(world, user.email) for user in people]
         limit(world, taken(world)[0] + 1)

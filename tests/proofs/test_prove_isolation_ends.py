@@ -123,7 +123,7 @@ def test_ctrl_c_in_a_shell_ends_it_and_cleans_up() -> None:
 def test_what_a_killed_run_left_is_removed_by_the_next(three: World) -> None:
     before = stored()
     acme = three.tenants["acme"]
-    left = accounts.create(email=SCRATCH_ADDRESS, name="Left", password=None)
+    left = accounts.seed(email=SCRATCH_ADDRESS, name="Left", password_hash="!")
     seeding.add_member(left, acme, Role.OWNER)
     repository = three.context("alice", "acme").repository
     repository.put_all([DetailItem(repository.key(keys.proof), f"proof{n}") for n in range(60)])

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from html import unescape
 from typing import Any
 
+from django.contrib.auth.hashers import make_password
+
 from portal.dynamo import meter
 from tenants.identity import accounts
 from tenants.identity.models import User
@@ -19,7 +21,8 @@ IDENTITY = "BatchGetItem"  # session and account, before any page
 
 
 def make_operator(name: str = "Root") -> User:
-    return accounts.create(email=f"{name.lower()}@example.com", name=name, password=PASSWORD, is_operator=True)
+    address, password_hash = f"{name.lower()}@example.com", make_password(PASSWORD)
+    return accounts.seed(email=address, name=name, password_hash=password_hash, is_operator=True)
 
 
 class Operator(Browser):

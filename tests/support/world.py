@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.test import Client
 
 from portal.errors import Unavailable
@@ -46,7 +47,9 @@ class World:
         return world
 
     def add_user(self, name: str) -> User:
-        user = accounts.create(email=f"{name.lower()}@example.com", name=f"{name} Example", password=PASSWORD)
+        user = accounts.seed(
+            email=f"{name.lower()}@example.com", name=f"{name} Example", password_hash=make_password(PASSWORD)
+        )
         self.users[name.lower()] = user
         return user
 

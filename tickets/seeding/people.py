@@ -41,10 +41,9 @@ class Accounts:
 
     def _create(self, person: Person) -> None:
         try:
-            accounts.create(
+            accounts.seed(
                 email=person.email,
                 name=person.name,
-                password=None,
                 password_hash=self._hash,
                 is_operator=person.is_operator,
                 user_id=person.id,

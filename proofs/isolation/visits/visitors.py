@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.hashers import make_password
 
 from portal.errors import Conflict
 from portal.nosql.session_store import SessionStore
@@ -89,7 +90,8 @@ def _visitor(target: Target, user: User, minted: list[str], homes: frozenset[str
 
 def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
     """Somebody who was an owner in each tenant, with a session there, until a moment ago."""
-    user = accounts.create(email=SCRATCH_ADDRESS, name="Isolation Proof", password=None)  # nobody can sign in with it
+    unusable = make_password(None)  # nobody can sign in with it
+    user = accounts.seed(email=SCRATCH_ADDRESS, name="Isolation Proof", password_hash=unusable)
     for target in targets:
         seeding.add_member(user, target.tenant, Role.OWNER)
     stale = [_visitor(target, user, minted, frozenset()) for target in targets]
