@@ -11,12 +11,13 @@ import django
 
 def main(role: str, specification: str) -> None:
     django.setup()
-    from proofs.counting import load, redelivery  # its models want a Django that is set up
+    from proofs.counting import load, redelivery, repairs  # its models want a Django that is set up
 
     roles: dict[str, Callable[..., None]] = {
         "writer": load.run,
         "poller": redelivery.run,
         "zombie": redelivery.run_zombie,
+        "repairs": repairs.run,
     }
     roles[role](**json.loads(specification))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -35,6 +36,7 @@ from tickets.ticket.tables import TICKETS
 
 LEASE_SECONDS: Final = 1.5
 DRAIN_SECONDS: Final = 180.0  # without any progress
+REPAIR_SECONDS: Final = 120.0  # to end the rebuild that is going on
 STEP: Final = 0.1  # seconds
 
 
@@ -69,6 +71,7 @@ class Torture:
     writers: list[Child] = field(default_factory=list)
     pollers: dict[Path, Child] = field(default_factory=dict)  # by journal
     zombies: list[Child] = field(default_factory=list)
+    repairs: list[Child] = field(default_factory=list)
     kills: int = 0
     killed_between_writes: int = 0
     thefts: int = 0
@@ -115,8 +118,12 @@ class Torture:
     def batches(self) -> Iterator[dict[str, Any]]:
         """What the pollers and zombies have told of their batches."""
         for path in self.folder.glob("*.jsonl"):
-            if not path.name.startswith("writer-"):
+            if not path.name.startswith(("writer-", "repairs-")):
                 yield from (line for line in journal.lines(path) if "way" in line)
+
+    def repaired(self) -> list[dict[str, Any]]:
+        """What the processes have told that rebuild and verify."""
+        return [line for path in self.folder.glob("repairs-*.jsonl") for line in journal.lines(path)]
 
     def holder(self) -> Path | None:
         """The journal of the poller of ours that holds a shard now."""
@@ -147,7 +154,7 @@ def torture(plan: Plan) -> Iterator[Torture]:
 
 
 def stop_writers(made: Torture) -> None:
-    for child in [*made.writers, *made.zombies]:
+    for child in [*made.writers, *made.zombies, *made.repairs]:
         child.kill()
 
 
@@ -173,6 +180,7 @@ def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> No
         made.writers.append(made.child("writer", tenants=ids, events=events)[1])
     for _ in range(plan.pollers):
         made.start_poller()
+    made.repairs.append(made.child("repairs", tenants=ids)[1])
     while any(child.poll() is None for child in made.writers) or todo:
         time.sleep(STEP)
         written = made.written()
@@ -183,9 +191,21 @@ def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> No
             todo.pop(0)[1](made)
         made.replace_dead()
     made.seconds["writing"] = time.monotonic() - started
+    _end_repairs(made)
     failed = [child for child in made.writers if child.poll()]
     if failed or made.written() < plan.events:
         raise TortureFailed(f"A writer failed: {_logs(made.folder, 'writer')}")
+
+
+def _end_repairs(made: Torture) -> None:
+    """Let the rebuild end that is going on; it needs pollers for that."""
+    until = time.monotonic() + REPAIR_SECONDS
+    for child in made.repairs:
+        os.kill(child.pid, signal.SIGTERM)
+        while child.poll() is None and time.monotonic() < until:
+            made.replace_dead()
+            time.sleep(STEP)
+        child.kill()
 
 
 def drain(made: Torture, say: Say) -> None:

@@ -14,7 +14,7 @@ LARGE = 100  # events of a batch from which on its cost per event is counted
 
 def document(made: Torture) -> dict[str, Any]:
     """Everything that was counted, ready for JSON."""
-    batches = list(made.batches())
+    batches, repaired = list(made.batches()), made.repaired()
     first = [b for b in batches if b["way"] == "first"]
     again = [b for b in batches if b["way"] not in ("first", "zombie")]
     # What a batch cost, by the changes that it was the first to count.
@@ -39,6 +39,12 @@ def document(made: Torture) -> dict[str, Any]:
         "kills": made.kills,
         "killed_between_writes": made.killed_between_writes,
         "thefts": made.thefts,
+        "rebuilds": sum("removed" in line for line in repaired),
+        "verifications": sum("state" in line for line in repaired),
+        "repairs_that_gave_up": [line["failed"] for line in repaired if "failed" in line],
+        "taken_away_or_called_wrong": [
+            one for line in repaired for one in (*line.get("removed", ()), *line.get("differences", ()))
+        ],
         "dead_letters": sum(b["dead"] for b in first),
         "write_units_per_event": _per_event(costs),
         "write_units_per_event_in_batches_of_100": _per_event([pair for pair in costs if pair[0] >= LARGE]),
@@ -67,6 +73,8 @@ def sentences(found: dict[str, Any]) -> list[str]:
         f"{found['events_folded']:,} folded in {found['batches']:,} batches and {found['redeliveries']:,} redeliveries "
         f"of {found['events_redelivered']:,} events, {found['events_folded_per_second_of_folding']:,}/s of folding.",
         f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
+        f"{found['rebuilds']} rebuilds and {found['verifications']} verifications while all of that went on, "
+        f"{len(found['repairs_that_gave_up'])} gave up, {len(found['taken_away_or_called_wrong'])} counts touched; "
         f"{found['thefts']} thefts, {found['batches_of_zombies']:,} batches applied without a lease.",
         f"Write units per event: {found['write_units_per_event']}; in batches of 100 and more {cost}; of one tenant "
         f"with 100 and more in a batch {one}.",

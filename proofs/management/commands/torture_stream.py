@@ -65,6 +65,8 @@ class Command(PortalCommand):
                 self.stdout.write(
                     f"{slug}: {one['item']} {one['count']}: stored {one['stored']}, recounted {one['recounted']}"
                 )
+        if found["taken_away_or_called_wrong"]:
+            raise CommandError(f"Healthy counts were called wrong: {found['taken_away_or_called_wrong'][:5]}")
         if found["drift"]:
             raise CommandError("The aggregates drift. Keep the seed.")
         if found["cannot_be_told"]:

@@ -1,0 +1,35 @@
+"""The numbers are right on every engine that the README names: stream, kills, redelivery, rebuild and verify."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.engines import AnyEngine
+from tests.support.folding import poller, recounted, stored
+from tests.support.world import World
+from tickets.counting import dead_letters, rebuild, stream_handler, verify
+from tickets.desk import commenting
+from tickets.ticket.fields import Status
+
+pytest_plugins = ["tests.support.engines"]
+
+
+@pytest.fixture
+def acme(any_world: World, chosen: AnyEngine) -> World:
+    if chosen.kind == "moto":
+        pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
+    stream_handler.remember_nothing()
+    return any_world
+
+
+def test_what_people_do_is_counted_rebuilt_and_verified(acme: World) -> None:
+    alice, bob = acme.context("alice", "acme"), acme.context("bob", "acme")
+    acme.tickets("acme", 12)
+    commenting.comment(bob, 3, body="Done.", then=Status.RESOLVED)
+    with poller():
+        assert verify.verify(alice.repository, settle=20).state == verify.OK
+        done = rebuild.rebuild(alice.repository, timeout=20)
+        assert (done.tickets, done.removed) == (12, [])
+        assert verify.verify(alice.repository, settle=20).state == verify.OK
+    assert stored(alice) == recounted(alice)
+    assert list(dead_letters.stored(tenant_id=alice.tenant_id)) == []
