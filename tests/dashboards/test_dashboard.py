@@ -17,7 +17,7 @@ from tenants.membership import seeding
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
 from tests.support.world import Browser, World
-from tickets.counting import aggregates
+from tickets.counting import aggregates, tail
 from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
@@ -217,6 +217,36 @@ def _plant_everything(tenant: Any, many: int) -> None:
     for back in range(90):
         folding.plant(tenant, "DAY", str(today - timedelta(days=back)), **events, **buckets)
     folding.merge_all(tenant)
+
+
+def test_of_very_many_tags_and_people_the_page_shows_the_leading_ones_and_how_many_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    former = {f"{n:032x}": 1 for n in range(40)}
+    folding.plant(alice, "TOTALS", open_normal=100)
+    for start in range(0, 80, 20):
+        folding.plant(alice, "TAGS", **{f"open_tag{n}": 100 - n for n in range(start, start + 20)})
+        folding.merge_all(alice)
+    folding.plant(alice, "PEOPLE", **{f"{who}_closed": n for who, n in former.items()}, **{f"{bob.user_id}_open": 7})
+    folding.merge_all(alice)
+    tail.compact(alice.tenant_id, position=lambda mark: "")
+    numbers = dashboard.read(alice, days=30)
+    assert [tag.name for tag in numbers.tags[:3]] == ["tag0", "tag1", "tag2"]
+    assert len(numbers.tags) + numbers.other_tags >= 80
+    assert next(load for load in numbers.loads if load.key == bob.user_id).unresolved == 7
+    html = shown(world.browser("alice", "acme"))["html"]
+    assert f"And {numbers.other_tags} others with fewer unresolved tickets." in html
+
+
+def test_an_agent_who_is_no_leader_sees_the_own_numbers_all_the_same(world: World) -> None:
+    bob = world.context("bob", "acme")
+    for start in range(0, 60, 20):
+        folding.plant(bob, "PEOPLE", **{f"{n:032x}_open": 9 for n in range(start, start + 20)})
+        folding.merge_all(bob)
+    folding.plant(bob, "PEOPLE", **{f"{bob.user_id}_open": 2})
+    folding.merge_all(bob)
+    assert dashboard.share(bob).mine.unresolved == 2
 
 
 def test_an_agents_page_costs_the_totals_alone(desk: World) -> None:

@@ -64,12 +64,6 @@ def wait_until_applied(
     raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
 
 
-def price(shards_of_stream: int) -> int:
-    """Write units that one barrier takes on the whole, roughly."""
-    rounds = 1 if shards_of_stream == 1 else _SPREAD + shards_of_stream.bit_length()
-    return 2 * shards_of_stream * rounds
-
-
 def _write(repository: TenantRepository, barrier: str, number: int) -> None:
     item = MarkerItem(repository.key(keys.marker, barrier, number), keys.MARKER)
     repository.update(item, [MarkerItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])

@@ -89,8 +89,8 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
         "ages_largest": max(age.count for age in found.ages),
         "priorities": [p.label for p in Priority],
         "matrix": _matrix(found),
-        "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load"),
-        "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag", among=found),
+        "loads": _lines(found.loads, lambda load: _resolver(tenant, load), "load", others=found.other_people),
+        "tags": _lines(found.tags, lambda load: {"tag": load.key}, "tag", others=found.other_tags, among=found),
         "durations": [
             _durations("first", "First answer", found.first, Number(found.first.count)),
             _durations(
@@ -179,11 +179,12 @@ def _matrix(found: Dashboard) -> list[Line]:
 
 
 def _lines(
-    loads: list[Load], params: Callable[[Load], Any], prefix: str, *, among: Dashboard | None = None
+    loads: list[Load], params: Callable[[Load], Any], prefix: str, *, others: int, among: Dashboard | None = None
 ) -> dict[str, Any]:
     """Rows with one number per status: those that get a bar, all that the table lists, and how many it leaves out.
 
-    `among` are the numbers of all tickets, where no key serves the lists of these.
+    `others` are counted in none of the loads. `among` are the numbers of all tickets, where no key serves the lists of
+    these.
     """
     read = {s: among.of_status(s) if among else 0 for s in Status}
     lines = [
@@ -202,7 +203,7 @@ def _lines(
         "largest": max((line.total for line in busy), default=0),
         "more": sum(1 for load in loads if load.unresolved) - len(busy),
         "all": lines,
-        "left_out": len(loads) - len(lines),
+        "left_out": len(loads) - len(lines) + others,
     }
 
 
