@@ -116,27 +116,27 @@ def _check_partition(
         rows.setdefault(link.sequence, []).append(link)
     expected = ""  # the hash that the row of this sequence must have; "" if the row that would name it is missing
     for sequence in sorted({*rows, *range(1, after[0] + 1)}, reverse=True):
-        found = rows.get(sequence, [])
+        candidates = rows.get(sequence, [])
         if not 1 <= sequence <= after[0]:
-            yield from (Finding("inserted", partition, sequence, link.at) for link in found)
+            yield from (Finding("inserted", partition, sequence, link.at) for link in candidates)
             continue
         if sequence in (before[0], after[0]):
             expected = after[1] if sequence == after[0] else before[1]
-        true = next((link for link in found if link.hash == expected), None) or next(iter(found), None)
+        true = next((link for link in candidates if link.hash == expected), None) or next(iter(candidates), None)
         if true is None:
             if sequence <= before[0]:
                 yield Finding("missing", partition, sequence, "")
             expected = ""
             continue
-        yield from (Finding("inserted", partition, sequence, link.at) for link in found if link is not true)
+        yield from (Finding("inserted", partition, sequence, link.at) for link in candidates if link is not true)
         if (expected and true.hash != expected) or (sequence == 1 and true.previous):
             yield Finding("altered", partition, sequence, true.at)
         expected = true.previous
 
 
 def _ends(tenant_id: str) -> dict[str, tuple[int, str]]:
-    found = ChainItem.query(keys.tenant(tenant_id), consistent_read=True)
-    return {end.partition: (int(end.sequence), end.hash) for end in found}
+    ends = ChainItem.query(keys.tenant(tenant_id), consistent_read=True)
+    return {end.partition: (int(end.sequence), end.hash) for end in ends}
 
 
 def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:

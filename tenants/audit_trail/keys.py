@@ -6,20 +6,20 @@ from portal.schema import keys
 
 
 def audit_row(at: str, event_id: str) -> str:
-    """Sort key of an audited event, in the table and in its indexes: they sort by time."""
+    """Return the sort key of an audit row, in the table and in its indexes: they sort by time."""
     return keys.joined(keys.part(at, "a timestamp"), keys.part(event_id, "an event id"))
 
 
 def audited_at(row: str) -> str:
-    """The timestamp in what `audit_row` formed."""
+    """Return the time stamp in a key that `audit_row` formed."""
     return keys.split(row)[0]
 
 
 def audit_actor(tenant_id: str, actor: str) -> str:
-    """Partition key of gsi-actor: what one person did in one tenant."""
+    """Return the partition key of gsi-actor: everything that one person did in one tenant."""
     return keys.composite(tenant_id, actor)
 
 
 def audit_entity(tenant_id: str, kind: str, entity_id: str) -> str:
-    """Partition key of gsi-entity: what was done to one thing."""
+    """Return the partition key of gsi-entity: everything that was done to one entity."""
     return keys.composite(tenant_id, kind, entity_id)

@@ -36,7 +36,7 @@ _ROW, _CHAIN = "audit row", "end of the audit chain"
 
 
 class AuditAction(StrEnum):
-    """What can be recorded, as `subject.verb`."""
+    """The events that can be recorded, as `subject.verb`."""
 
     TENANT_CREATED = "tenant.created"
     TENANT_SUSPENDED = "tenant.suspended"

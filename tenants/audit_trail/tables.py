@@ -6,7 +6,7 @@ from portal.schema import keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Index, Table
 
-# What a row of the audit trail says. The chain that holds the rows together is read from the table alone.
+# The attributes that a page shows. The chain that holds the rows together is read from the table alone.
 _AUDIT_ROW = (
     "action",
     "actor_id",
@@ -28,7 +28,7 @@ AUDIT = Table(
     indexes=(AUDIT_ACTOR, AUDIT_ENTITY),
     append_only=True,
 )
-# Where each partition of a tenant's audit chain ends.
+# The end of each partition of a tenant's audit chain.
 CHAINS = Table("Audit.Chains", "platform", "tenant_id", "partition")
 
 declare(

@@ -28,6 +28,8 @@ class InviteForm(forms.Form):
         super().__init__(*args, **kwargs)
         choices = [(r.value, f"{r.label}: can {r.abilities}") for r in Role if role.at_least(r)]
         self.fields["role"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
+        # Browsers cut pasted text to the attribute without a word; a form that is refused loses nothing.
+        self.fields["addresses"].widget.attrs.pop("maxlength")
 
     def clean_addresses(self) -> list[str]:
         addresses: list[str] = []

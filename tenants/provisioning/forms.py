@@ -19,6 +19,12 @@ class DeskForm(forms.Form):
         help_text="Lowercase letters, digits and hyphens. It appears in web addresses.",
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Browsers cut pasted text to the attribute without a word; a form that is refused loses nothing.
+        for field in self.fields.values():
+            field.widget.attrs.pop("maxlength")
+
 
 class DefaultsForm(forms.Form):
     """Take a default for each value that has one."""

@@ -121,7 +121,7 @@ def test_a_long_value_is_cut(engine: None) -> None:
 
 
 def _raw(operation: str, **params: Any) -> None:
-    """What somebody with rights on the tables does, behind the portal's back."""
+    """Write behind the portal's back, as somebody with rights on the tables can."""
     stored.send(operation, TableName=AUDIT.full_name, **params)
 
 

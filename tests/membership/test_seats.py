@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from portal import clock
-from portal.dynamo import meter
-from portal.errors import Conflict, Invalid
+from portal.dynamo import meter, platform, retry
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
@@ -61,7 +62,7 @@ def taken(world: World) -> tuple[int, int]:
 
 
 def succeed(calls: Sequence[Callable[[], object]]) -> int:
-    """How many of these succeed, all called at the same moment."""
+    """Call all of these at the same moment, and return how many succeed."""
 
     def attempt(call: Callable[[], object]) -> bool:
         try:
@@ -221,7 +222,7 @@ def test_a_limit_that_is_set_at_the_same_moment_holds(world: World, monkeypatch:
 
 
 def test_a_count_that_missed_the_seat_taken_last_is_not_believed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a Query may that meets a transaction whose items are still arriving."""
+    """A Query may meet a transaction whose items are still arriving."""
     limit(world, IN_ACME + 1)
     invited = offer(world, "nora@example.org").invite.invite_id
     count = seats._stored
@@ -233,6 +234,27 @@ def test_a_count_that_missed_the_seat_taken_last_is_not_believed(world: World, m
     monkeypatch.setattr(seats, "_stored", missing_it)
     with pytest.raises(Conflict, match="has 3 and 1 pending invitation"):
         add(world, "charlie")
+
+
+def test_a_seat_that_is_never_free_is_tried_for_a_limited_number_of_times_and_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit chain moves on and the limit too, again and again: the two repetitions do not multiply."""
+    limit(world, IN_ACME + 1)
+    attempts: list[Transaction] = []
+
+    def refuse(transaction: Transaction) -> None:
+        attempts.append(transaction)
+        moved = "limit" if len(attempts) % 2 else "end of the audit chain"
+        failed = Reason("ConditionalCheckFailed", "", None)
+        reasons = [failed if name == moved else None for name in transaction.names]
+        raise TransactionRefused(reasons, names=tuple(transaction.names))
+
+    monkeypatch.setattr(platform, "transact", refuse)
+    monkeypatch.setattr(retry, "sleep", lambda seconds: None)
+    with pytest.raises(Throttled):
+        add(world, "charlie")
+    assert len(attempts) == recording.ATTEMPTS
 
 
 # --- operators ---

@@ -96,6 +96,13 @@ def test_what_cannot_be_a_name_is_refused_at_its_field(world: World, field: str,
     assert rows(world, "tenant.renamed") == []
 
 
+def test_a_name_that_is_too_long_is_refused_whole_and_not_cut_by_the_browser(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    assert b"maxlength" not in alice.get(SETTINGS).content
+    page = alice.send(SETTINGS, {"name": "x" * 81, "slug": "acme"})
+    assert page.context["form"]["name"].value() == "x" * 81
+
+
 def test_of_two_desks_that_want_one_short_name_at_the_same_moment_one_gets_it(world: World) -> None:
     for attempt in range(8):
         wanted = f"wanted-{attempt}"
