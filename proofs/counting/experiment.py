@@ -56,7 +56,7 @@ class Plan:
 
 
 @dataclass
-class Tenant:
+class LoadedTenant:
     slug: str
     tenant_id: str
 
@@ -67,7 +67,7 @@ class Torture:
 
     plan: Plan
     folder: Path
-    tenants: list[Tenant] = field(default_factory=list)
+    tenants: list[LoadedTenant] = field(default_factory=list)
     writers: list[Child] = field(default_factory=list)
     pollers: dict[Path, Child] = field(default_factory=dict)  # by journal
     zombies: list[Child] = field(default_factory=list)
@@ -168,7 +168,7 @@ def make_tenants(made: Torture) -> None:
     run = uuid.uuid4().hex[:8]
     for n in range(made.plan.tenants):
         item = tenant_lifecycle.create(name=f"Torture {n}", slug=f"torture-{run}-{n}", shards=1, by=SYSTEM)
-        made.tenants.append(Tenant(item.slug, item.tenant_id))
+        made.tenants.append(LoadedTenant(item.slug, item.tenant_id))
 
 
 def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> None:

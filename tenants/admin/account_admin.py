@@ -74,8 +74,8 @@ class AccountAdmin(DynamoAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
             return ("email", "name", "is_operator", "password1", "password2")
-        shown = ("email", "name", "is_active", "is_operator", "session_epoch", "created_at", "user_id", "see")
-        return (*shown, "password1", "password2")
+        readonly = ("email", "name", "is_active", "is_operator", "session_epoch", "created_at", "user_id", "see")
+        return (*readonly, "password1", "password2")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return self.get_fields(request, obj)[:-2] if obj else ()
@@ -100,14 +100,14 @@ class AccountAdmin(DynamoAdmin):
         return [action for action in self.object_actions if offered[action.name]]
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
-        made = accounts.create(
+        user = accounts.create(
             email=obj.email,
             name=obj.name,
             password=form.cleaned_data["password1"],
             is_operator=obj.is_operator,
             by=actor(request),
         )
-        obj.user_id, obj.email = made.id, made.email
+        obj.user_id, obj.email = user.id, user.email
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
         if form.cleaned_data["password1"]:

@@ -37,7 +37,7 @@ class NamedColumns:
             (Account, persons if {"person", "account"} & {*columns} else ()),
         ]
         reads: list[Any] = [partial(list, model.objects.filter(pk__in=ids)) for model, ids in queries if ids]
-        names = {obj.pk: _name(obj) for found in (fan_out(reads) if reads else []) for obj in found}
+        names = {obj.pk: _name(obj) for objects_read in (fan_out(reads) if reads else []) for obj in objects_read}
         for obj in objects:
             for name, key in (("tenant_name", "tenant_id"), ("user_name", "user_id")):
                 if not getattr(obj, name, ""):

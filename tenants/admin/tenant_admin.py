@@ -69,7 +69,7 @@ class TenantAdmin(DynamoAdmin):
         owner = accounts.find_by_email(form.cleaned_data["owner"])
         if owner is None:
             raise Invalid("There is no account with this address. Make the account first.", field="owner")
-        made = tenant_lifecycle.create(
+        tenant = tenant_lifecycle.create(
             name=obj.name,
             slug=obj.slug,
             owner=owner,
@@ -78,7 +78,7 @@ class TenantAdmin(DynamoAdmin):
             member_limit=obj.member_limit,
             by=actor(request),
         )
-        obj.tenant_id, obj.slug = made.tenant_id, made.slug
+        obj.tenant_id, obj.slug = tenant.tenant_id, tenant.slug
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
         seen = form.initial

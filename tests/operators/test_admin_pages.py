@@ -334,3 +334,17 @@ def test_an_address_that_cannot_be_is_forgotten_so_that_the_next_step_is_not_ref
     assert page.status_code == 400
     search, filters = (page.content.decode().split(f'id="changelist-{part}"')[1] for part in ("search", "filter"))
     assert "nosuch" not in search.split("</form>")[0] + filters.split("</nav>")[0]
+
+
+def test_dead_letters_of_all_tenants_are_listed_page_by_page_with_signed_links(world: World, root: Operator) -> None:
+    acme, globex = (world.tenants[name].tenant_id for name in ("acme", "globex"))
+    for number in range(20):
+        put_aside(acme, number + 1)
+        put_aside(globex, number + 1)
+    first = root.get("/admin/tickets/deadletter/").context["cl"]
+    second = root.get("/admin/tickets/deadletter/" + first.next_url).context["cl"]
+    listed = [*first.result_list, *second.result_list]
+    assert [len(first.result_list), len(second.result_list), second.next_url] == [25, 15, ""]
+    assert len({dead_letter.pk for dead_letter in listed}) == 40
+    for forged in (acme, f"{acme}/1", "x"):
+        assert root.get("/admin/tickets/deadletter/", {"_after": forged}).status_code == 400

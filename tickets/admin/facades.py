@@ -8,6 +8,7 @@ from django.db import models
 
 from portal import clock
 from portal.dynamo import platform
+from portal.dynamo.pager import Pager
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
@@ -86,18 +87,22 @@ class Ticket(Facade):
 
 
 def _dead_letters(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:
-    """Dead letters of all tenants that ever had some, behind the one whose id is `after`: one Query for each tenant."""
-    owner, _, sequence = (after or "").partition("/")
+    """List the dead letters of all tenants from a signed cursor on: one Query for each tenant that had any."""
+    pager = Pager("", ("dead letters of all tenants",))
+    last = str(pager.place(after, size=1).position[0]) if after else ""
+    owner, _, sequence = last.partition("/")
     owners = platform.query(DEAD_LETTERS, counting_keys.DEAD_LETTER_TENANTS).items
-    found: list[Any] = []
+    listed: list[Any] = []
     for one in sorted(raw["sequence"]["S"] for raw in owners):
-        if one < owner or len(found) > size:
+        if one < owner or len(listed) > size:
             continue
         start = {"owner": {"S": owner}, "sequence": {"S": sequence}} if one == owner else None
-        page = platform.query(DEAD_LETTERS, one, limit=size + 1 - len(found), start=start)
-        found += [DeadLetter.from_item(DeadLetterItem.from_raw_data(raw)) for raw in page.items]
-    following = found[size - 1].pk if len(found) > size else None
-    return ResultPage(found[:size], len(found), following, None)
+        page = platform.query(DEAD_LETTERS, one, limit=size + 1 - len(listed), start=start)
+        listed += [DeadLetter.from_item(DeadLetterItem.from_raw_data(raw)) for raw in page.items]
+    if len(listed) <= size:
+        return ResultPage(listed, len(listed))
+    links = pager.links(None, begin=[""], end=[listed[size - 1].pk], more=True)
+    return ResultPage(listed[:size], size, links.next)
 
 
 class DeadLetter(Facade):

@@ -14,7 +14,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.rows import TicketRow
 from tickets.desk.summaries import TicketState
-from tickets.desk.timelines import Activity, Ticket
+from tickets.desk.timelines import Activity, TicketTimeline
 from tickets.ticket import keys
 from tickets.ticket.fields import MOVES, Priority, Status
 from tickets.ticket.items import SummaryItem
@@ -89,7 +89,7 @@ def timeline_entry(item: Activity) -> TimelineEntry:
     return TimelineEntry(keys.entry_id(item.sk), item.kind, item.author_name, at, item.body, item.verb, changes)
 
 
-def ticket_page(tenant: TenantContext, stored: Ticket, *, is_latest: bool) -> dict[str, Any]:
+def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
     """What the page of a ticket shows, but for its comment form."""
     summary, here = stored.summary, reverse("tickets:ticket", args=[int(stored.summary.number)])
     return {

@@ -65,7 +65,7 @@ _NOTHING = {"S": ""}
 
 
 @dataclass(frozen=True)
-class Ticket:
+class TicketTimeline:
     """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it."""
 
     summary: SummaryItem
@@ -74,7 +74,7 @@ class Ticket:
     earlier: str | None
 
 
-def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> Ticket:
+def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> TicketTimeline:
     """A ticket with its latest activity: one Query. Raises NotFound, Invalid.
 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
@@ -103,7 +103,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     rows = rows[:ACTIVITY_PAGE]
     activity = [Activity.of(i) for i in reversed(rows)]
     earlier = [rows[-1]["sk"]["S"]] if more and rows else None
-    return Ticket(
+    return TicketTimeline(
         summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
         description=detail.get("description", _NOTHING)["S"] if detail else "",
         activity=[a for a in activity if a.kind != "note" or tenant.is_agent],

@@ -173,9 +173,9 @@ class DynamoAdminSite(AdminSite):
 def content_type(model: Any) -> None:
     """Make Django's cache of content types know this model: the change form asks for its number, and for no more."""
     meta = model._meta
-    made = ContentType(pk=0, app_label=meta.app_label, model=meta.model_name)
-    made._state.adding = False
-    ContentType.objects._add_to_cache(DEFAULT_DB_ALIAS, made)  # type: ignore[attr-defined]  # missing in the stubs
+    known = ContentType(pk=0, app_label=meta.app_label, model=meta.model_name)
+    known._state.adding = False
+    ContentType.objects._add_to_cache(DEFAULT_DB_ALIAS, known)  # type: ignore[attr-defined]  # missing in the stubs
 
 
 def _views(patterns: list[Any]) -> Iterator[URLPattern]:

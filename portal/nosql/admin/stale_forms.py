@@ -61,14 +61,14 @@ class SeenForm(_ModelForm):
 
     def _compare(self, cleaned: dict[str, Any]) -> list[str]:
         try:
-            shown = signing.loads(self.data.get(self.add_prefix("seen"), ""), salt=_SALT)
+            seen = signing.loads(self.data.get(self.add_prefix("seen"), ""), salt=_SALT)
         except (signing.BadSignature, ValueError):
             return ["This form does not say what it showed. Look at it again before you save."]
         conflicts = [
-            f"{self.fields[name].label}: you saw “{shown[name]}”, now it is “{now}”, and you entered "
+            f"{self.fields[name].label}: you saw “{seen[name]}”, now it is “{now}”, and you entered "
             f"“{cleaned.get(name, '')}”. Save again to decide for yours."
             for name, now in self._stored.items()
-            if shown.get(name, now) != now
+            if seen.get(name, now) != now
         ]
         self.is_conflict = bool(conflicts)
         return conflicts
