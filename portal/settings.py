@@ -1,4 +1,4 @@
-"""Settings. All that differs between machines comes from the environment; README lists every variable."""
+"""Settings. All that differs between machines comes from the environment; docs/operations.md lists the variables."""
 
 from __future__ import annotations
 

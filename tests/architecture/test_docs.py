@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,34 +12,76 @@ from django.conf import settings
 ROOT = Path(settings.BASE_DIR)
 ISOLATION = (ROOT / "docs" / "isolation.md").read_text()
 README = (ROOT / "README.md").read_text()
-NAMED = sorted(set(re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", ISOLATION)))
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+CLAIMS = ROOT / "docs" / "claims.md"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROMISE = re.compile(r"\b(never|always|only|at most|every)\b", re.IGNORECASE)
+
+
+def named_in(text: str) -> list[tuple[str, str]]:
+    return sorted(set(re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", text)))
+
+
+NAMED = named_in(ISOLATION)
 
 
 def test_the_threat_table_names_tests() -> None:
     assert len(NAMED) > 25
 
 
-def test_each_test_that_the_threat_table_names_exists() -> None:
+def test_each_test_that_the_pages_name_exists() -> None:
     sources = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
     missing = [
-        f"{file}::{test}"
-        for file, test in NAMED
+        f"{page.name}: {file}::{test}"
+        for page in PAGES
+        for file, test in named_in(page.read_text())
         if file not in sources or (test and f"def {test}(" not in sources[file])
     ]
     assert not missing
 
 
-def test_every_setting_that_the_environment_can_change_is_in_the_readme() -> None:
+def test_each_promise_has_a_test() -> None:
+    held = re.findall(r"^\| (.+?) \| (\S+) \| `test_", CLAIMS.read_text(), re.MULTILINE)
+    bare = [
+        f"{name}:{number}: {line.strip()}"
+        for page in PAGES
+        if page != CLAIMS and (name := str(page.relative_to(ROOT)))
+        for number, line in prose(page)
+        if PROMISE.search(line) and not named_in(line)
+        if not any(words in line for words, of in held if of == name)
+    ]
+    assert not bare, "\n".join(bare)
+
+
+def test_each_promise_in_the_table_still_stands_on_its_page() -> None:
+    gone = [
+        words
+        for words, of in re.findall(r"^\| (.+?) \| (\S+\.md) \|", CLAIMS.read_text(), re.MULTILINE)
+        if words not in " ".join((ROOT / of).read_text().split())
+    ]
+    assert gone == []
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """The sentences of a page: its lines, but for code, with the next one, since a sentence may go on there."""
+    code = False
+    lines = page.read_text().splitlines()
+    for number, (line, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True), 1):
+        code ^= line.startswith("```")
+        if not code and PROMISE.search(line):
+            yield number, line if line.startswith("|") else f"{lines[number - 2]} {line} {following}"
+
+
+def test_every_setting_that_the_environment_can_change_is_in_the_manual() -> None:
     source = (ROOT / "portal" / "settings.py").read_text()
     variables = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
-    shortened = README
-    missing = {v for v in variables if f"`{v}`" not in shortened}
+    missing = {v for v in variables if f"`{v}`" not in OPERATIONS}
     assert not missing
 
 
-def test_every_command_is_in_the_readme() -> None:
+def test_every_command_is_in_the_manual() -> None:
     commands = [p.stem for p in ROOT.glob("*/management/commands/*.py") if p.stem != "__init__"]
-    missing = [c for c in commands if c not in README]
+    missing = [c for c in commands if c not in OPERATIONS]
     assert not missing
 
 

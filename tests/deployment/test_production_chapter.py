@@ -1,4 +1,4 @@
-"""The README's chapter "On Amazon DynamoDB", followed to the letter: settings, commands in their order, a sign-in.
+"""The manual's chapter "On Amazon DynamoDB", followed to the letter: settings, commands in their order, a sign-in.
 
 An embedded engine stands for Amazon DynamoDB and STS; all else is as printed, with DEBUG off.
 """
@@ -25,7 +25,9 @@ from django.conf import settings
 
 from portal.engines.processes import Child, free_port
 
-CHAPTER = (Path(settings.BASE_DIR) / "README.md").read_text().split("## On Amazon DynamoDB")[1].split("\n##")[0]
+CHAPTER = (
+    (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text().split("## On Amazon DynamoDB")[1].split("\n##")[0]
+)
 VARIABLES, COMMANDS = (
     [line for line in block.splitlines() if line] for block in re.findall(r"```\n(.*?)```", CHAPTER, re.DOTALL)
 )
