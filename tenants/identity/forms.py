@@ -39,7 +39,7 @@ class NewPasswordForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     new_password2 = forms.CharField(
-        label="The same again",
+        label="Confirm password",
         strip=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
@@ -58,7 +58,7 @@ class NewPasswordForm(forms.Form):
         second: str = self.cleaned_data["new_password2"]
         first = self.cleaned_data.get("new_password1")
         if first is not None and first != second:
-            raise ValidationError("The two passwords are not the same.")
+            raise ValidationError("The passwords do not match.")
         return second
 
 
@@ -66,7 +66,7 @@ class PasswordChangeForm(NewPasswordForm):
     """The same for somebody signed in, who must know the old one."""
 
     old_password = forms.CharField(
-        label="Old password",
+        label="Current password",
         strip=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),

@@ -1,4 +1,4 @@
-"""Where a person is signed in, for that person. Rules are in sessions.py."""
+"""Show people where they are signed in, and end sessions. Rules are in sessions.py."""
 
 from __future__ import annotations
 

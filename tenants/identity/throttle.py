@@ -31,8 +31,8 @@ from tenants.identity.items import ThrottleItem
 
 
 @dataclass(frozen=True)
-class Limit:
-    """How many attempts one subject has in a window. `kind` keeps subjects of different sorts apart."""
+class AttemptLimit:
+    """Attempts that one subject has in a window. `kind` keeps subjects of different sorts apart."""
 
     kind: str
     subject: str
@@ -40,7 +40,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class CountedAttempt:
     """A counted attempt. `wait_minutes` is None when it may go on."""
 
     buckets: tuple[str, ...]
@@ -60,32 +60,32 @@ def network_of(address: str) -> str:
     return str(parsed)
 
 
-def sign_in(email: str, *, address: str, browser: str = "") -> tuple[Limit, ...]:
+def sign_in(email: str, *, address: str, browser: str = "") -> tuple[AttemptLimit, ...]:
     """The limits of signing in. `browser` names a known browser of this account, "" for none."""
     if browser:
-        return (Limit("browser", browser, settings.SIGN_IN_ATTEMPTS),)
+        return (AttemptLimit("browser", browser, settings.SIGN_IN_ATTEMPTS),)
     network = network_of(address)
     return (
-        Limit("account and network", f"{network} {email.strip().casefold()}", settings.SIGN_IN_ATTEMPTS),
-        Limit("network", network, settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
-        Limit("account", email, settings.SIGN_IN_ATTEMPTS_PER_ACCOUNT),
+        AttemptLimit("account and network", f"{network} {email.strip().casefold()}", settings.SIGN_IN_ATTEMPTS),
+        AttemptLimit("network", network, settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
+        AttemptLimit("account", email, settings.SIGN_IN_ATTEMPTS_PER_ACCOUNT),
     )
 
 
-def reset_mail(email: str, *, address: str) -> tuple[Limit, ...]:
+def reset_mail(email: str, *, address: str) -> tuple[AttemptLimit, ...]:
     """The limits of asking for a reset link: so many mails for one account, and requests of one network."""
     return (
-        Limit("reset account", email, settings.SIGN_IN_ATTEMPTS),
-        Limit("reset network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
+        AttemptLimit("reset account", email, settings.SIGN_IN_ATTEMPTS),
+        AttemptLimit("reset network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
     )
 
 
-def old_password(user_id: str) -> tuple[Limit, ...]:
+def old_password(user_id: str) -> tuple[AttemptLimit, ...]:
     """The limit of guessing the password of somebody whose session one has."""
-    return (Limit("old password", user_id, settings.SIGN_IN_ATTEMPTS),)
+    return (AttemptLimit("old password", user_id, settings.SIGN_IN_ATTEMPTS),)
 
 
-def begin(limits: Sequence[Limit]) -> Attempt:
+def begin(limits: Sequence[AttemptLimit]) -> CountedAttempt:
     """Count an attempt: an update for each limit and one BatchGetItem of the previous window, sent together."""
     now = time.time()
     window, passed = divmod(now, settings.SIGN_IN_WINDOW)
@@ -99,10 +99,10 @@ def begin(limits: Sequence[Limit]) -> Attempt:
         for count, before, limit in zip(counts, stored, limits, strict=True)
     ]
     longest = max(waits)
-    return Attempt(tuple(buckets), math.ceil(longest * settings.SIGN_IN_WINDOW / 60) if longest else None)
+    return CountedAttempt(tuple(buckets), math.ceil(longest * settings.SIGN_IN_WINDOW / 60) if longest else None)
 
 
-def succeeded(attempt: Attempt) -> None:
+def succeeded(attempt: CountedAttempt) -> None:
     """Take an attempt with the right password off its counters."""
     fan_out([partial(_count, bucket, -1) for bucket in attempt.buckets])
 
@@ -117,7 +117,7 @@ def count_refusal() -> int:
 
 
 def _wait(current: int, previous: int, share: float, most: int) -> float:
-    """How many windows it takes until one more attempt is within the limit, 0 where this one is.
+    """Return after how many windows one more attempt is within the limit, 0 where this one is.
 
     `share` is how much of the current window is over.
     """

@@ -59,7 +59,7 @@ class TenantContext:
 
 
 def page_mark(user_id: str, tenant_id: str) -> str:
-    """What a page carries to say for whom and for which tenant it was made. It can be compared, not read back."""
+    """Return the mark of pages made for this person in this tenant. It can be compared, not read back."""
     return salted_hmac("tenants.page-mark", f"{user_id}|{tenant_id}", algorithm="sha256").hexdigest()[:24]
 
 

@@ -47,7 +47,7 @@ class TenantItem(Item):
 
 
 class DirectoryItem(Item):
-    """That a tenant exists, by its slug: so that commands and operators find all of them without a scan.
+    """A tenant in the directory, by its slug, where commands and operators find all of them without a scan.
 
     A suspended tenant has a second item, in the partition of the suspended.
     """

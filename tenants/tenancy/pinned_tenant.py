@@ -43,7 +43,7 @@ class Ids:
 
 @dataclass(frozen=True)
 class Identity:
-    """What the cookie resolved to. Without a user, nobody is signed in."""
+    """The session, person and tenant of a cookie. Without a user, nobody is signed in."""
 
     session: SessionBase
     user: User | None = None

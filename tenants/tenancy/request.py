@@ -1,4 +1,4 @@
-"""Requests as views see them after the middleware: typed, so that a view cannot forget what may be None."""
+"""Type requests as views see them after the middlewares, so that a view cannot forget what may be None."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def absolute_url(request: HttpRequest, path: str) -> str:
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Who acts and from where, for the audit trail. Somebody is signed in."""
+    """Return who acts and from where, for the audit trail. Somebody is signed in."""
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     return Actor(user.id, user.email, client_address(request))
 

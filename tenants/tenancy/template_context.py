@@ -1,4 +1,4 @@
-"""What every template knows: who is signed in, for which tenant, and in which section."""
+"""Tell every template who is signed in, for which tenant, and in which section."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     found += grave(nora, "invitation")
     nora.get_by_label("Your name").fill("Nora New")
     nora.get_by_label("Password", exact=True).fill(PASSWORD)
-    nora.get_by_label("The same again", exact=True).fill(PASSWORD)
+    nora.get_by_label("Confirm password", exact=True).fill(PASSWORD)
     nora.get_by_role("button", name="Create account and join").click()
     expect(nora.locator("#messages")).to_contain_text("Welcome to Acme.")
     expect(nora.locator("#switcher .tenant-name")).to_have_text("Acme")
@@ -94,11 +94,11 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
 
     # Nora's next click shows that she is out, and nothing of the desk.
     nora.get_by_role("navigation", name="Main").get_by_role("link", name="Queue").click()
-    expect(nora.get_by_role("heading", level=1)).to_have_text("You are not in this desk any more")
+    expect(nora.get_by_role("heading", level=1)).to_have_text("You no longer have access to this desk")
     assert not DESK.search(nora.content())
     found += grave(nora, "out")
     nora.goto("/tickets/1/")
-    expect(nora.get_by_role("heading", level=1)).to_have_text("You are not in this desk any more")
+    expect(nora.get_by_role("heading", level=1)).to_have_text("You no longer have access to this desk")
 
     # What she had to do is listed as a former member's, and handed on in one step.
     folding.Follower().fold()

@@ -26,7 +26,7 @@ def test_bob_forgets_his_password_and_chooses_a_new_one(world: World, browse: Ne
     assert link is not None
     page.goto(link[0])
     page.get_by_label("New password", exact=True).fill(NEW)
-    page.get_by_label("The same again", exact=True).fill(NEW)
+    page.get_by_label("Confirm password", exact=True).fill(NEW)
     page.get_by_role("button", name="Save the new password").click()
     expect(page.locator("#messages")).to_contain_text("Your password is changed.")
     sign_in(page, "bob@example.com", NEW)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import time
 from http.cookies import Morsel
+from typing import Any
 
 import pytest
 from django.core import mail as outbox
+from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from portal.dynamo import client
 from portal.nosql import keys as session_keys
 from portal.nosql.items import SessionItem
 from portal.nosql.tables import SESSIONS
+from tenants.audit_trail import recording
 from tenants.identity import accounts
 from tenants.identity import keys as identity_keys
 from tenants.membership.mails import wait_until_sent
+from tenants.operators.facades import AuditRow
 from tenants.tenancy import pinned_tenant
 from tests.desk.test_cost import _watching
 from tests.support.hashers import QuickArgon2
@@ -187,7 +191,7 @@ def test_changing_the_password_signs_other_devices_out(world: World) -> None:
     ("old", "first", "second", "says"),
     [
         ("wrong", "another long password", "another long password", "not your current password"),
-        (PASSWORD, "another long password", "something else here", "not the same"),
+        (PASSWORD, "another long password", "something else here", "do not match"),
         (PASSWORD, "short", "short", "too short"),
         (PASSWORD, "password12", "password12", "too common"),
         (PASSWORD, "bob@example.com", "bob@example.com", "too similar"),
@@ -218,6 +222,46 @@ def test_a_reset_link_sets_a_new_password_once(world: World) -> None:
     assert Client().post(link, new).status_code == 302
     assert Client().get(link).status_code == 404
     assert Browser().post("/login/", {"email": "bob@example.com", "password": new["new_password1"]}).status_code == 302
+
+
+def test_a_reset_link_ends_with_a_later_sign_in(world: World) -> None:
+    link = reset_link("bob@example.com") or ""
+    assert Client().get(link).status_code == 200
+    Browser().sign_in("bob@example.com")
+    assert Client().get(link).status_code == 404
+
+
+def test_a_link_in_a_mail_leads_to_the_portal_whatever_host_the_request_names(world: World, settings: Any) -> None:
+    settings.PORTAL_BASE_URL = "https://desk.example.com"
+    outbox.outbox.clear()
+    Client(HTTP_HOST="127.0.0.1:6666").post("/password/reset/", {"email": "bob@example.com"})
+    wait_until_sent()
+    assert "https://desk.example.com/password/reset/" in outbox.outbox[0].body
+    assert "6666" not in outbox.outbox[0].body
+
+
+def test_without_a_base_address_no_mail_is_sent_in_production(world: World, settings: Any) -> None:
+    settings.PORTAL_BASE_URL = ""
+    with pytest.raises(ImproperlyConfigured, match="PORTAL_BASE_URL"):
+        Client().post("/password/reset/", {"email": "bob@example.com"})
+
+
+def test_the_trail_tells_who_changed_a_password_and_from_where(world: World) -> None:
+    new = {"new_password1": "another long password", "new_password2": "another long password"}
+    world.browser("bob").post("/account/password/", new | {"old_password": PASSWORD})
+    Client().post(reset_link("alice@example.com") or "", new)
+    rows = [r for r in AuditRow.objects.filter(tenant_id=recording.PLATFORM)[:50] if r.action == "user.password_set"]
+    assert [(r.actor_email, r.origin) for r in rows] == [
+        ("alice@example.com", "127.0.0.1"),
+        ("bob@example.com", "127.0.0.1"),
+    ]
+
+
+def test_the_choice_of_desks_keeps_the_whole_address_that_was_asked_for(world: World) -> None:
+    asked = "/tickets/?status=closed&tag=a%26b&resolver=me"
+    credentials = {"email": "alice@example.com", "password": PASSWORD, "next": asked}
+    page = Browser().post("/login/", credentials, follow=True)
+    assert page.context["next"] == asked
 
 
 def test_a_reset_signs_everybody_out(world: World) -> None:

@@ -178,7 +178,7 @@ def test_who_is_out_is_told_so_and_a_form_that_was_open_writes_nothing(world: Wo
     mark = bob.mark()
     world.browser("alice", "acme").send(path(world, "bob", "remove"))
     page = bob.get("/tickets/", follow=True)
-    assert b"You are not in this desk any more" in page.content
+    assert b"You no longer have access to this desk" in page.content
     assert b"Acme" not in page.content
     assert bob.post("/tickets/1/comment/", {"_page": mark, "body": "Me again"}).status_code == 409
     assert int(summaries.read(world.context("alice", "acme"), 1).comment_count) == 0
@@ -189,10 +189,10 @@ def test_who_is_out_of_one_desk_goes_on_in_another(world: World) -> None:
     charlie = world.browser("charlie", "acme")
     world.browser("alice", "acme").send(path(world, "charlie", "remove"))
     page = charlie.get("/tickets/", follow=True)
-    assert b"not in the desk any more where you worked last" in page.content
+    assert b"no longer have access to the desk you used last" in page.content
     charlie.enter(world.tenants["globex"].tenant_id)
     assert charlie.get("/tickets/").status_code == 200
-    assert b"any more" not in charlie.get("/tenants/").content
+    assert b"no longer" not in charlie.get("/tenants/").content
 
 
 def test_leaving_asks_first_and_then_shows_the_other_desks(world: World) -> None:
