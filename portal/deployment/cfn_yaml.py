@@ -1,4 +1,4 @@
-"""Writes a CloudFormation template as YAML: the few shapes it needs, with short tags, in a stable layout.
+"""Write a CloudFormation template as YAML: the few shapes it needs, with short tags, in a stable layout.
 
 No YAML library is among the portal's requirements (PyYAML comes only with the linters), and none writes `!Sub` and
 `!If` without a class for each. What is written here is read back by cfn-lint's own parser in a test.
@@ -17,7 +17,7 @@ _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
 def dump(template: dict[str, Any]) -> str:
-    """The template as text. Sections, and the resources in theirs, are set apart by an empty line."""
+    """Return the template as text. Sections, and the resources in theirs, are set apart by an empty line."""
     sections = []
     for name, section in template.items():
         if name == "Resources":
@@ -48,7 +48,7 @@ def _lines(value: Any, indent: str) -> list[str]:
 
 
 def _inline(value: Any, indent: str) -> str | None:
-    """The value on one line, or None where it nests too deep or is too long for one."""
+    """Return the value on one line, or None where it nests too deep or is too long for one."""
     if isinstance(value, dict | list) and not _intrinsic(value):
         members = value.values() if isinstance(value, dict) else value
         if any(isinstance(m, dict | list) and not _intrinsic(m) for m in members):

@@ -34,5 +34,5 @@ def declare(part: StackPart) -> None:
 
 
 def parts() -> list[StackPart]:
-    """All parts, by name."""
+    """Return all parts, by name."""
     return [_parts[name] for name in sorted(_parts)]

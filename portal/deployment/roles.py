@@ -96,7 +96,7 @@ def _document(role: str) -> Json:
 
 
 def _anywhere(value: Any) -> Any:
-    """A policy with the region, account and prefix of these settings replaced by those of the stack.
+    """Return a policy with the region, account and prefix of these settings replaced by those of the stack.
 
     Only ARNs are substituted: elsewhere `${aws:PrincipalTag/TenantId}` stays as it is, for IAM to fill in. Raises
     ValueError for an ARN that is no table of ours, because it would be deployed as it stands.

@@ -61,7 +61,7 @@ HEADER: Final = """\
 
 
 def template() -> Json:
-    """The template as data, in the order it is read. It does not depend on the region, account or prefix in force."""
+    """Return the template as data, in the order it is read, whatever region, account and prefix are in force."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Transform": "AWS::LanguageExtensions",
@@ -93,7 +93,7 @@ def _resources_of_rooms() -> Json:
 
 
 def logical_id(table: Table) -> str:
-    """What a table is called inside of the template."""
+    """Return what a table is called inside of the template."""
     return f"{table.name.replace('.', '')}Table"
 
 

@@ -30,9 +30,10 @@ def batch_get(
     *,
     consistent: bool = False,
 ) -> list[Item | None]:
-    """Up to 100 items of any tables in one round trip: `(model, partition key, sort key)` to items, None where absent.
+    """Read up to 100 items of any tables in one round trip, each by `(model, partition key, sort key)`.
 
-    Raises Throttled where the engine leaves keys unprocessed again and again.
+    Returns them in this order, None where one is absent. Raises Throttled where the engine leaves keys unprocessed
+    repeatedly.
     """
     keys: list[tuple[type[Item], dict[str, Any]]] = []
     request: dict[str, dict[str, Any]] = {}
@@ -56,7 +57,7 @@ def batch_get(
 def batch_get_raw(
     connection: client.SharedConnection, request: dict[str, dict[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The raw items of a BatchGetItem by table, in no order. Raises Throttled as `batch_get` does."""
+    """Read the raw items of a BatchGetItem by table, in no order. Raises Throttled as `batch_get` does."""
     stored: dict[str, list[dict[str, Any]]] = {}
     pending = request
 

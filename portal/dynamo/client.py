@@ -64,7 +64,7 @@ _UNAVAILABLE = {
 
 
 def translate(error: Exception, operation: str) -> PortalError | None:
-    """The error of ours that stands for a library's, or None where it is a bug and should stay what it is."""
+    """Return the error of ours that stands for a library's, or None where it is a bug and should stay what it is."""
     if isinstance(error, ClientError):
         response: dict[str, Any] = error.response
         code = response.get("Error", {}).get("Code", "")
@@ -117,7 +117,7 @@ class SharedConnection(Connection):
         self._ready = None
 
     def call(self, operation: str, **params: Any) -> dict[str, Any]:
-        """An operation that is about tables, not items: PynamoDB's `dispatch` adds what those do not take."""
+        """Send an operation that is about tables, not items: PynamoDB's `dispatch` adds what those do not take."""
         return self._make_api_call(operation, params)
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class SharedConnection(Connection):
 
 
 def make_client(role: Role) -> Any:
-    """A DynamoDB client with the meter and the guard on it; for tenants with credentials of their role."""
+    """Return a DynamoDB client with the meter and the guard on it; for tenants with credentials of their role."""
     session = _session(settings.DYNAMODB_ENDPOINT_URL)
     if role == "tenant" and settings.TENANT_ROLE_ARN:
         sts = _create("sts", _session(settings.STS_ENDPOINT_URL), settings.STS_ENDPOINT_URL)
@@ -146,7 +146,7 @@ def make_client(role: Role) -> Any:
 
 
 def make_streams_client() -> Any:
-    """A client of DynamoDB Streams, which reads what the worker folds."""
+    """Return a client of DynamoDB Streams, which reads what the worker folds."""
     endpoint_url = settings.DYNAMODB_ENDPOINT_URL
     return _create("dynamodbstreams", _session(endpoint_url), endpoint_url)
 
@@ -161,7 +161,7 @@ def _session(endpoint_url: str) -> Any:
 
 
 def _create(service: str, session: Any, endpoint_url: str) -> Any:
-    """A botocore client with our timeouts, retries and pool."""
+    """Return a botocore client with our timeouts, retries and pool."""
     return session.create_client(
         service,
         settings.AWS_REGION,
@@ -186,7 +186,7 @@ _idle_threads = threading.Semaphore(FAN_OUT_THREADS)
 
 
 def connection(role: Role) -> SharedConnection:
-    """The process's connection for requests of a role."""
+    """Return the process's connection for requests of a role."""
     if role not in _connections:
         with _connections_lock:
             if role not in _connections:
@@ -195,7 +195,7 @@ def connection(role: Role) -> SharedConnection:
 
 
 def streams() -> SharedConnection:
-    """The process's connection to DynamoDB Streams, for `call`."""
+    """Return the process's connection to DynamoDB Streams, for `call`."""
     global _streams
     with _connections_lock:
         if _streams is None:

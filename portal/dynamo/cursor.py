@@ -23,7 +23,7 @@ def dump(position: list[Any], *, tenant_id: str, query: tuple[object, ...]) -> s
 
 
 def load(cursor: str, *, tenant_id: str, query: tuple[object, ...]) -> list[Any]:
-    """The position in a cursor. Raises Invalid for anything that `dump` did not make for the same tenant and query."""
+    """Return the position in a cursor. Raises Invalid for what `dump` did not make for the same tenant and query."""
     if len(cursor) > 2000:
         raise Invalid("This page link is damaged.")
     try:

@@ -1,4 +1,4 @@
-"""Counts what a request costs: round trips, items, bytes and capacity units.
+"""Count what a request costs: round trips, items, bytes and capacity units.
 
 Read capacity is computed from the sizes of what came back, by AWS's published rules, because local engines
 report made-up numbers for reads. Write capacity is what the engine reports (measured right on ministack and
@@ -73,7 +73,7 @@ class Meter:
         return sum(c.size for c in self.calls)
 
     def server_timing(self) -> str:
-        """The bill as a Server-Timing header value: durations in milliseconds, counts in descriptions."""
+        """Return the bill as a Server-Timing header value: durations in milliseconds, counts in descriptions."""
         waited = sum(c.seconds for c in self.calls) * 1000
         bill = (
             f"{self.trips} trips, {len(self.calls)} calls, {self.items} items, {self.size} B, "
@@ -94,13 +94,13 @@ def measure() -> Iterator[Meter]:
 
 
 def current() -> Meter | None:
-    """The meter that counts now, for a page that says what it has cost so far."""
+    """Return the meter that counts now, for a page that says what it has cost so far."""
     return _current.get()
 
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Calls made inside are sent at the same time: one sequential round trip. A nested group joins the outer one."""
+    """Count the calls made inside as one sequential round trip, in which a nested group joins the outer one."""
     if _group.get() is not None:
         yield
         return
@@ -115,7 +115,7 @@ def together() -> Iterator[None]:
 
 
 def attribute_size(value: dict[str, Any]) -> int:
-    """Bytes that AWS counts for one typed attribute value such as {"S": "x"}."""
+    """Return the bytes that AWS counts for one typed attribute value such as {"S": "x"}."""
     ((kind, content),) = value.items()
     match kind:
         case "S":
@@ -142,7 +142,7 @@ def attribute_size(value: dict[str, Any]) -> int:
 
 
 def item_size(item: dict[str, dict[str, Any]]) -> int:
-    """Bytes that AWS counts for an item: names and values."""
+    """Return the bytes that AWS counts for an item: names and values."""
     size = 0
     for name, value in item.items():
         text = value.get("S")
@@ -153,7 +153,7 @@ def item_size(item: dict[str, dict[str, Any]]) -> int:
 
 
 def read_units(size: int, *, per_4k: float = 0.5) -> float:
-    """Units for reading `size` bytes in one go; reading nothing costs as much as reading one byte."""
+    """Return the units for reading `size` bytes in one go; reading nothing costs as much as reading one byte."""
     return max(1, math.ceil(size / 4096)) * per_4k
 
 

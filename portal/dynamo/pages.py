@@ -38,7 +38,7 @@ def query_request(
     start: dict[str, Any] | None = None,
     consistent: bool = False,
 ) -> dict[str, Any]:
-    """The parameters of one Query of one partition; see `TenantRepository.query`."""
+    """Return the parameters of one Query of one partition; see `TenantRepository.query`."""
     hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range)
     names = {"#h": hash_name}
     values = {":h": {"S": partition}}

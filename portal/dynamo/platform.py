@@ -27,12 +27,12 @@ def connection() -> client.SharedConnection:
 
 
 def transact(transaction: Transaction) -> None:
-    """All of the writes or none. Raises TransactionRefused."""
+    """Write all of it or nothing. Raises TransactionRefused."""
     write(connection(), transaction)
 
 
 def get(model: type[_I], hash_key: str, range_key: str) -> _I | None:
-    """One item of any table that the platform's policy lets it read, or None: one GetItem, eventually consistent."""
+    """Read one item of any table that the platform may read, or None: one GetItem, eventually consistent."""
     table = model.table
     key = {table.hash: {"S": hash_key}, str(table.range): {"S": range_key}}
     raw = connection().dispatch("GetItem", {"TableName": table.full_name, "Key": key}).get("Item")
@@ -49,7 +49,7 @@ def query(
     limit: int | None = None,
     start: dict[str, Any] | None = None,
 ) -> Page:
-    """One Query of one partition of a platform table, at most 1 MB; see `repository.TenantRepository.query`."""
+    """Send one Query of one partition of a platform table, at most 1 MB; see `repository.TenantRepository.query`."""
     request = query_request(
         table, partition, index=index, begins_with=begins_with, descending=descending, limit=limit, start=start
     )
@@ -58,11 +58,11 @@ def query(
 
 
 def query_all(table: tables.Table, partition: str, **how: Any) -> Iterator[dict[str, Any]]:
-    """All raw items of one partition, read page by page as they are taken; `how` is as in `query`."""
+    """Read all raw items of one partition, page by page as they are taken; `how` is as in `query`."""
     pages = all_pages(lambda start: query(table, partition, start=start, **how))
     return (raw for page in pages for raw in page.items)
 
 
 def get_all(wanted: Sequence[tuple[type[Item], str, str | None]], *, consistent: bool = False) -> list[Any]:
-    """Items of any tables in one round trip; see `batches.batch_get`."""
+    """Read items of any tables in one round trip; see `batches.batch_get`."""
     return list(batch_get(connection(), wanted, consistent=consistent))

@@ -1,4 +1,4 @@
-"""Makes the declared tables real, and tells where a real one differs from its declaration."""
+"""Make the declared tables real, and tell where a real one differs from its declaration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def create_all(*, wait: bool = False) -> dict[str, bool]:
 
 
 def describe(table: tables.Table) -> dict[str, Any] | None:
-    """The engine's description of a table, or None when it does not exist."""
+    """Return the engine's description of a table, or None when it does not exist."""
     try:
         answer = client.connection("platform").client.describe_table(TableName=table.full_name)
     except ClientError as error:

@@ -53,7 +53,7 @@ class TenantRepository:
 
     @contextmanager
     def _connection(self) -> Iterator[client.SharedConnection]:
-        """The tenants' connection, acting for this tenant: the guard and the credentials ask who that is."""
+        """Return the tenants' connection, acting for this tenant: the guard and the credentials ask who that is."""
         with guard.acting_for(self.tenant_id):
             yield client.connection("tenant")
 
@@ -63,13 +63,13 @@ class TenantRepository:
         return answer
 
     def key(self, build: TenantKey, *args: Any) -> str:
-        """A key of this tenant: `repository.key(keys.ticket, 7)`."""
+        """Return a key of this tenant: `repository.key(keys.ticket, 7)`."""
         return build(self.tenant_id, *args)
 
     def get(
         self, model: type[_I], build: TenantKey, *args: Any, sort: str | None = None, consistent: bool = False
     ) -> _I | None:
-        """One item or None: one GetItem."""
+        """Read one item or None: one GetItem."""
         key: dict[str, Any] = {model.table.hash: {"S": self.key(build, *args)}}
         if model.table.range:
             key[model.table.range] = {"S": sort}
@@ -80,13 +80,13 @@ class TenantRepository:
     def get_many(
         self, model: type[_I], wanted: Sequence[tuple[TenantKey, tuple[Any, ...], str | None]]
     ) -> list[_I | None]:
-        """Up to 100 items, each by key builder, its arguments and sort key: one consistent BatchGetItem."""
+        """Read up to 100 items, each by key builder, its arguments and sort key: one consistent BatchGetItem."""
         addressed = [(model, self.key(build, *args), sort) for build, args, sort in wanted]
         with self._connection() as connection:
             return batch_get(connection, addressed, consistent=True)  # type: ignore[return-value]
 
     def get_raw(self, table: tables.Table, build: TenantKey, args: Iterable[Any], *, sort: str) -> list[dict[str, Any]]:
-        """The raw items that exist among up to 100 of one kind, in no order: one consistent BatchGetItem."""
+        """Read the raw items that exist among up to 100 of one kind, in no order: one consistent BatchGetItem."""
         wanted = [{table.hash: {"S": self.key(build, a)}, table.range or "": {"S": sort}} for a in args]
         with self._connection() as connection:
             stored = batch_get_raw(connection, {table.full_name: {"Keys": wanted, "ConsistentRead": True}})
@@ -105,7 +105,7 @@ class TenantRepository:
         start: dict[str, Any] | None = None,
         consistent: bool = False,
     ) -> Page:
-        """One Query of one partition, at most 1 MB. `begins_with` or `between` (inclusive) narrow the sort key.
+        """Send one Query of one partition, at most 1 MB. `begins_with` or `between` (inclusive) narrow the sort key.
 
         `start` is an exclusive start key: a former page's `last_key`.
         """
@@ -124,11 +124,11 @@ class TenantRepository:
         return Page(answer["Items"], answer.get("LastEvaluatedKey"))
 
     def query_pages(self, table: tables.Table, build: TenantKey, *args: Any, **how: Any) -> Iterator[Page]:
-        """All pages of one partition, read as they are taken; `how` is as in `query`, `limit` that of each page."""
+        """Read all pages of one partition as they are taken; `how` is as in `query`, `limit` that of each page."""
         return all_pages(lambda start: self.query(table, build, *args, start=start, **how))
 
     def query_all(self, table: tables.Table, build: TenantKey, *args: Any, **how: Any) -> Iterator[dict[str, Any]]:
-        """All raw items of one partition, read page by page as they are taken; `how` is as in `query`."""
+        """Read all raw items of one partition, page by page as they are taken; `how` is as in `query`."""
         return (raw for page in self.query_pages(table, build, *args, **how) for raw in page.items)
 
     def increment(self, model: type[_I], build: TenantKey, *args: Any, sort: str, by: int = 1) -> _I:
@@ -163,7 +163,7 @@ class TenantRepository:
         return stored
 
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
-        """All of the transaction's writes or none. Raises TransactionRefused."""
+        """Write all of the transaction or nothing. Raises TransactionRefused."""
         self._refuse_foreign(transaction.members)
         with self._connection() as connection:
             write(connection, transaction, token=token)

@@ -1,4 +1,4 @@
-"""Reads item responses without botocore's walk over every attribute.
+"""Read item responses without botocore's walk over every attribute.
 
 DynamoDB answers in JSON that is already what botocore makes of it, typed values included; only binary
 attributes differ, which botocore decodes from base64. Pooldesk stores none. For a page of 50 rows the walk

@@ -75,7 +75,7 @@ def pause(number: int, *, first: float, longest: float) -> float:
 
 @contextmanager
 def _shared(repetitions: int) -> Iterator[Budget]:
-    """The budget of the repetition that this one is a part of, or a new one."""
+    """Return the budget of the repetition that this one is a part of, or a new one."""
     outer = _budget.get()
     if outer is not None:
         yield outer

@@ -52,7 +52,7 @@ class Transaction:
         self.names.append(name)
 
     def copy(self) -> Transaction:
-        """The same members, to which others can be added."""
+        """Return the same members, to which others can be added."""
         return Transaction([*self.members], [*self.names])
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""The third wall: a tenant's requests are signed with credentials that AWS itself binds to that tenant.
+"""The third layer: a tenant's requests are signed with credentials that AWS itself binds to that tenant.
 
 The web process assumes the tenant role with the session tag TenantId; the role's policy compares each leading key
-with the tag, so DynamoDB refuses what the first two walls let through. One client and one connection pool serve
+with the tag, so DynamoDB refuses what the first two layers let through. One client and one connection pool serve
 all tenants: the credentials are swapped at the moment of signing.
 
 Off where TENANT_ROLE_ARN is empty. Where it is set there is no way back to the process's own credentials: if the
@@ -41,7 +41,7 @@ class CredentialsRefused(Unavailable):
 
 
 @dataclass
-class _Entry:
+class _CachedCredentials:
     lock: threading.Lock
     credentials: ReadOnlyCredentials | None = None
     expires: float = 0.0
@@ -52,16 +52,16 @@ class TenantCredentials:
 
     def __init__(self, assume: Assume, *, clock: Callable[[], float] = time.time, size: int = CACHED_TENANTS) -> None:
         self._assume, self._clock, self._size = assume, clock, size
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, _CachedCredentials] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, tenant_id: str) -> ReadOnlyCredentials:
-        """Raises CredentialsRefused, and ValueError for what is no tenant id: AWS takes wildcards in tags elsewhere."""
+        """Return a tenant's credentials. Raises CredentialsRefused, and ValueError for what is no tenant id."""
         keys.tenant(tenant_id)
         with self._lock:
             entry = self._entries.get(tenant_id)
             if entry is None:
-                entry = self._entries[tenant_id] = _Entry(threading.Lock())
+                entry = self._entries[tenant_id] = _CachedCredentials(threading.Lock())
                 if len(self._entries) > self._size:
                     self._entries.popitem(last=False)
             else:
@@ -74,7 +74,7 @@ class TenantCredentials:
             assert entry.credentials is not None  # noqa: S101  # for the type checker; _renew sets or raises
             return entry.credentials
 
-    def _renew(self, tenant_id: str, entry: _Entry) -> None:
+    def _renew(self, tenant_id: str, entry: _CachedCredentials) -> None:
         try:
             entry.credentials, entry.expires = self._assume(tenant_id)
         except (ClientError, BotoCoreError) as error:
@@ -92,7 +92,7 @@ _DENIED: Final = {"AccessDenied", "AccessDeniedException", "ExpiredToken", "Inva
 
 
 def assume_with(sts: Any, role_arn: str) -> Assume:
-    """How credentials are fetched: `AssumeRole` on this STS client, tagged with the tenant."""
+    """Return the function that fetches credentials: `AssumeRole` on this STS client, tagged with the tenant."""
 
     def assume(tenant_id: str) -> tuple[ReadOnlyCredentials, float]:
         answer = sts.assume_role(
@@ -110,7 +110,7 @@ def assume_with(sts: Any, role_arn: str) -> Assume:
 
 
 class ContextCredentials(Credentials):  # type: ignore[misc]  # botocore has no types
-    """What a botocore client signs with: asked at each signing, so each request gets its own tenant's credentials."""
+    """The credentials of a botocore client, looked up at each signing, so that each request gets its own tenant's."""
 
     method = "tenant-role"
 

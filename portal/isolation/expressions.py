@@ -1,4 +1,4 @@
-"""Reads the two kinds of expression that decide whose items a request touches: key conditions and updates.
+"""Read the two kinds of expression that decide whose items a request touches: key conditions and updates.
 
 Both readers know less than DynamoDB does. What they do not understand is refused, never guessed: an expression that
 two readers take differently is the way around a guard.
@@ -30,8 +30,11 @@ _RESERVED = {"and", "or", "not", "between", "in", "begins_with"}
 
 @lru_cache(maxsize=512)
 def key_conditions(expression: str) -> tuple[tuple[str, str, str], ...]:
-    """The clauses of a key condition as (name, operator, value placeholder). Raises NotUnderstood unless the whole
-    expression is one or two clauses joined by AND, optionally in one pair of parentheses."""
+    """Return the clauses of a key condition as (name, operator, value placeholder).
+
+    Raises NotUnderstood unless the whole expression is one or two clauses joined by AND, optionally in one pair of
+    parentheses.
+    """
     text = expression.strip(string.whitespace)  # not what Unicode takes for blanks: DynamoDB does not
     # boto3 puts a pair around the two clauses that its own conditions are joined from.
     match = _CONDITION.fullmatch(text[1:-1] if text.startswith("(") and text.endswith(")") else text)
@@ -56,7 +59,7 @@ _ABSENCE = re.compile(rf"\s*attribute_not_exists\s*\(\s*({_NAME})\s*\)\s*", re.A
 
 @lru_cache(maxsize=512)
 def demanded_absent(expression: str) -> str:
-    """The attribute, as written, that a condition wants to be absent, or "" where the condition is anything else."""
+    """Return the attribute, as written, that a condition wants to be absent, or "" for any other condition."""
     match = _ABSENCE.fullmatch(expression)
     return match[1] if match else ""
 
@@ -71,7 +74,7 @@ _ENDS = {",", "SET", "REMOVE", "ADD", "DELETE", ""}
 
 @lru_cache(maxsize=512)
 def mentions(expression: str) -> tuple[tuple[str, str], ...]:
-    """Every attribute that an update expression mentions, as written, with the placeholder of its new value.
+    """Return every attribute that an update expression mentions, as written, with the placeholder of its new value.
 
     The placeholder is "" unless the mention is the plain assignment `name = :value`: an attribute that is copied,
     computed or nested may end up as anything. Words of the language are mentioned as well; no key is called so.

@@ -1,8 +1,9 @@
-"""The second wall: every request of a tenant-scoped client is held against the policy before it is sent.
+"""The second layer: requests of tenants, workers and bulk commands are held against their role's policy before sending.
 
 A botocore hook takes the request apart (operation, table, index, every leading key of every member) and asks the
 evaluator of `iam.py` with the very document that AWS would enforce. It needs no AWS, costs microseconds, and
-fails closed: an operation, a key condition or a shape that it does not understand is refused.
+fails closed: an operation, a key condition or a shape that it does not understand is refused. To every role, the
+platform's too, it refuses what would destroy a row and what IAM cannot refuse.
 
 The person sees 404, as for anything of another tenant; the log gets a security event.
 """
@@ -38,7 +39,7 @@ class IsolationError(NotFound):
 
 @contextmanager
 def acting_for(tenant_id: str) -> Iterator[None]:
-    """Requests made inside belong to this tenant. Nothing else can name it."""
+    """Make the requests inside belong to this tenant. Nothing else can name it."""
     token = _tenant.set(keys.tenant(tenant_id))
     try:
         yield
@@ -47,7 +48,7 @@ def acting_for(tenant_id: str) -> Iterator[None]:
 
 
 def current_tenant() -> str:
-    """The tenant whose request is being made. Raises IsolationError outside of `acting_for`."""
+    """Return the tenant whose request is being made. Raises IsolationError outside of `acting_for`."""
     tenant = _tenant.get()
     if tenant is None:
         raise IsolationError("?", "?", "no tenant")
@@ -121,7 +122,7 @@ def _refuse_disallowed(policy: iam.Policy, parts: list[iam.Request]) -> None:
 
 @contextmanager
 def _refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
-    """Turns whatever is raised inside into an IsolationError that has been reported."""
+    """Turn whatever is raised inside into an IsolationError that has been reported."""
     try:
         yield
     except Exception as error:  # a shape that nobody expected is refused like one that somebody did
@@ -134,7 +135,7 @@ def _refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
 
 
 def _tables_of(params: Any) -> str:
-    """The tables that a request names, for the log, as far as it can be read at all."""
+    """Return the tables that a request names, for the log, as far as it can be read at all."""
     try:
         named = params.get("RequestItems") or [b["TableName"] for m in params["TransactItems"] for b in m.values()]
         return ",".join(dict.fromkeys(map(str, named)))
@@ -143,6 +144,6 @@ def _tables_of(params: Any) -> str:
 
 
 def _report(error: IsolationError) -> None:
-    """One event. It holds no keys and no values: in the tables of the platform those are addresses of people."""
+    """Log one event. It holds no keys and no values: in the tables of the platform those are addresses of people."""
     operation, table = (ascii(text)[1:-1][:255] for text in (error.operation, error.table))
     log.critical("Refused %s on %s for tenant %s: %s", operation, table, error.tenant or "(none)", error.why)

@@ -1,4 +1,4 @@
-"""Evaluates IAM policies: the part of the language that Pooldesk's own policies use, and nothing more.
+"""Evaluate IAM policies: the part of the language that Pooldesk's own policies use, and nothing more.
 
 Understood: Version 2012-10-17; Effect Allow and Deny; Action and Resource with `*` and `?`; the operators
 StringEquals, StringLike (on the principal's tag), ForAllValues:StringEquals, ForAllValues:StringLike (on the
@@ -52,7 +52,7 @@ class _Pattern:
     has_variable: bool
 
     def matches(self, value: str, tag: str | None) -> bool:
-        """A variable without a value matches nothing."""
+        """Tell whether the value matches; a variable without a value matches nothing."""
         if self.has_variable and (not tag or "\0" in tag):
             return False
         return self.expression.fullmatch(f"{tag if self.has_variable else ''}\0{value}") is not None

@@ -28,13 +28,13 @@ _LONGEST_ARN: Final = "arn:aws-us-gov:dynamodb:us-gov-west-1:000000000000:table/
 
 
 def table_arn(name: str, index: str | None = None) -> str:
-    """The ARN of a table by its full name, or of one of its indexes."""
+    """Return the ARN of a table by its full name, or of one of its indexes."""
     arn = f"arn:aws:dynamodb:{settings.AWS_REGION}:{settings.AWS_ACCOUNT_ID}:table/{name}"
     return f"{arn}/index/{index}" if index else arn
 
 
 def document(role: str) -> dict[str, Any]:
-    """The policy of a role as a JSON-ready document. Raises ValueError for what is no role."""
+    """Return the policy of a role as a JSON-ready document. Raises ValueError for what is no role."""
     if role not in ROLES:
         raise ValueError(f"there is no role {role}")
     if role == "tenant":
@@ -60,7 +60,7 @@ def size(role: str, *, prefix: str | None = None) -> int:
 
 
 def longest_prefix() -> int:
-    """The most characters that a prefix of the tables' names may have, so that IAM takes every role's policy."""
+    """Return the most characters that a prefix of the tables' names may have, so that IAM takes every role's policy."""
     room = []
     for role in ROLES:
         without = size(role, prefix="")

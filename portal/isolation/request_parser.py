@@ -1,4 +1,4 @@
-"""Takes a request to DynamoDB apart: what AWS would authorise for it, and which keys it would write.
+"""Take a request to DynamoDB apart: what AWS would authorise for it, and which keys it would write.
 
 It reads what our own code sends, and a little more. Whatever it does not understand is refused: a parameter, a name, a
 shape. A key that is read wrongly would be authorised wrongly.
@@ -51,7 +51,7 @@ _PARAMETERS: Final = {
 
 
 def requests_of(operation: str, params: dict[str, Any], tenant: str | None) -> list[iam.Request]:
-    """What AWS would authorise for this call: one request per table, or per member of a transaction.
+    """Return what AWS would authorise for this call: one request per table, or per member of a transaction.
 
     Raises NotUnderstood, and whatever Python raises for a malformed request. An unknown operation has no keys.
     """
@@ -130,7 +130,7 @@ def _bodies(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, dict[
 
 
 def _single_requests(operation: str, params: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """The request itself and those that it is made of: action, table and parameters of each."""
+    """Return the request itself and those that it is made of: action, table and parameters of each."""
     bodies = [(operation, params.get("TableName", ""), params)]
     if operation in ("TransactWriteItems", "TransactGetItems"):
         kinds = _READS | _WRITES
@@ -171,7 +171,7 @@ def refuse_planted(operation: str, params: dict[str, Any], tenant: str) -> None:
 
 
 def _planted(table: str, body: dict[str, Any]) -> Iterator[Any]:
-    """What a write makes of the attributes that are keys of the table or of its indexes."""
+    """Return what a write makes of the attributes that are keys of the table or of its indexes."""
     item, update = body.get("Item"), body.get("UpdateExpression")
     if item is None and update is None:
         return
@@ -191,7 +191,7 @@ def _hashes(table: str) -> frozenset[str]:
 
 
 def _real(attribute: str, params: dict[str, Any]) -> str:
-    """What a name in an expression stands for. Only what begins with the sign of a placeholder is one."""
+    """Return what a name in an expression stands for. Only what begins with the sign of a placeholder is one."""
     if not attribute.startswith("#"):
         return attribute
     name: str = params["ExpressionAttributeNames"][attribute]

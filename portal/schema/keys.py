@@ -34,19 +34,19 @@ ALL_COLLECTIONS: Final = "TENANT#*|*"
 
 
 def tenant(tenant_id: str) -> str:
-    """The partition key of a table whose partitions are tenants: the checked id itself."""
+    """Return the partition key of a table whose partitions are tenants: the checked id itself."""
     if not isinstance(tenant_id, str) or not TENANT_ID.match(tenant_id):
         raise ValueError("a tenant id is 32 lower-case hex digits")
     return tenant_id
 
 
 def collection(tenant_id: str, name: str, *parts: str) -> str:
-    """The partition key of one of a tenant's item collections: `TENANT#<id>|<name>`, then `#<part>` for each part."""
+    """Return the partition key of a tenant's item collection: `TENANT#<id>|<name>`, then `#<part>` for each part."""
     return f"TENANT#{tenant(tenant_id)}|{joined(name, *parts)}"
 
 
 def composite(tenant_id: str, *parts: str) -> str:
-    """The partition key of an index whose partitions lie within a tenant: `<id>#<part>`."""
+    """Return the partition key of an index whose partitions lie within a tenant: `<id>#<part>`."""
     return f"{tenant(tenant_id)}#{joined(*parts)}"
 
 
@@ -62,7 +62,7 @@ def collection_parts(partition_key: str) -> tuple[str, str, tuple[str, ...]] | N
 
 
 def of_any_tenant(name: str) -> str:
-    """The pattern, for a policy, of every tenant's collection of this name."""
+    """Return the pattern, for a policy, of every tenant's collection of this name."""
     return f"TENANT#*|{part(name)}"
 
 
@@ -94,12 +94,12 @@ def labelled(label: str, text: str) -> str:
 
 
 def beginning(*parts: str) -> str:
-    """The common beginning, delimiter included, of all keys that `joined` forms from these parts and more."""
+    """Return the common beginning, delimiter included, of all keys that `joined` forms from these parts and more."""
     return f"{joined(*parts)}#"
 
 
 def split(key: str) -> list[str]:
-    """The parts of what `joined` formed."""
+    """Return the parts of what `joined` formed."""
     return key.split("#")
 
 

@@ -48,12 +48,12 @@ def declare(*tables: Table, grants: tuple[Grant, ...] = ()) -> None:
 
 
 def tables() -> tuple[Table, ...]:
-    """All declared tables by name."""
+    """Return all declared tables by name."""
     return tuple(_tables[name] for name in sorted(_tables))
 
 
 def grants(role: Role) -> tuple[Grant, ...]:
-    """What a role may do, by table."""
+    """Return what a role may do, by table."""
     return tuple(sorted((g for g in _grants if g.role == role), key=lambda g: (g.table.name, g.sid)))
 
 

@@ -52,7 +52,7 @@ class Table:
         return f"{settings.DYNAMODB_TABLE_PREFIX}.{self.name}"
 
     def definition(self) -> dict[str, Any]:
-        """The arguments of CreateTable: on-demand billing, encryption at rest is AWS's default."""
+        """Return the arguments of CreateTable: on-demand billing, encryption at rest is AWS's default."""
         names = {self.hash, *([self.range] if self.range else [])}
         names |= {n for i in self.indexes for n in (i.hash, i.range)}
         definition: dict[str, Any] = {

@@ -172,7 +172,7 @@ def make_tenants(made: Torture) -> None:
 
 
 def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> None:
-    """Let the writers write and the pollers follow, and do them the harm that is due, until all is written."""
+    """Let the writers write and the pollers follow, and inject the faults that are due, until all is written."""
     plan, started, seen = made.plan, time.monotonic(), 0
     ids = [tenant.tenant_id for tenant in made.tenants]
     for n in range(plan.writers):

@@ -29,7 +29,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Group:
-    """and, or, not."""
+    """Conditions joined by and, or, not."""
 
     word: str
     parts: tuple[Node, ...]
@@ -42,7 +42,7 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 def read(text: str) -> Node:
-    """The expression as a tree. Raises Unreadable."""
+    """Return the expression as a tree. Raises Unreadable."""
     tokens, position = [], 0
     text = text.rstrip(string.whitespace)
     while position < len(text):
@@ -51,14 +51,14 @@ def read(text: str) -> Node:
             raise Unreadable(f"at character {position}")
         tokens.append(match[1])
         position = match.end()
-    reader = _Reader(tokens)
+    reader = _ConditionReader(tokens)
     node = reader.either()
     if reader.left:
         raise Unreadable("something follows the condition")
     return node
 
 
-class _Reader:
+class _ConditionReader:
     """Recursive descent: OR binds weakest, then AND, then NOT."""
 
     def __init__(self, tokens: list[str]) -> None:
@@ -120,7 +120,7 @@ class _Reader:
 
 
 def pinned(node: Node, names: Mapping[str, str], values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What every item that fulfils the condition must hold: the equalities that are joined by nothing but AND."""
+    """Return what every item that fulfils the condition must hold: the equalities joined by nothing but AND."""
     if isinstance(node, Group):
         return [pin for part in node.parts for pin in pinned(part, names, values)] if node.word == "and" else []
     if node.operator != "=":
@@ -132,7 +132,7 @@ def pinned(node: Node, names: Mapping[str, str], values: Mapping[str, Any]) -> l
 
 
 def holds(node: Node, item: Mapping[str, str], names: Mapping[str, str], values: Mapping[str, Any]) -> bool:
-    """Whether an item, all its attributes text, fulfils the condition. What is absent compares with nothing."""
+    """Tell whether an item, all its attributes text, fulfils the condition. What is absent compares with nothing."""
     if isinstance(node, Group):
         parts = (holds(part, item, names, values) for part in node.parts)
         return not next(parts) if node.word == "not" else all(parts) if node.word == "and" else any(parts)

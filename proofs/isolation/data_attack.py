@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portal.dynamo import client
-from proofs.isolation.attempts.attempt import Attempt, shown
+from proofs.isolation.attempts.attempt import AttackAttempt, as_json
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import Target
 from proofs.isolation.transport import CONDITION, OWN, Crossed, Wire
 
@@ -37,7 +37,7 @@ class Tally:
     sent: int = 0
     seconds: float = 0.0
 
-    def add(self, attempt: Attempt, stopped: str) -> None:
+    def add(self, attempt: AttackAttempt, stopped: str) -> None:
         if attempt.honest:
             self.honest[attempt.operation, attempt.place] += 1
         else:
@@ -54,11 +54,11 @@ class Tally:
 
 
 def operations() -> list[str]:
-    """Every operation that the client knows, in a stable order."""
+    """Return every operation that the client knows, in a stable order."""
     return sorted(client.connection("tenant").client.meta.service_model.operation_names)
 
 
-def attack(plan: Plan, numbers: Iterable[int], tally: Tally, advance: Callable[[int], object]) -> None:
+def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Callable[[int], object]) -> None:
     """Make these attempts, up to the first that shows a hole. Raises Unavailable where the engine is away."""
     wire = Wire({t.id: Oracle(t.id) for t in plan.targets})
     started = time.monotonic()
@@ -81,8 +81,8 @@ def attack(plan: Plan, numbers: Iterable[int], tally: Tally, advance: Callable[[
         tally.events, tally.sent, tally.seconds = wire.events, wire.answered, time.monotonic() - started
 
 
-def described(attempt: Attempt) -> dict[str, Any]:
-    """An attempt as JSON: enough to see what it is, and with its number and seed to make it again."""
+def described(attempt: AttackAttempt) -> dict[str, Any]:
+    """Return an attempt as JSON: enough to see what it is, and with its number and seed to make it again."""
     return {
         "kind": attempt.kind,
         "operation": attempt.operation,
@@ -90,7 +90,7 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "acting": attempt.draw.me.id,
         "target": attempt.draw.other.id,
         "honest": attempt.honest,
-        "parameters": shown(attempt.params),
+        "parameters": as_json(attempt.params),
     }
 
 

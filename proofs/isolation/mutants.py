@@ -22,9 +22,9 @@ from portal.isolation.iam import LEADING_KEYS, TAG
 from portal.schema import keys
 from portal.schema.tables import Table
 from proofs.isolation import privileges
-from proofs.isolation.attempts.attempt import Attempt
+from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import listening
 from tenants.audit_trail.tables import AUDIT
 from tickets.counting import keys as aggregate_keys
@@ -48,8 +48,8 @@ class Fate:
         return bool(self.killed_by) != (self.mistake == CONTROL)
 
 
-def run(plan: Plan, advance: Callable[[int], object]) -> list[Fate]:
-    """The fate of every mutant, and of the layers as they are."""
+def run(plan: AttackPlan, advance: Callable[[int], object]) -> list[Fate]:
+    """Return the fate of every mutant, and of the layers as they are."""
     fates = []
     for mistake, broken in MUTANTS.items():
         limit = ATTEMPTS if mistake != CONTROL else ATTEMPTS // 10
@@ -60,7 +60,7 @@ def run(plan: Plan, advance: Callable[[int], object]) -> list[Fate]:
     return fates
 
 
-def _hunt(plan: Plan, mistake: str, broken: Mutant, limit: int) -> Fate:
+def _hunt(plan: AttackPlan, mistake: str, broken: Mutant, limit: int) -> Fate:
     oracles = {t.id: Oracle(t.id) for t in plan.targets}
     document = policies.document("tenant")
     broken.document(document)
@@ -81,7 +81,7 @@ def _hunt(plan: Plan, mistake: str, broken: Mutant, limit: int) -> Fate:
     return Fate(mistake, "", limit)
 
 
-def _passes(policy: iam.Policy, attempt: Attempt) -> bool:
+def _passes(policy: iam.Policy, attempt: AttackAttempt) -> bool:
     try:
         with guard.acting_for(attempt.draw.me.id):
             guard.refuse_foreign(policy, attempt.operation, attempt.params)
@@ -118,7 +118,7 @@ def _without_null(document: Document) -> None:
 
 
 def _also(*actions: str) -> Callable[[Document], None]:
-    """A statement that somebody added in a hurry."""
+    """Return a statement that somebody added in a hurry."""
     statement = {"Effect": "Allow", "Action": [f"dynamodb:{a}" for a in actions], "Resource": "*"}
     return lambda document: document["Statement"].append(copy.deepcopy(statement))
 
@@ -145,7 +145,7 @@ _OWN, _ANYBODY = (
 
 
 def _asks(change: Callable[[str, dict[str, Any]], dict[str, Any]]) -> Callable[[], Any]:
-    """The guard takes something else apart than what is sent."""
+    """Let the guard take something else apart than what is sent."""
     real = request_parser.requests_of
 
     def wrong(operation: str, params: dict[str, Any], tenant: str) -> list[iam.Request]:
@@ -167,7 +167,7 @@ def _no_index(operation: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first_equality(params: dict[str, Any], tenant: str) -> iam.Request:
-    """The first comparison is taken for that of the partition key, whatever its name stands for."""
+    """Take the first comparison for that of the partition key, whatever its name stands for."""
     found = re.search(r"=\s*(:\w+)", params["KeyConditionExpression"])
     value = params["ExpressionAttributeValues"][found[1] if found else ""]["S"]
     arn = policies.table_arn(params["TableName"], params.get("IndexName"))
@@ -181,7 +181,7 @@ def _knows_only(policy: iam.Policy, operation: str, params: dict[str, Any]) -> N
 
 @contextmanager
 def _leaking(tenant_id: str) -> Iterator[None]:
-    """Sets the tenant once, and never takes it back."""
+    """Set the tenant once, and do not take it back."""
     if guard._tenant.get() is None:
         guard._tenant.set(tenant_id)
     yield
@@ -194,7 +194,7 @@ _REAL_REFUSAL = guard.refuse_foreign
 
 
 def _granted(role: str, table: Table, *actions: str) -> Mutant:
-    """A role that somebody gave one right too many."""
+    """Return a role that somebody gave one right too many."""
     real = policies.document
 
     def wrong(name: str) -> Document:
@@ -209,7 +209,7 @@ def _granted(role: str, table: Table, *actions: str) -> Mutant:
 
 
 def _misread(name: str, wrong: Callable[..., Any], *, of: Any = request_parser) -> Mutant:
-    """A guard that reads a write wrongly."""
+    """Return a guard that reads a write wrongly."""
     return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=True)
 
 

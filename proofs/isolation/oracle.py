@@ -57,12 +57,12 @@ class Oracle:
         )
 
     def is_own(self, key: object) -> bool:
-        """A typed key: the tenant's id, or what begins with it between its delimiters."""
+        """Tell whether a typed key is the tenant's: its id, or what begins with it between its delimiters."""
         text = key["S"] if isinstance(key, dict) and [*key] == ["S"] else None
         return isinstance(text, str) and (text == self.tenant_id or text.startswith(self._prefixes))
 
     def allows(self, operation: str, params: Any) -> bool:
-        """What cannot be read to the end is not the tenant's."""
+        """Tell whether a request is the tenant's; what cannot be read to the end is not."""
         try:
             return self._allows(operation, params)
         except Exception:
@@ -87,7 +87,7 @@ class Oracle:
         )
 
     def _one(self, action: str, body: dict[str, Any], wanted: str = "") -> bool:
-        """A single read or write, alone or as a member of many."""
+        """Tell whether a single read or write, alone or as a member of many, is the tenant's."""
         table = next(t for t in registry.tables() if t.full_name == body["TableName"])
         if action not in _ACTIONS.get(table, ()):
             return False
@@ -127,7 +127,7 @@ class Oracle:
         return True
 
     def foreign_in(self, answer: object) -> Iterator[str]:
-        """The keys anywhere in an answer that are not the tenant's: of items, old images, positions to go on from."""
+        """Return the keys in an answer that are not the tenant's: of items, old images, positions to go on from."""
         if isinstance(answer, dict):
             for name, value in answer.items():
                 if name in _KEY_NAMES and isinstance(value, dict) and "S" in value:

@@ -85,7 +85,7 @@ def _destroying(ticket: dict[str, Any], row: dict[str, Any]) -> Iterator[tuple[s
 
 
 def first_broken() -> tuple[str, int]:
-    """The first promise that is not kept, "" where all are, and how many were looked at."""
+    """Return the first promise that is not kept, "" where all are, and how many were looked at."""
     looked_at = 0
     for looked_at, promise in enumerate(promises(), start=1):
         if not promise.is_kept:

@@ -14,7 +14,7 @@ from portal.errors import PortalError
 from proofs.isolation import data_attack, mutants
 from proofs.isolation.data_attack import Crossing, Tally
 from proofs.isolation.mutants import Fate
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import Target
 from proofs.isolation.visits import visitors
 from proofs.isolation.visits.attack import Attack, Visits
@@ -51,7 +51,7 @@ class Proof:
 
     @property
     def refused(self) -> Crossing | None:
-        """The first honest request that was not answered."""
+        """Return the first honest request that was not answered."""
         return self.tally.refused or self.visits.refused
 
     @property
@@ -83,7 +83,7 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
         )
     started = time.monotonic()
     before = data_attack.states(proof.targets)
-    plan = Plan(proof.seed, proof.targets, data_attack.operations())
+    plan = AttackPlan(proof.seed, proof.targets, data_attack.operations())
     try:
         with visitors.visiting(proof.targets) if proof.with_http else nullcontext() as people:
             _attack(proof, plan, people, begin, only)
@@ -96,7 +96,7 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
     proof.finished = True
 
 
-def _attack(proof: Proof, plan: Plan, people: Visitors | None, begin: Begin, only: str) -> None:
+def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, begin: Begin, only: str) -> None:
     if only.startswith(_HTTP):
         if not people or not people.members:
             raise CannotRun("There is nobody who could visit the portal.")
@@ -112,10 +112,10 @@ def _attack(proof: Proof, plan: Plan, people: Visitors | None, begin: Begin, onl
         count = max(proof.requests // HTTP_SHARE, attack.least)
         attack.run(range(count), proof.visits, begin("Visits", count))
     if not proof.crossing and not proof.refused:
-        proof.fates = mutants.run(plan, begin("Broken walls", len(mutants.MUTANTS)))
+        proof.fates = mutants.run(plan, begin("Broken layers", len(mutants.MUTANTS)))
 
 
 def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:
-    """The command line that makes one attempt again."""
+    """Return the command line that makes one attempt again."""
     named = "".join(f" --tenant {slug}" for slug in slugs)
     return f"manage.py prove_isolation --seed {proof.seed} --only {found.number}{named}"

@@ -97,7 +97,7 @@ def verdict(proof: Proof) -> str:
     if proof.changed:
         return "Isolation does NOT hold: data changed while nothing was allowed to write."
     if proof.survivors:
-        return "Not proved: the attack did not notice a broken wall."
+        return "Not proved: the attack did not notice a broken layer."
     if proof.left_behind:
         return "Not clean: items of the proof are still there."
     return "Isolation holds: no request crossed." if proof.finished else "Interrupted before the end."
@@ -146,7 +146,7 @@ def to_html(proof: Proof) -> str:
 
 
 def _matrix(attacks: list[dict[str, Any]]) -> tuple[list[str], list[str], Counter[tuple[str, str]]]:
-    """How often each operation was tried on each table and index."""
+    """Count how often each operation was tried on each table and index."""
     cells: Counter[tuple[str, str]] = Counter()
     for attack in attacks:
         cells[attack["operation"], attack["place"]] += attack["requests"]

@@ -15,7 +15,7 @@ from proofs.isolation.attempts import (
     repository_calls,
     single_items,
 )
-from proofs.isolation.attempts.attempt import Attempt
+from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.attempts.fuzzers import Draw
 from proofs.isolation.targets import Target
 
@@ -23,14 +23,14 @@ HONEST: Final = 0.07  # share of requests that must be answered
 
 
 @dataclass(frozen=True)
-class Plan:
+class AttackPlan:
     """The attempts of a run on these tenants. `operations` are all that the client knows."""
 
     seed: int
     targets: Sequence[Target]
     operations: list[str]
 
-    def attempt(self, number: int) -> Attempt:
+    def attempt(self, number: int) -> AttackAttempt:
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311  # it has to be repeatable
         me, other = rng.sample(self.targets, 2)
         draw = Draw(rng, me, other)
@@ -40,7 +40,7 @@ class Plan:
         return family(draw)
 
     @property
-    def _families(self) -> tuple[Callable[[Draw], Attempt], ...]:
+    def _families(self) -> tuple[Callable[[Draw], AttackAttempt], ...]:
         return (
             single_items.attempt,
             key_conditions.attempt,

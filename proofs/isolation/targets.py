@@ -60,7 +60,7 @@ class Target:
 
     @cached_property
     def last_number(self) -> int:
-        """The highest ticket number in use; 0 without tickets."""
+        """Return the highest ticket number in use; 0 without tickets."""
         counter = self.tenant.repository.get(
             CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True
         )
@@ -68,13 +68,13 @@ class Target:
 
     @cached_property
     def partitions(self) -> list[str]:
-        """Every partition that this tenant has in the ticket indexes."""
+        """Return every partition that this tenant has in the ticket indexes."""
         key = self.tenant.repository.key
         shards = range(self.tenant.shards)
         return [key(ticket_keys.tenant_status, status.value.upper(), shard) for status in Status for shard in shards]
 
     def trails(self, index: tables.Index) -> list[str]:
-        """Partitions of an index of the audit trail: those of what this tenant's people did, and of what was done."""
+        """Return the partitions of an index of the audit trail: of what the tenant's people did, and what was done."""
         people = [m.id for m in self.members] or ["system"]
         if index == AUDIT_ACTOR:
             return [audit_keys.audit_actor(self.id, person) for person in people]
@@ -84,7 +84,7 @@ class Target:
         ]
 
     def state(self) -> list[Any]:
-        """What must be the same after the run as before: counter, members, settings, and the sampled tickets."""
+        """Return what must be the same after the run as before: counter, members, settings, and the sampled tickets."""
         repository = self.tenant.repository
         tickets = [
             repository.get(SummaryItem, ticket_keys.ticket, int(s.number), sort=ticket_keys.SUMMARY, consistent=True)
@@ -96,7 +96,7 @@ class Target:
 
 
 def find(slugs: Sequence[str], limit: int | None) -> list[Target]:
-    """The named tenants, else those that the people of the demonstration are in. Raises NotFound for a bad slug."""
+    """Return the named tenants, else those of the people of the demonstration. Raises NotFound for a bad slug."""
     found: dict[str, TenantItem] = {}
     for slug in slugs or _demonstration():
         try:
@@ -161,7 +161,7 @@ def texts_of(target: Target) -> set[str]:
 
 
 def person_of(target: Target) -> User | None:
-    """Who visits the portal for this tenant: of those with the highest role, somebody who is in no other tenant."""
+    """Return who visits the portal for this tenant: somebody of the highest role who is in no other tenant."""
     by_role = sorted(target.members, key=lambda m: sum(m.role.at_least(role) for role in Role), reverse=True)
     fewest = sorted(by_role[:_CANDIDATES], key=lambda m: len(members.memberships_of(m.id)))
     return next((user for m in fewest if (user := accounts.find_by_id(m.id)) and user.is_active), None)

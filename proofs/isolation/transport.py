@@ -1,9 +1,9 @@
-"""Sends attempts through the real client, sees what gets past the guard, and searches what comes back.
+"""Send attempts through the real client, see what gets past the guard, and search what comes back.
 
 The oracle stands behind the guard on the same client: what it forbids is a crossing at the moment when the guard lets
 it through, and is not sent. Nothing is sent either that could change an item which is not scratch.
 
-Where the guard is switched off and tenants have a role, IAM is the wall: what is forbidden and harmless is sent, and
+Where the guard is switched off and tenants have a role, IAM is the layer: what is forbidden and harmless is sent, and
 has to be denied.
 """
 
@@ -21,8 +21,8 @@ from django.conf import settings
 from portal.dynamo import client
 from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavailable
 from portal.isolation import guard
-from proofs.isolation.attempts.attempt import Attempt, is_harmless, shown
-from proofs.isolation.attempts.repository_calls import Forged
+from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
+from proofs.isolation.attempts.repository_calls import HostileInputAccepted
 from proofs.isolation.oracle import Oracle
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
@@ -35,7 +35,7 @@ OWN: Final = "nothing to stop: own data only"
 IAM: Final = "IAM"
 # An engine that answers so has looked at the item.
 _DONE: Final = ("", "ConditionalCheckFailedException", "TransactionCanceledException")
-NOT_SENT: Final = "not sent: it could do harm"
+NOT_SENT: Final = "not sent: it could change data"
 
 
 class Crossed(Exception):
@@ -47,7 +47,7 @@ class Unsafe(Exception):
 
 
 class NotTried(Exception):
-    """With IAM as the wall: a request whose refusal nobody wants to learn the hard way."""
+    """A request that could change data, which is not sent where only IAM would refuse it."""
 
 
 def iam_is_the_wall() -> bool:
@@ -66,8 +66,8 @@ class Wire:
     behind_iam: bool = field(default_factory=iam_is_the_wall)
     _forbidden: bool = False  # the request on its way has to be denied
 
-    def attempt(self, attempt: Attempt) -> str:
-        """What stopped it. Raises Crossed, and Unavailable where the engine is away."""
+    def attempt(self, attempt: AttackAttempt) -> str:
+        """Send it and return what stopped it. Raises Crossed, and Unavailable where the engine is away."""
         try:
             stopped = self._try(attempt)
         except Crossed as error:
@@ -76,7 +76,7 @@ class Wire:
             raise Crossed(self.crossing)
         return stopped
 
-    def _try(self, attempt: Attempt) -> str:
+    def _try(self, attempt: AttackAttempt) -> str:
         before, self._forbidden = self.answered, False
         try:
             if attempt.call is not None:
@@ -85,7 +85,7 @@ class Wire:
                 self._request(attempt)
         except guard.IsolationError as error:
             return POLICY if error.why.startswith("dynamodb:") else FORM
-        except Forged as error:
+        except HostileInputAccepted as error:
             raise Crossed(str(error)) from error
         except (Crossed, Unsafe):
             raise
@@ -107,7 +107,7 @@ class Wire:
             return attempt.place if attempt.call else "client library"
         return OWN
 
-    def _request(self, attempt: Attempt) -> None:
+    def _request(self, attempt: AttackAttempt) -> None:
         shared = client.connection("tenant")
         with guard.acting_for(attempt.draw.me.id):
             if attempt.operation in shared.client.meta.service_model.operation_names:
@@ -143,7 +143,7 @@ class Wire:
                 raise NotTried
             self._forbidden = True
         elif not harmless:
-            raise Unsafe(f"{model.name} {shown(params)}")
+            raise Unsafe(f"{model.name} {as_json(params)}")
 
     def _search(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         self.answered += 1

@@ -1,4 +1,4 @@
-"""The third wall against a real STS: each tenant's requests are signed with the role assumed for that tenant."""
+"""The third layer against a real STS: each tenant's requests are signed with the role assumed for that tenant."""
 
 from __future__ import annotations
 

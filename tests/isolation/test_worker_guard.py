@@ -1,4 +1,4 @@
-"""The stream worker's own wall: it maintains aggregates, for one tenant at a time, and reads no ticket."""
+"""The stream worker's own layer: it maintains aggregates, for one tenant at a time, and reads no ticket."""
 
 from __future__ import annotations
 

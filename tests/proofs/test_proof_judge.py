@@ -1,4 +1,4 @@
-"""The judge of the proof, and what keeps the proof harmless: neither shares anything with the walls."""
+"""The judge of the proof, and what keeps the proof harmless: neither shares anything with the layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.isolation import guard
 from proofs.isolation import conditions, data_attack
 from proofs.isolation.attempts.attempt import is_harmless
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire
 from proofs.isolation.visits import visitors
 from tests.architecture.test_layers import imports
@@ -115,7 +115,7 @@ def test_the_judge_knows_one_rule(text: str, own: bool) -> None:
     assert [*oracle.foreign_in({"Items": [{"pk": {"S": text}}]})] == ([] if own else [text])
 
 
-def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: Plan) -> None:
+def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: AttackPlan) -> None:
     oracles = {t.id: Oracle(t.id) for t in plan.targets}
     for number in range(4000):
         attempt = plan.attempt(number)
@@ -123,10 +123,10 @@ def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: Plan) -> 
             assert is_harmless(attempt.operation, attempt.params), data_attack.described(attempt)
 
 
-# --- with IAM as the wall ---
+# --- with IAM as the layer ---
 
 
-def behind_iam(made: Plan, answer: tuple[int, dict[str, Any]], settings: LazySettings) -> dict[str, int]:
+def behind_iam(made: AttackPlan, answer: tuple[int, dict[str, Any]], settings: LazySettings) -> dict[str, int]:
     """What becomes of hostile requests where the guard is off and the engine answers so to whatever is forbidden."""
     settings.DYNAMODB_GUARD = False
     client.reset()
@@ -151,7 +151,7 @@ def behind_iam(made: Plan, answer: tuple[int, dict[str, Any]], settings: LazySet
     return stopped
 
 
-def test_with_the_guard_off_iam_has_to_deny(plan: Plan, settings: LazySettings) -> None:
+def test_with_the_guard_off_iam_has_to_deny(plan: AttackPlan, settings: LazySettings) -> None:
     denied = {"Error": {"Code": "AccessDeniedException", "Message": "no"}, "ResponseMetadata": {}}
     stopped = behind_iam(plan, (400, denied), settings)
     assert stopped[IAM] > 20
@@ -162,7 +162,7 @@ def test_with_the_guard_off_iam_has_to_deny(plan: Plan, settings: LazySettings) 
 
 
 @pytest.mark.parametrize("code", ["", "ConditionalCheckFailedException"])
-def test_an_engine_that_looks_at_the_item_has_not_denied(code: str, plan: Plan, settings: LazySettings) -> None:
+def test_an_engine_that_looks_at_the_item_has_not_denied(code: str, plan: AttackPlan, settings: LazySettings) -> None:
     answer: dict[str, Any] = {"Error": {"Code": code, "Message": ""}} if code else {}
     with pytest.raises(Crossed, match="IAM let through"):
         behind_iam(plan, (400 if code else 200, answer), settings)

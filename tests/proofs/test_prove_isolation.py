@@ -1,4 +1,4 @@
-"""The proof of isolation: clean where the walls hold, loud where one of them is broken."""
+"""The proof of isolation: clean where the layers hold, loud where one of them is broken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.schema import keys, registry
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import tricks, visitors
 from proofs.isolation.visits.tricks import PASSES
 from tenants.identity.models import User
@@ -61,7 +61,7 @@ def test_where_the_walls_hold_nothing_crosses_and_the_figures_add_up(
     assert (report["crossing"], report["refused"]) == (None, None)
     assert len(report["mutants"]) == len(MUTANTS)
     assert [m["mistake"] for m in report["mutants"] if bool(m["killed_by"]) == m["control"]] == []
-    assert f"{len(MUTANTS) - 1} of {len(MUTANTS) - 1} broken walls were noticed" in ended.out
+    assert f"{len(MUTANTS) - 1} of {len(MUTANTS) - 1} broken layers were noticed" in ended.out
     assert "Isolation holds" in page.read_text()
     assert stored() == before
 
@@ -82,7 +82,7 @@ def test_every_address_is_visited_for_every_tenant_by_get_and_by_post(
     assert report["http"]["withheld_writes"] > 0
 
 
-def test_every_operation_table_index_and_trick_is_tried(plan: Plan) -> None:
+def test_every_operation_table_index_and_trick_is_tried(plan: AttackPlan) -> None:
     attempts = [plan.attempt(n) for n in range(9000)]
     hostile = [a for a in attempts if not a.honest]
     assert {a.operation for a in hostile} >= {
@@ -104,8 +104,8 @@ def test_every_method_of_the_repository_and_every_builder_is_attacked() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_same_seed_makes_the_same_requests(plan: Plan, tmp_path: Path) -> None:
-    first, second = plan, Plan(1, targets.find([], None), data_attack.operations())
+def test_the_same_seed_makes_the_same_requests(plan: AttackPlan, tmp_path: Path) -> None:
+    first, second = plan, AttackPlan(1, targets.find([], None), data_attack.operations())
     other = replace(plan, seed=2)
     numbers = range(400)
     assert [data_attack.described(first.attempt(n)) for n in numbers] == [
@@ -121,7 +121,7 @@ def test_the_same_seed_makes_the_same_requests(plan: Plan, tmp_path: Path) -> No
     assert reports[0]["http"] == reports[1]["http"]
 
 
-# --- broken walls ---
+# --- broken layers ---
 
 
 @pytest.mark.usefixtures("other_walls")
@@ -150,7 +150,7 @@ def test_a_policy_without_the_delimiter_is_a_crossing(monkeypatch: pytest.Monkey
 
 
 def test_walls_that_refuse_everything_prove_nothing(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    plan: AttackPlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(policy: object, operation: str, params: object) -> None:
         raise guard.IsolationError(operation, "?", "no")
@@ -175,7 +175,7 @@ def test_a_broken_wall_that_the_attack_does_not_notice_is_a_failure(monkeypatch:
 
 
 @pytest.mark.parametrize("mistake", [m for m in MUTANTS if m != CONTROL])
-def test_each_broken_wall_is_noticed(mistake: str, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_broken_wall_is_noticed(mistake: str, plan: AttackPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutants, "MUTANTS", {mistake: MUTANTS[mistake]})
     (fate,) = mutants.run(plan, lambda steps: None)
     assert fate.killed_by

@@ -16,10 +16,10 @@ from django.conf import LazySettings
 from portal.dynamo import client
 from portal.nosql.tables import SESSIONS
 from proofs.isolation import keys, report
-from proofs.isolation.attempts.attempt import Attempt
+from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.data_attack import Crossing, Tally
 from proofs.isolation.proof import Proof
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.targets import SCRATCH_ADDRESS
 from proofs.isolation.transport import Wire
 from proofs.isolation.visits import attack
@@ -145,11 +145,11 @@ class Page(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset", "data")]
 
 
-def test_the_page_is_one_file_that_escapes_all_it_shows(plan: Plan) -> None:
+def test_the_page_is_one_file_that_escapes_all_it_shows(plan: AttackPlan) -> None:
     nasty = "<script>alert('x')</script>"
     found = Crossing("7", nasty, {"parameters": {nasty: f"{nasty}&"}})
     tally = Tally(crossing=found)
-    tally.add(Attempt(nasty, nasty, nasty, plan.attempt(1).draw, {}), nasty)
+    tally.add(AttackAttempt(nasty, nasty, nasty, plan.attempt(1).draw, {}), nasty)
     text = report.to_html(Proof(1, 10, plan.targets, tally=tally))
     page = Page()
     page.feed(text)

@@ -1,4 +1,4 @@
-"""A world of three tenants for the proof of isolation, and what is stored of it, read past every wall."""
+"""A world of three tenants for the proof of isolation, and what is stored of it, read past every layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from portal.dynamo import client
 from portal.schema import registry
 from proofs.isolation import data_attack, mutants, targets
-from proofs.isolation.schedule import Plan
+from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import attack, tricks
 from proofs.isolation.visits.routes import routes
 from tenants.audit_trail.recording import SYSTEM
@@ -53,7 +53,7 @@ def three() -> Iterator[World]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the broken walls; with one visit where three are made, and none that is not about tickets."""
+    """Without the broken layers; with one visit where three are made, and none that is not about tickets."""
     monkeypatch.setattr(mutants, "MUTANTS", {})
     monkeypatch.setattr(tricks, "PASSES", tricks.PASSES[:1])
     about_tickets = [route for route in routes() if route.path.startswith("<slug:desk>/tickets")]
@@ -69,8 +69,8 @@ def other_walls() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def plan(three: World) -> Plan:
-    return Plan(1, targets.find([], None), data_attack.operations())
+def plan(three: World) -> AttackPlan:
+    return AttackPlan(1, targets.find([], None), data_attack.operations())
 
 
 def stored() -> dict[str, list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""One attempt on the walls, and the two things that keep it harmless whatever happens to it."""
+"""One attempt to get past the layers, and the two things that keep it harmless whatever happens to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCRATCH_ENDING: Final = keys.proof(_ANY_ID).partition(_ANY_ID)[2]
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttackAttempt:
     """A request to DynamoDB, or a `call` of our own code that may lead to some.
 
     An honest one must be answered; every other one is judged by the oracle. `kind` is the trick, `place` the table
@@ -43,7 +43,7 @@ def place_of(table: Table, index: Index | None = None) -> str:
 
 
 def typed_key(table: Table, hash_value: Any, sort: str | None = None) -> dict[str, Any]:
-    """A key with the hash as given, whatever it is, and a sort key where the table has one."""
+    """Return a key with the hash as given, whatever it is, and a sort key where the table has one."""
     key = {table.hash: hash_value}
     if table.range:
         key[table.range] = {"S": sort or SCRATCH_SORT}
@@ -51,18 +51,18 @@ def typed_key(table: Table, hash_value: Any, sort: str | None = None) -> dict[st
 
 
 def used(placeholders: dict[str, Any], expression: str) -> dict[str, Any]:
-    """The placeholders that an expression has: engines refuse the others, and then show nothing."""
+    """Return the placeholders that an expression has: engines refuse the others, and then show nothing."""
     return {name: value for name, value in placeholders.items() if name in expression}
 
 
 def impossible(table: Table, **params: Any) -> dict[str, Any]:
-    """The parameters of a write that cannot take place."""
+    """Return the parameters of a write that cannot take place."""
     names = {"#k": table.hash, **params.pop("ExpressionAttributeNames", {})}
     return {"ConditionExpression": IMPOSSIBLE, "ExpressionAttributeNames": names, **params}
 
 
 def is_harmless(operation: str, params: dict[str, Any]) -> bool:
-    """Whether a request, if the engine got it, would read, fail by its condition, or stay within scratch items."""
+    """Tell whether a request, if the engine got it, would read, fail by its condition, or stay within scratch items."""
     try:
         return _is_harmless(operation, params)
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -95,12 +95,12 @@ def _is_scratch(body: dict[str, Any]) -> bool:
     return str(pk.get("S", "")).endswith(_SCRATCH_ENDING)
 
 
-def shown(value: Any) -> Any:
-    """Parameters as JSON can hold them; what is no JSON is shown by its kind."""
+def as_json(value: Any) -> Any:
+    """Return the parameters as JSON can hold them; what is no JSON is named by its kind."""
     if isinstance(value, dict):
-        return {str(k): shown(v) for k, v in value.items()}
+        return {str(k): as_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [shown(v) for v in value]
+        return [as_json(v) for v in value]
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     return value if isinstance(value, str | int | float | bool | None) else repr(value)

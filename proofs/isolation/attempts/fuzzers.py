@@ -1,6 +1,6 @@
 """Keys that are almost the tenant's own, values that are no keys, and names that are no tables.
 
-Each is forged from what keys.py makes, so that no delimiter is written down here.
+Each is derived from what keys.py makes, so that no delimiter is written down here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Draw:
     other: Target
 
     def own(self, table: Table, index: Index | None = None) -> str:
-        """A partition key of the acting tenant in this table or index."""
+        """Return a partition key of the acting tenant in this table or index."""
         return _key_of(self, self.me, table, index)
 
     def foreign(self, table: Table, index: Index | None = None) -> str:
@@ -55,7 +55,7 @@ class Draw:
         return self.rng.choice(places if self.rng.random() < 0.4 else own)
 
     def sort(self, table: Table) -> str:
-        """A sort key that the other tenant really has, so that a hole would show something."""
+        """Return a sort key that the other tenant really has, so that a hole would show something."""
         if table == MEMBERS:
             return self.rng.choice(self.other.members).id if self.other.members else "x"
         if table == MEMBERSHIPS:
@@ -79,21 +79,21 @@ def _key_of(draw: Draw, target: Target, table: Table, index: Index | None) -> st
     return target.id
 
 
-Forge = Callable[[Draw, str], str]  # from a foreign key of the right form, or from the own one
+Fuzzer = Callable[[Draw, str], str]  # from a foreign key of the right form, or from the own one
 
 
-def _own_id(change: Callable[[Draw, str], str]) -> Forge:
-    """The own key with a changed id: what a pattern that is almost right takes for the tenant's."""
+def _own_id(change: Callable[[Draw, str], str]) -> Fuzzer:
+    """Return the own key with a changed id: what a pattern that is almost right takes for the tenant's."""
 
-    def forge(draw: Draw, foreign: str) -> str:
+    def fuzz(draw: Draw, foreign: str) -> str:
         mine = draw.me.id
         return foreign.replace(draw.other.id, change(draw, mine)) if draw.other.id in foreign else change(draw, mine)
 
-    return forge
+    return fuzz
 
 
 def _delimiters(foreign: str, other: str) -> tuple[str, str]:
-    """The characters around the id of a composite key; a plain one has none, and gets those of another."""
+    """Return the characters around the id of a composite key; a plain one has none, and gets those of another."""
     before, _, after = (foreign if other in foreign[1:] else ticket_keys.counter(other)).partition(other)
     return before[-1:], after[:1]
 
@@ -151,7 +151,7 @@ def _wild(draw: Draw, foreign: str) -> str:
     return foreign.replace(theirs, stand_in) if theirs in foreign else stand_in
 
 
-KEYS: Final[dict[str, Forge]] = {
+KEYS: Final[dict[str, Fuzzer]] = {
     "foreign key": lambda draw, foreign: foreign,
     "longer id": _own_id(lambda d, mine: d.rng.choice([mine + d.rng.choice("0123456789abcdef"), mine * 2, "0" + mine])),
     "shorter id": _own_id(lambda d, mine: d.rng.choice([mine[:-1], mine[1:], mine[: d.rng.randrange(31)]])),
@@ -187,7 +187,7 @@ NO_TEXT: Final[tuple[Callable[[str, str], Any], ...]] = (
 
 
 def no_table(draw: Draw, table: Table) -> Any:
-    """In place of a table's name: its ARN, a neighbour's, nothing at all."""
+    """Return, in place of a table's name: its ARN, a neighbour's, nothing at all."""
     name = table.full_name
     return draw.rng.choice(
         [policies.table_arn(name), name + "x", name.lower(), name[:-1], name.replace(".", ".Dev.", 1), "*", "", None,

@@ -1,4 +1,4 @@
-"""What a tenant's own code asks for, of every kind: walls that refuse these prove nothing."""
+"""What a tenant's own code asks for, of every kind: layers that refuse these prove nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.errors import ConditionFailed, TransactionRefused
 from portal.schema import keys, tables
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts import key_conditions, many_items, single_items
-from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, Attempt, place_of, typed_key
+from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
 from tenants.audit_trail.tables import AUDIT
 from tenants.membership import members
@@ -29,7 +29,7 @@ _OPERATIONS: Final = (
 SCRATCH_ITEMS: Final = 200  # of one tenant at most, however long the run
 
 
-def attempt(draw: Draw) -> Attempt:
+def attempt(draw: Draw) -> AttackAttempt:
     if draw.rng.random() < 0.4:
         return _call(draw)
     operation = draw.rng.choice(_OPERATIONS)
@@ -46,12 +46,12 @@ def attempt(draw: Draw) -> Attempt:
     return _made(draw, operation, table, params if operation == "GetItem" else params | {"ReturnValues": "NONE"})
 
 
-def _made(draw: Draw, operation: str, table: tables.Table, params: dict[str, Any]) -> Attempt:
-    return Attempt("own request", operation, place_of(table), draw, params, honest=True)
+def _made(draw: Draw, operation: str, table: tables.Table, params: dict[str, Any]) -> AttackAttempt:
+    return AttackAttempt("own request", operation, place_of(table), draw, params, honest=True)
 
 
 def _own_key(draw: Draw, table: tables.Table) -> dict[str, Any]:
-    """A real item of the acting tenant."""
+    """Return a real item of the acting tenant."""
     if table == MEMBERS:
         sort = draw.rng.choice(draw.me.members).id if draw.me.members else SCRATCH_SORT
         return typed_key(table, {"S": draw.me.id}, sort)
@@ -64,12 +64,12 @@ def _key_of(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scratch(draw: Draw, number: int) -> dict[str, Any]:
-    """An item that no list shows. Its text may well look like somebody else's key."""
+    """Return an item that no list shows. Its text may well look like somebody else's key."""
     key = typed_key(TICKETS, {"S": proof_keys.proof(draw.me.id)}, f"{SCRATCH_SORT}{number}")
     return key | {"title": {"S": draw.rng.choice(["proof", ticket_keys.ticket(draw.other.id, 1)])}}
 
 
-def _query(draw: Draw, table: tables.Table) -> Attempt:
+def _query(draw: Draw, table: tables.Table) -> AttackAttempt:
     index = draw.rng.choice([None, *table.indexes])
     params = key_conditions.request(draw, table, index, {"S": draw.own(table, index)})
     range_name = index.range if index else table.range
@@ -78,7 +78,7 @@ def _query(draw: Draw, table: tables.Table) -> Attempt:
         params["KeyConditionExpression"] += more
         params["ExpressionAttributeNames"]["#r"] = range_name
         params["ExpressionAttributeValues"] |= {":lo": {"S": "2"}} | ({":hi": {"S": "~"}} if "hi" in more else {})
-    return Attempt("own request", "Query", place_of(table, index), draw, params, honest=True)
+    return AttackAttempt("own request", "Query", place_of(table, index), draw, params, honest=True)
 
 
 def _members(draw: Draw, operation: str, table: tables.Table) -> list[dict[str, Any]]:
@@ -104,9 +104,9 @@ def _members(draw: Draw, operation: str, table: tables.Table) -> list[dict[str, 
 # --- the repository and the rules, as the portal uses them ---
 
 
-def _call(draw: Draw) -> Attempt:
+def _call(draw: Draw) -> AttackAttempt:
     name = draw.rng.choice([*CALLS])
-    return Attempt("own call", name, "repository", draw, {}, honest=True, call=lambda: CALLS[name](draw))
+    return AttackAttempt("own call", name, "repository", draw, {}, honest=True, call=lambda: CALLS[name](draw))
 
 
 def _number(draw: Draw) -> int:
@@ -126,7 +126,7 @@ def _put_all(draw: Draw) -> object:
 
 
 def _transact(draw: Draw) -> object:
-    """A transaction of own members that cannot take place: refused by its condition, not by a wall."""
+    """Return a transaction of own members that cannot take place: refused by its condition, not by a layer."""
     transaction = Transaction()
     pk = draw.me.tenant.repository.key(proof_keys.proof)
     transaction.put(DetailItem(pk, SCRATCH_SORT), condition=DetailItem.pk.exists() & DetailItem.pk.does_not_exist())
@@ -138,7 +138,7 @@ def _transact(draw: Draw) -> object:
 
 
 def _list(draw: Draw) -> object:
-    """A page of a list, by one of its own cursors where it has some."""
+    """Return a page of a list, by one of its own cursors where it has some."""
     own = [c for c in draw.me.cursors if c.status]
     if not own:
         return lists.page(draw.me.tenant, status=Status.OPEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.schema.tables import Index, Table
-from proofs.isolation.attempts.attempt import Attempt, place_of, typed_key, used
+from proofs.isolation.attempts.attempt import AttackAttempt, place_of, typed_key, used
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_index, no_table
 from tickets.ticket.tables import TICKETS
 
@@ -90,7 +90,7 @@ _JOINS: Final = (" AND ", " OR ", " and ", " AND NOT ")
 _OPERATORS: Final = ("=", "=", "=", "<>", "<", "<=", ">", ">=")
 
 
-def attempt(draw: Draw) -> Attempt:
+def attempt(draw: Draw) -> AttackAttempt:
     roll = draw.rng.random()
     if roll < 0.35:
         return _by_key(draw)
@@ -100,7 +100,7 @@ def attempt(draw: Draw) -> Attempt:
 
 
 def request(draw: Draw, table: Table, index: Index | None, key: Any) -> dict[str, Any]:
-    """A plain Query of one partition."""
+    """Return a plain Query of one partition."""
     name = index.hash if index else table.hash
     params: dict[str, Any] = {
         "TableName": table.full_name,
@@ -112,15 +112,15 @@ def request(draw: Draw, table: Table, index: Index | None, key: Any) -> dict[str
     return params | ({"IndexName": index.name} if index else {})
 
 
-def _by_key(draw: Draw) -> Attempt:
+def _by_key(draw: Draw) -> AttackAttempt:
     table, index = draw.place()
     kind = draw.rng.choice([*KEYS])
     params = request(draw, table, index, {"S": KEYS[kind](draw, draw.foreign(table, index))})
-    return Attempt(kind, "Query", place_of(table, index), draw, params)
+    return AttackAttempt(kind, "Query", place_of(table, index), draw, params)
 
 
-def _condition(draw: Draw, expression: str, kind: str) -> Attempt:
-    """The expression with both keys within reach, in the right places or the wrong ones."""
+def _condition(draw: Draw, expression: str, kind: str) -> AttackAttempt:
+    """Return the expression with both keys within reach, in the right places or the wrong ones."""
     rng = draw.rng
     table, index = draw.place()
     hash_name, range_name = (index.hash, index.range) if index else (table.hash, table.range or "none")
@@ -138,10 +138,10 @@ def _condition(draw: Draw, expression: str, kind: str) -> Attempt:
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-    return Attempt(kind, "Query", place_of(table, index), draw, params)
+    return AttackAttempt(kind, "Query", place_of(table, index), draw, params)
 
 
-def _random_condition(draw: Draw) -> Attempt:
+def _random_condition(draw: Draw) -> AttackAttempt:
     """Any combination of clauses that the grammar can build, and some that it cannot."""
     rng = draw.rng
 
@@ -164,7 +164,7 @@ def _random_condition(draw: Draw) -> Attempt:
     return _condition(draw, rng.choice(_JOINS).join(clause(0) for _ in range(count)), "random condition")
 
 
-def _shaped(draw: Draw) -> Attempt:
+def _shaped(draw: Draw) -> AttackAttempt:
     rng = draw.rng
     table, index = draw.place()
     own, foreign = draw.own(table, index), draw.foreign(table, index)
@@ -194,7 +194,7 @@ def _shaped(draw: Draw) -> Attempt:
         params["Select"] = rng.choice(["ALL_ATTRIBUTES", "COUNT", "ALL_PROJECTED_ATTRIBUTES"])
     else:
         return _condition(draw, rng.choice(_ODD), kind)
-    return Attempt(kind, "Query", place_of(table, index), draw, params)
+    return AttackAttempt(kind, "Query", place_of(table, index), draw, params)
 
 
 def _start(draw: Draw, table: Table, index: Index | None, foreign: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _start(draw: Draw, table: Table, index: Index | None, foreign: str) -> dict[
 
 
 def _other_index(draw: Draw, params: dict[str, Any]) -> None:
-    """An index that is none; the table's key asked of an index, and an index's of the table."""
+    """Return an index that is none; the table's key asked of an index, and an index's of the table."""
     rng = draw.rng
     index = rng.choice(TICKETS.indexes)
     params["TableName"] = TICKETS.full_name

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from portal.schema.tables import Table
 from proofs.isolation import keys
-from proofs.isolation.attempts.attempt import Attempt, impossible, place_of, typed_key
+from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
 from tenants.membership.tables import MEMBERS
 from tickets.ticket.tables import TICKETS
@@ -20,7 +20,7 @@ _SHAPES: Final = (
 _LARGEST: Final = {"BatchGetItem": 100, "BatchWriteItem": 25, "TransactWriteItems": 100, "TransactGetItems": 100}
 
 
-def attempt(draw: Draw) -> Attempt:
+def attempt(draw: Draw) -> AttackAttempt:
     operation = draw.rng.choice(OPERATIONS)
     roll = draw.rng.random()
     if roll < 0.3:
@@ -29,20 +29,20 @@ def attempt(draw: Draw) -> Attempt:
     count = draw.rng.choice([1, 2, 3, 5, 10, _LARGEST[operation]])
     own = [_member(draw, operation, table, _own(draw, operation, table)) for _ in range(count - 1)]
     kind = draw.rng.choice([*KEYS])
-    forged = KEYS[kind](draw, _foreign(draw, operation, table))
-    bad = _member(draw, operation, table, {"S": forged})
+    fuzzed = KEYS[kind](draw, _foreign(draw, operation, table))
+    bad = _member(draw, operation, table, {"S": fuzzed})
     own.insert(draw.rng.randint(0, len(own)), bad)
     where = "alone" if count == 1 else "among own"
-    return Attempt(f"{kind}, {where}", operation, place_of(table), draw, request(operation, table, own))
+    return AttackAttempt(f"{kind}, {where}", operation, place_of(table), draw, request(operation, table, own))
 
 
-def _not_granted(draw: Draw, operation: str) -> Attempt:
-    """All members are the tenant's own; what it asks for is none of its business."""
+def _not_granted(draw: Draw, operation: str) -> AttackAttempt:
+    """Ask with members that are all the tenant's own; what it asks for is none of its business."""
     table = draw.rng.choice([TICKETS, MEMBERS])
     operation = draw.rng.choice(["BatchGetItem", "TransactWriteItems"]) if table == MEMBERS else _WRITING
     own = {"S": draw.own(table)}
     members = [_member(draw, operation, table, own, draw.rng.choice(_KINDS[2:])) for _ in range(draw.rng.randint(1, 3))]
-    return Attempt("own, not granted", operation, place_of(table), draw, request(operation, table, members))
+    return AttackAttempt("own, not granted", operation, place_of(table), draw, request(operation, table, members))
 
 
 def request(operation: str, table: Table, members: list[Any]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def request(operation: str, table: Table, members: list[Any]) -> dict[str, Any]:
 
 
 def _own(draw: Draw, operation: str, table: Table) -> dict[str, str]:
-    """A batch has no conditions, so its keys are scratch even where they are honest."""
+    """Return an own key. A batch has no conditions, so its keys are scratch even where they are honest."""
     scratch = operation == "BatchWriteItem" and table == TICKETS
     return {"S": keys.proof(draw.me.id) if scratch else draw.own(table)}
 
@@ -82,8 +82,8 @@ def _member(draw: Draw, operation: str, table: Table, hash_value: Any, kind: str
     return {kind: body | {"Key": key}}
 
 
-def _shaped(draw: Draw, operation: str) -> Attempt:
-    """Nothing in it, too much in it, and members that are none."""
+def _shaped(draw: Draw, operation: str) -> AttackAttempt:
+    """Attempt it with nothing in it, too much in it, and members that are none."""
     rng = draw.rng
     table = draw.place()[0]
     own, foreign = draw.own(table), _foreign(draw, operation, table)
@@ -108,7 +108,7 @@ def _shaped(draw: Draw, operation: str) -> Attempt:
     elif kind == "second table":
         second = draw.table()
         members.insert(rng.randint(0, 1), _member(draw, operation, second, {"S": draw.foreign(second)}))
-    return Attempt(kind, operation, place_of(table), draw, params)
+    return AttackAttempt(kind, operation, place_of(table), draw, params)
 
 
 def _odd(draw: Draw, operation: str, table: Table, foreign: str) -> list[Any]:
@@ -128,8 +128,8 @@ def _renamed(draw: Draw, operation: str, table: Table, members: list[Any]) -> di
     return {"TransactItems": [{k: body | {"TableName": name} for k, body in m.items()} for m in members]}
 
 
-def _planted(draw: Draw, operation: str) -> Attempt:
-    """All keys are own; among the members, one item carries another tenant's key of an index."""
+def _planted(draw: Draw, operation: str) -> AttackAttempt:
+    """Attempt it with keys that are all own; among the members, one item carries another tenant's key of an index."""
     table = TICKETS
     index = draw.rng.choice(table.indexes)
     value = {"S": draw.foreign(table, index)}
@@ -143,4 +143,6 @@ def _planted(draw: Draw, operation: str) -> Attempt:
             bad = _member(draw, operation, table, scratch, "Update")
             bad["Update"] |= {"UpdateExpression": f"SET {index.hash} = :t", "ExpressionAttributeValues": {":t": value}}
     members.insert(draw.rng.randint(0, len(members)), bad)
-    return Attempt("planted index key", operation, place_of(table, index), draw, request(operation, table, members))
+    return AttackAttempt(
+        "planted index key", operation, place_of(table, index), draw, request(operation, table, members)
+    )

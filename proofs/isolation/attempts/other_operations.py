@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.isolation import policies
-from proofs.isolation.attempts.attempt import Attempt, impossible, place_of, typed_key
+from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
 
 PARTIQL: Final = ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction")
@@ -32,7 +32,7 @@ _HANDLED: Final = {
 }  # fmt: skip
 
 
-def attempt(draw: Draw, operations: list[str]) -> Attempt:
+def attempt(draw: Draw, operations: list[str]) -> AttackAttempt:
     """`operations` are all that the client knows."""
     roll = draw.rng.random()
     if roll < 0.25:
@@ -44,7 +44,7 @@ def attempt(draw: Draw, operations: list[str]) -> Attempt:
     return _about_tables(draw, draw.rng.choice([o for o in operations if o not in _HANDLED and o not in PARTIQL]))
 
 
-def _scan(draw: Draw) -> Attempt:
+def _scan(draw: Draw) -> AttackAttempt:
     rng = draw.rng
     table, index = draw.place()
     name = index.hash if index else table.hash
@@ -60,10 +60,10 @@ def _scan(draw: Draw) -> Attempt:
         {"ScanFilter": {name: {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": draw.foreign(table, index)}]}}},
     ]
     params |= rng.choice(more) | ({"IndexName": index.name} if index else {})
-    return Attempt("whole table", SCAN, place_of(table, index), draw, params)
+    return AttackAttempt("whole table", SCAN, place_of(table, index), draw, params)
 
 
-def _partiql(draw: Draw) -> Attempt:
+def _partiql(draw: Draw) -> AttackAttempt:
     rng = draw.rng
     table, index = draw.place()
     own, foreign = draw.own(table, index), draw.foreign(table, index)
@@ -86,18 +86,18 @@ def _partiql(draw: Draw) -> Attempt:
         params = {"TransactStatements": chosen}
     if rng.random() < 0.3:
         params["TableName"] = table.full_name
-    return Attempt("PartiQL", operation, place_of(table, index), draw, params)
+    return AttackAttempt("PartiQL", operation, place_of(table, index), draw, params)
 
 
-def _unknown(draw: Draw) -> Attempt:
-    """An operation that does not exist, with parameters that would be right for one that does."""
+def _unknown(draw: Draw) -> AttackAttempt:
+    """Return an operation that does not exist, with parameters that would be right for one that does."""
     table = draw.place()[0]
     holder = typed_key(table, {"S": draw.rng.choice([draw.own, draw.foreign])(table)}, draw.sort(table))
     params = {"TableName": table.full_name} | draw.rng.choice([{"Key": holder}, {"Item": holder}, {}])
-    return Attempt("unknown operation", draw.rng.choice(UNKNOWN), place_of(table), draw, params)
+    return AttackAttempt("unknown operation", draw.rng.choice(UNKNOWN), place_of(table), draw, params)
 
 
-def _about_tables(draw: Draw, operation: str) -> Attempt:
+def _about_tables(draw: Draw, operation: str) -> AttackAttempt:
     rng = draw.rng
     table = draw.table()
     arn = policies.table_arn(table.full_name)
@@ -112,4 +112,4 @@ def _about_tables(draw: Draw, operation: str) -> Attempt:
             {"TableName": table.full_name, "Key": own} | impossible(table),
         ]
     )
-    return Attempt("another operation", operation, place_of(table), draw, params)
+    return AttackAttempt("another operation", operation, place_of(table), draw, params)

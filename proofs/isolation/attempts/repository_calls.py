@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, Final
 
 from django.core import signing
@@ -13,7 +17,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.nosql.items import SessionItem
 from portal.schema import keys, registry
 from proofs.isolation import keys as proof_keys
-from proofs.isolation.attempts.attempt import SCRATCH_SORT, Attempt, shown
+from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json
 from proofs.isolation.attempts.fuzzers import KEYS, Draw
 from proofs.isolation.targets import Cursor
 from tenants.identity.items import AccountItem
@@ -28,76 +32,86 @@ from tickets.ticket.items import CounterItem, DetailItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
 
-class Forged(AssertionError):
+class HostileInputAccepted(AssertionError):
     """A builder made a key that is not the tenant's, or took for the tenant's what is not."""
+
+
+def _modules_of_keys() -> Iterator[ModuleType]:
+    """Import the `keys.py` of every room."""
+    for app in ("portal", "tenants", "tickets", "proofs"):
+        for room in iter_modules(import_module(app).__path__, f"{app}."):
+            if room.ispkg and find_spec(f"{room.name}.keys"):
+                yield import_module(f"{room.name}.keys")
 
 
 # Every builder that takes a tenant; one that is added is attacked without a change here.
 BUILDERS: Final = {
     name: build
-    for name, build in vars(keys).items()
+    for module in _modules_of_keys()
+    for name, build in vars(module).items()
     if inspect.isfunction(build)
+    and build.__module__ == module.__name__
     and not name.startswith("_")
     and [*inspect.signature(build).parameters][:1] == ["tenant_id"]
 }
 _ODD_ARGUMENTS: Final = (0, -1, 10**20, True, None, "", "7", b"x", "\0", "x" * 600, ["x"], 1.5, {"S": "x"})
 
 
-def attempt(draw: Draw) -> Attempt:
+def attempt(draw: Draw) -> AttackAttempt:
     roll = draw.rng.random()
     return (_builder if roll < 0.35 else _repository if roll < 0.65 else _cursor)(draw)
 
 
-def _attempt(draw: Draw, kind: str, name: str, place: str, call: Callable[[], object], **params: Any) -> Attempt:
-    return Attempt(kind, name, place, draw, {k: shown(v) for k, v in params.items()}, call=call)
+def _attempt(draw: Draw, kind: str, name: str, place: str, call: Callable[[], object], **params: Any) -> AttackAttempt:
+    return AttackAttempt(kind, name, place, draw, {k: as_json(v) for k, v in params.items()}, call=call)
 
 
 def _hostile(draw: Draw) -> Any:
-    """An argument that would end one part of a key and begin another."""
+    """Return an argument that would end one part of a key and begin another."""
     return draw.rng.choice([*_ODD_ARGUMENTS, draw.foreign(TICKETS), draw.other.id, ticket_keys.counter(draw.other.id)])
 
 
-def _builder(draw: Draw) -> Attempt:
+def _builder(draw: Draw) -> AttackAttempt:
     rng = draw.rng
     name = rng.choice([*BUILDERS])
     build = BUILDERS[name]
     kind = rng.choice([*KEYS])
-    forged = rng.random() < 0.6
-    tenant_id = _almost(draw, kind) if forged else draw.me.id
+    fuzzed = rng.random() < 0.6
+    tenant_id = _almost(draw, kind) if fuzzed else draw.me.id
     arguments = [_hostile(draw) for _ in [*inspect.signature(build).parameters][1:]]
 
     def call() -> object:
         made = build(tenant_id, *arguments)
         # No argument belongs to the tenant, so a reader has nothing to find in them.
         right = keys.belongs_to(draw.me.id, made) if isinstance(made, str) else not made
-        if forged or not right:
-            raise Forged(f"{name} answered {made!r}")
+        if fuzzed or not right:
+            raise HostileInputAccepted(f"{name} answered {made!r}")
         return made
 
-    kind = f"tenant id: {kind}" if forged else "hostile argument"
+    kind = f"tenant id: {kind}" if fuzzed else "hostile argument"
     return _attempt(draw, kind, f"keys.{name}", "key builder", call, tenant_id=tenant_id, arguments=arguments)
 
 
 def _almost(draw: Draw, kind: str) -> str:
-    """A tenant id that is none; the other tenant's real one would only be its owner's business."""
-    forged = KEYS[kind](draw, draw.other.id)
-    return forged if forged != draw.other.id else ticket_keys.counter(draw.other.id)
+    """Return a tenant id that is none; the other tenant's real one would only be its owner's business."""
+    fuzzed = KEYS[kind](draw, draw.other.id)
+    return fuzzed if fuzzed != draw.other.id else ticket_keys.counter(draw.other.id)
 
 
 # --- the repository ---
 
 
-def _repository(draw: Draw) -> Attempt:
+def _repository(draw: Draw) -> AttackAttempt:
     method = draw.rng.choice([*METHODS])
     foreign = draw.rng.random() < 0.7
-    forge = KEYS["foreign key" if foreign else draw.rng.choice([*KEYS])]
-    key = forge(draw, draw.foreign(TICKETS))
+    fuzz = KEYS["foreign key" if foreign else draw.rng.choice([*KEYS])]
+    key = fuzz(draw, draw.foreign(TICKETS))
     call = METHODS[method](draw, draw.me.tenant.repository, key)
     return _attempt(draw, "foreign key handed over", f"repository.{method}", "repository", call, key=key)
 
 
 def _get(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
-    """A builder that forgets the tenant; models of tables that no tenant may read."""
+    """Return a builder that forgets the tenant; models of tables that no tenant may read."""
     model, theirs, sort = draw.rng.choice(
         [
             (SummaryItem, key, ticket_keys.SUMMARY),
@@ -152,6 +166,8 @@ def _update(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], 
 METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], object]]]] = {
     "get": _get,
     "query": _query,
+    "query_all": lambda d, r, key: lambda: [*r.query_all(TICKETS, lambda tenant_id: key, limit=5)],
+    "query_pages": lambda d, r, key: lambda: [*r.query_pages(TICKETS, lambda tenant_id: key, limit=5)],
     "increment": lambda d, r, key: (
         lambda: r.increment(CounterItem, lambda tenant_id: proof_keys.proof(d.other.id), sort="counter")
     ),
@@ -169,11 +185,11 @@ METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], ob
 # --- cursors ---
 
 _BENT: Final = (
-    "foreign cursor", "truncated", "altered", "signed with another key", "bound to the other", "forged position",
+    "foreign cursor", "truncated", "altered", "signed with another key", "bound to the other", "invented position",
 )  # fmt: skip
 
 
-def _cursor(draw: Draw) -> Attempt:
+def _cursor(draw: Draw) -> AttackAttempt:
     """Another tenant's position in the own list, whole, broken, or signed again."""
     rng = draw.rng
     kind = rng.choice(_BENT)
@@ -216,6 +232,6 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
             return signing.dumps(position, key="not the key " * 4, salt=salt, compress=True)
         case "bound to the other":
             return cursor.dump(position, tenant_id=draw.other.id, query=bound)
-        case "forged position":
+        case "invented position":
             return cursor.dump(position, tenant_id=draw.me.id, query=bound)
     return text

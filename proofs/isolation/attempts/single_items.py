@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from portal.schema.tables import Table
 from proofs.isolation import keys
-from proofs.isolation.attempts.attempt import Attempt, impossible, place_of, typed_key, used
+from proofs.isolation.attempts.attempt import AttackAttempt, impossible, place_of, typed_key, used
 from proofs.isolation.attempts.fuzzers import KEYS, NO_TEXT, Draw, no_table
 from tenants.membership.tables import MEMBERS
 from tickets.ticket.tables import TICKETS
@@ -42,19 +42,19 @@ _PLANTING: Final = (
 )
 
 
-def attempt(draw: Draw) -> Attempt:
+def attempt(draw: Draw) -> AttackAttempt:
     roll = draw.rng.random()
     if roll < 0.6:
         return _by_key(draw)
     if roll < 0.64:
         table = draw.rng.choice([TICKETS, MEMBERS])
         params = request(draw, "DeleteItem", table, typed_key(table, {"S": draw.own(table)}, draw.sort(table)))
-        return Attempt("own, not granted", "DeleteItem", place_of(table), draw, params)
+        return AttackAttempt("own, not granted", "DeleteItem", place_of(table), draw, params)
     return (_planted if roll < 0.82 else _shaped)(draw)
 
 
 def request(draw: Draw, operation: str, table: Table, key: dict[str, Any]) -> dict[str, Any]:
-    """A whole request with this key. A write cannot take place, and asks for all that it could be told."""
+    """Return a whole request with this key. A write cannot take place, and asks for all that it could be told."""
     rng = draw.rng
     params: dict[str, Any] = {"TableName": table.full_name}
     if operation == "GetItem":
@@ -72,17 +72,17 @@ def request(draw: Draw, operation: str, table: Table, key: dict[str, Any]) -> di
     return params
 
 
-def _by_key(draw: Draw) -> Attempt:
+def _by_key(draw: Draw) -> AttackAttempt:
     """Somebody else's key, or what is almost the own one."""
     operation, table = draw.rng.choice(OPERATIONS), draw.place()[0]
     kind = draw.rng.choice([*KEYS])
-    forged = KEYS[kind](draw, draw.foreign(table))
-    params = request(draw, operation, table, typed_key(table, {"S": forged}, draw.sort(table)))
-    return Attempt(kind, operation, place_of(table), draw, params)
+    fuzzed = KEYS[kind](draw, draw.foreign(table))
+    params = request(draw, operation, table, typed_key(table, {"S": fuzzed}, draw.sort(table)))
+    return AttackAttempt(kind, operation, place_of(table), draw, params)
 
 
-def _shaped(draw: Draw) -> Attempt:
-    """The key is no text, is missing, goes by another name, comes twice; the table is none; parameters of old."""
+def _shaped(draw: Draw) -> AttackAttempt:
+    """Send a key that is no text, is missing, misnamed or doubled, a table that is none, or parameters of old."""
     rng = draw.rng
     operation, table = rng.choice(OPERATIONS), draw.place()[0]
     own, foreign, sort = draw.own(table), draw.foreign(table), draw.sort(table)
@@ -104,7 +104,7 @@ def _shaped(draw: Draw) -> Attempt:
         params["TableName"] = no_table(draw, table)
     else:
         params |= rng.choice(_legacy(table, foreign))
-    return Attempt(kind, operation, place_of(table), draw, params)
+    return AttackAttempt(kind, operation, place_of(table), draw, params)
 
 
 def _legacy(table: Table, foreign: str) -> list[dict[str, Any]]:
@@ -120,17 +120,17 @@ def _legacy(table: Table, foreign: str) -> list[dict[str, Any]]:
     ]
 
 
-def _planted(draw: Draw) -> Attempt:
-    """The item is the tenant's own, its key in an index is not."""
+def _planted(draw: Draw) -> AttackAttempt:
+    """Plant the tenant's own item under a key of an index that is not."""
     rng, table = draw.rng, TICKETS
     index = rng.choice(table.indexes)
     foreign, own = draw.foreign(table, index), draw.own(table, index)
-    kind = rng.choice(["planted index key", "planted index key", "forged index key", "index key is no text"])
-    if kind == "forged index key":
-        forged = rng.choice([*KEYS.values()])(draw, foreign)
+    kind = rng.choice(["planted index key", "planted index key", "fuzzed index key", "index key is no text"])
+    if kind == "fuzzed index key":
+        fuzzed = rng.choice([*KEYS.values()])(draw, foreign)
     value: Any = {"S": foreign if kind == "planted index key" else own}
-    if kind == "forged index key":
-        value = {"S": forged}
+    if kind == "fuzzed index key":
+        value = {"S": fuzzed}
     elif kind == "index key is no text":
         value = rng.choice(NO_TEXT)(own, foreign)
     key = typed_key(table, {"S": keys.proof(draw.me.id)})
@@ -147,4 +147,4 @@ def _planted(draw: Draw) -> Attempt:
         swapped = rng.random() < 0.1
         values = {":f": {"S": own}, ":o": value} if swapped else {":f": value, ":o": {"S": own}}
         params["ExpressionAttributeValues"] = used(values | {":n": {"N": "1"}}, text)
-    return Attempt(kind, operation, place_of(table, index), draw, params)
+    return AttackAttempt(kind, operation, place_of(table, index), draw, params)

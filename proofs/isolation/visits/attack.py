@@ -105,7 +105,7 @@ class Attack:
         return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
 
     def _greet(self, browser: Client, watch: Watch, visits: Visits, secrets: _Secrets) -> bool:
-        """Whether every visitor sees the own queue; else no refusal of the rest means anything."""
+        """Tell whether every visitor sees the own queue; else no refusal of the rest means anything."""
         for visitor in self.visitors.members.values():
             visit = plain(visitor)
             status, body = _make(browser, watch, visit, secrets, visits, 0)
@@ -121,7 +121,7 @@ class Attack:
 def _make(
     browser: Client, watch: Watch, visit: Visit, secrets: _Secrets, visits: Visits, number: int
 ) -> tuple[str, str]:
-    """Status and text of the answer, or "" for both after a crossing, which is then noted under this number."""
+    """Return status and text of the answer, or "" for both after a crossing, which is then noted under this number."""
     try:
         with watch.visit(visit.homes):
             response = _send(browser, visit)

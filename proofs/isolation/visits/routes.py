@@ -20,14 +20,14 @@ class Route:
     weight: int = 1
 
     def filled(self, value: Callable[[str, str], str]) -> str:
-        """The address with `value(converter, name)` in each place."""
+        """Return the address with `value(converter, name)` in each place."""
         named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<re:\1>", self.path)
         filled = re.sub(r"<(?:(\w+):)?(\w+)>", lambda m: value(m[1] or "str", m[2]), named)
         return "/" + re.sub(r"[\^$]|\\Z", "", filled)
 
 
 def routes(patterns: Sequence[URLPattern | URLResolver] | None = None, prefix: str = "") -> Iterator[Route]:
-    """Every address that the portal answers, from the configuration itself."""
+    """Return every address that the portal answers, from the configuration itself."""
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):

@@ -43,7 +43,7 @@ def visit(
 
 
 def some(rng: random.Random) -> list[str]:
-    """Up to three tricks; most visits stay signed in, since others see little."""
+    """Return up to three tricks; most visits stay signed in, since others see little."""
     staying = [name for name in TRICKS if name not in _OF_COOKIES]
     return rng.sample(staying if rng.random() < 0.7 else [*TRICKS], rng.randint(0, 3))
 
@@ -67,7 +67,7 @@ def _named_in_form(rng: random.Random, v: Visit, _: Visitors) -> Visit:
 
 
 def _desk(rng: random.Random, v: Visit, _: Visitors) -> Visit:
-    """The victim's desk in the address, where the visitor's own stood."""
+    """Return the victim's desk in the address, where the visitor's own stood."""
     return replace(v, path=_at_victims_desk(v))
 
 
@@ -112,7 +112,7 @@ def _other_secret(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
 
 
 def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
-    """Parts of two cookies, under a signature of ours or of one of the two. Never all parts of the victim's own."""
+    """Return parts of two cookies, under a signature of ours or of one of the two, not all of them the victim's."""
     theirs, mine = visitors.members.get(v.victim.id, v.visitor).ids, v.visitor.ids
     parts = rng.choice(
         [
@@ -141,14 +141,14 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
 
 
 def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
-    """A page of the victim's: made for its own member, or for this visitor if that were one."""
+    """Return a page of the victim's: made for its own member, or for this visitor if that were one."""
     theirs = visitors.members.get(v.victim.id, v.visitor)
     user_id = rng.choice([theirs.user.id, v.visitor.user.id])
     return replace(v, form=v.form | {"_page": context.page_mark(user_id, v.victim.id)})
 
 
 def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
-    """A kept form that belongs on the victim's pages, and a way back that leads there."""
+    """Return a kept form that belongs on the victim's pages, and a way back that leads there."""
     mark = context.page_mark(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
     with addresses_of(v.victim.tenant.slug):
         kept = [reverse("tickets:new"), [["title", "Proof"]], mark]

@@ -52,7 +52,7 @@ class Visit:
 
 
 def plain(visitor: Visitor) -> Visit:
-    """The own queue, as anybody asks for it."""
+    """Return the own queue, as anybody asks for it."""
     with addresses_of(visitor.target.tenant.slug):
         path = reverse("tickets:queue")
     cookie = pinned_tenant.write_cookie(visitor.ids)
@@ -60,7 +60,7 @@ def plain(visitor: Visitor) -> Visit:
 
 
 def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visitors, route: Route, method: str) -> Visit:
-    """A visit of this address that asks for what is the victim's, with the visitor's own cookie and page."""
+    """Return a visit of this address that asks for what is the victim's, with the visitor's own cookie and page."""
     theirs = visitors.members.get(victim.id)
     session = keys.session(theirs.session_key) if theirs else ""
 
@@ -75,7 +75,7 @@ def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visito
 
 
 def _number(rng: random.Random, visitor: Visitor, victim: Target) -> int:
-    """A ticket of the victim's, beyond the visitor's own numbers where there is one."""
+    """Return a ticket of the victim's, beyond the visitor's own numbers where there is one."""
     real = [int(s.number) for s in victim.summaries]
     beyond = [n for n in real if n > visitor.target.last_number]
     return rng.choice(beyond or real or [visitor.target.last_number + 1])
@@ -98,7 +98,7 @@ def person(rng: random.Random, target: Target) -> str:
 
 
 def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any]:
-    """Every field that a form of the portal has, valid, so that a view would go on to its write."""
+    """Return every field that a form of the portal has, valid, so that a view would go on to its write."""
     number = _number(rng, visitor, victim)
     stored = next((s for s in victim.summaries if int(s.number) == number), None)
     version = int(stored.version) if stored else 1

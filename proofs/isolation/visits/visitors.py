@@ -68,7 +68,7 @@ def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
 
 
 def mint(user: User, tenant_id: str) -> pinned_tenant.Ids:
-    """A session as signing in starts one, without a password and without a trace in the audit trail."""
+    """Return a session as signing in starts one, without a password and without a trace in the audit trail."""
     session = SessionStore()
     session[SESSION_KEY] = user.id
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
@@ -101,7 +101,7 @@ def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
 
 
 def remove_scratch(targets: Sequence[Target]) -> None:
-    """The account of this run or of a killed one, its memberships, and every scratch item of these tenants."""
+    """Remove the account of this run or of a killed one, its memberships, and every scratch item of these tenants."""
     user = accounts.find_by_email(SCRATCH_ADDRESS)
     if user is not None:
         for membership in members.memberships_of(user.id):
@@ -115,5 +115,5 @@ def remove_scratch(targets: Sequence[Target]) -> None:
 
 
 def scratch_left(targets: Sequence[Target]) -> int:
-    """How many scratch items there are: 0 after a run."""
+    """Count the scratch items: 0 after a run."""
     return sum(len(t.tenant.repository.query(TICKETS, proof_keys.proof, consistent=True).items) for t in targets)

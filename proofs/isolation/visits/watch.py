@@ -1,4 +1,4 @@
-"""Stands on both clients while the portal is visited: sees in whose name it asks, and keeps it from writing.
+"""Stand on the clients of the portal while it is visited: see in whose name it asks, and keep it from writing.
 
 A request to the portal may only make requests to DynamoDB in the name of the visitor's own tenants, whatever its page
 then shows of them. No write is sent at all: it gets the answer of an engine whose condition did not hold, so that even
@@ -40,18 +40,20 @@ class Watch:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        tenant, platform = (client.connection(scope).client.meta.events for scope in ("tenant", "platform"))
-        tenant.register_last("before-parameter-build", self._judge)
-        tenant.register_last("after-call.dynamodb", self._search)
-        for events in (tenant, platform):
+        tenant, seed, platform = (client.connection(role).client.meta.events for role in ("tenant", "seed", "platform"))
+        for events in (tenant, seed):
+            events.register_last("before-parameter-build", self._judge)
+            events.register_last("after-call.dynamodb", self._search)
+        for events in (tenant, seed, platform):
             events.register_first("before-call.dynamodb", self._withhold)
         with listening(self._count), _quiet(logging.getLogger("django")):
             try:
                 yield
             finally:
-                tenant.unregister("before-parameter-build", self._judge)
-                tenant.unregister("after-call.dynamodb", self._search)
-                for events in (tenant, platform):
+                for events in (tenant, seed):
+                    events.unregister("before-parameter-build", self._judge)
+                    events.unregister("after-call.dynamodb", self._search)
+                for events in (tenant, seed, platform):
                     events.unregister("before-call.dynamodb", self._withhold)
 
     @contextmanager
@@ -105,7 +107,7 @@ class Watch:
 
 @contextmanager
 def _quiet(log: logging.Logger) -> Iterator[None]:
-    """Thousands of refused hosts and bad requests are what the visits are for; none of them is news."""
+    """Keep the log quiet: thousands of refused hosts and bad requests are what the visits are for."""
     before = log.handlers, log.propagate
     log.handlers, log.propagate = [logging.NullHandler()], False
     try:

@@ -1,4 +1,4 @@
-"""`manage.py prove_isolation`: attacks the running engine as every tenant, and says whether the walls hold."""
+"""`manage.py prove_isolation`: attacks the running engine as every tenant, and says whether the layers hold."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ CANNOT_RUN = 2
 class Command(PortalCommand):
     help = (
         "Prove that no tenant reaches another's data: N randomised hostile requests in the name of every tenant, "
-        "through keys, guard and portal, then the same against walls that are broken on purpose. Nobody's data change. "
-        "Exit status: 0 no request crossed, 1 one did, or the attack missed a broken wall, 2 it could not run. Run it "
+        "through keys, guard and portal, then the same against layers broken on purpose. Nobody's data change. "
+        "Exit status: 0 no request crossed, 1 one did, or the attack missed a broken layer, 2 it could not run. Run it "
         "where nobody works meanwhile: what others change would be taken for its own doing."
     )
     again = "What it made is removed. Run it again with the same --seed for the same requests."
@@ -87,7 +87,7 @@ class Command(PortalCommand):
         broken = [fate for fate in found["mutants"] if not fate["control"]]
         if broken:
             noticed = sum(fate["as_expected"] for fate in broken)
-            self.stdout.write(f"{noticed} of {len(broken)} broken walls were noticed.")
+            self.stdout.write(f"{noticed} of {len(broken)} broken layers were noticed.")
         for fate in proof.survivors:
             self.stdout.write(f"  not as expected: {fate.mistake} {fate.killed_by}".rstrip())
         problem = proof.crossing or proof.refused
