@@ -89,7 +89,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     found += grave(alice, "remove")
     alice.get_by_role("button", name="Remove Nora New").click()
     expect(message).to_contain_text("Nora New was removed from Acme.")
-    expect(alice.get_by_role("heading", level=1)).to_have_text("Nora New has left, with 1 unresolved ticket")
+    expect(alice.get_by_role("heading", level=1)).to_have_text("Nora New has left and has 1 unresolved ticket")
     found += grave(alice, "hand on")
 
     # Nora's next click shows that she is out, and nothing of the desk.
@@ -100,7 +100,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     nora.goto("/tickets/1/")
     expect(nora.get_by_role("heading", level=1)).to_have_text("You no longer have access to this desk")
 
-    # What she had to do is listed as a former member's, and handed on in one step.
+    # Her tickets are listed as left by a former member, and reassigned in one step.
     folding.Follower().fold()
     alice.get_by_role("link", name="Members", exact=True).first.click()
     alice.get_by_role("link", name="Tickets left by former members").click()
