@@ -85,6 +85,10 @@ class Filled:
     def label(self) -> str:
         return f"{self.size:,}" if self.shards == 1 else f"{self.size:,} in {self.shards} shards"
 
+    def address(self, path: str) -> str:
+        """A path of the desk, with the name of the desk; any other path as it is."""
+        return f"/{self.slug}{path}" if path.startswith("/tickets/") else path
+
     def seen(self, numbers: Iterable[int]) -> list[TicketState]:
         """These tickets as a list would show them now, consistently read."""
         repository = self.context.repository

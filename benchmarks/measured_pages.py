@@ -44,11 +44,11 @@ class SignedInVisitor:
         return page.make(self, sequence, turn)
 
     def get(self, path: str) -> RawRequest:
-        return RawRequest("GET", path, self.cookie)
+        return RawRequest("GET", self.tenant.address(path), self.cookie)
 
     def post(self, path: str, fields: list[tuple[str, str]]) -> RawRequest:
         fields = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), *fields]
-        return RawRequest("POST", path, self.cookie, urlencode(fields))
+        return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode(fields))
 
     def verify(self) -> None:
         """Raises BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
@@ -144,7 +144,7 @@ def visit(send: Send, tenant: Filled, *, email: str, password: str, sequences: i
     session = post("/login/", {"email": email, "password": password})
     session = post("/tenants/switch/", {"tenant": tenant.tenant_id})
     cookie = f"{_CSRF}={csrf}; {_SESSION}={session}"
-    listed = send(RawRequest("GET", _LIST, cookie)).text
+    listed = send(RawRequest("GET", tenant.address(_LIST), cookie)).text
     mark = re.search(r'name="_page" value="([^"]+)"', listed)
     following = re.search(r'id="page-next" href="([^"]+)"', listed)
     if mark is None or following is None:
