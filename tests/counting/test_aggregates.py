@@ -178,7 +178,7 @@ def test_a_record_that_nobody_can_read_is_put_aside_and_the_others_count(engine:
     assert json.loads(dead_letter.record) == batch[1]
 
 
-def test_a_poison_that_comes_again_is_one_letter(engine: None) -> None:
+def test_a_poison_that_comes_again_is_one_dead_letter(engine: None) -> None:
     batch = [record(1, None, image(ACME, 1) | {"status": {"S": "lost"}})]
     apply(batch)
     apply(batch)

@@ -51,8 +51,8 @@ def rewrite(world: World, number: int, **attributes: dict[str, Any]) -> None:
 
 
 def only() -> DeadLetterItem:
-    (letter,) = dead_letters.stored()
-    return letter
+    (dead_letter,) = dead_letters.stored()
+    return dead_letter
 
 
 def opened(world: World) -> int:
@@ -69,23 +69,23 @@ def knows_escalated(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the rules ---
 
 
-def test_a_letter_is_counted_once_when_it_is_understood(acme: World, knows_escalated: None) -> None:
+def test_a_dead_letter_is_counted_once_when_it_is_understood(acme: World, knows_escalated: None) -> None:
     # Buried by a worker that does not know the status, replayed by one that does.
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         assert Follower().fold().counts["dead"] == 1
-    letter = only()
+    dead_letter = only()
     assert opened(acme) == 2
-    dead_letters.replay(letter, by=SYSTEM)
+    dead_letters.replay(dead_letter, by=SYSTEM)
     assert opened(acme) == 1
     assert numbers(acme.context("alice", "acme"))["resolved.normal"] == 1
     with pytest.raises(NotFound):
-        dead_letters.replay(letter, by=SYSTEM)
+        dead_letters.replay(dead_letter, by=SYSTEM)
     assert opened(acme) == 1
     assert list(dead_letters.stored()) == []
 
 
-def test_a_letter_that_still_cannot_be_folded_stays(acme: World) -> None:
+def test_a_dead_letter_that_still_cannot_be_folded_stays(acme: World) -> None:
     Follower().fold()
     with pytest.raises(Conflict, match="still cannot be counted: ValueError: 'escalated' is not a valid Status"):
         dead_letters.replay(only(), by=SYSTEM)
@@ -100,7 +100,7 @@ def raise_epoch(world: World) -> None:
     )
 
 
-def test_after_a_rebuild_a_letter_of_before_is_refused(acme: World, knows_escalated: None) -> None:
+def test_after_a_rebuild_a_dead_letter_of_before_is_refused(acme: World, knows_escalated: None) -> None:
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         Follower().fold()
@@ -125,7 +125,7 @@ def test_of_a_ticket_that_a_rebuild_has_moved_only_the_new_epoch_is_counted(acme
 
 
 @pytest.mark.parametrize("settle", [dead_letters.drop, dead_letters.replay])
-def test_a_settled_letter_does_not_come_back_with_a_redelivery(
+def test_a_settled_dead_letter_does_not_come_back_with_a_redelivery(
     acme: World, knows_escalated: None, settle: Callable[..., None]
 ) -> None:
     follower = Follower()
@@ -142,7 +142,7 @@ def test_a_settled_letter_does_not_come_back_with_a_redelivery(
 
 
 def rows(world: World) -> list[tuple[str, str]]:
-    """What the tenant's trail says of letters, newest first: action, and why not."""
+    """What the tenant's trail says of dead letters, newest first: action, and why not."""
     found = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:50]
     return [(row.action, row.after) for row in found if row.entity_type == "dead_letter"]
 
@@ -156,17 +156,17 @@ def test_a_refused_replay_has_its_row_too(acme: World) -> None:
     assert "It still cannot be counted: ValueError: 'escalated'" in why
 
 
-def test_of_many_who_settle_a_letter_at_the_same_moment_one_does_and_the_trail_says_so(
+def test_of_many_who_settle_a_dead_letter_at_the_same_moment_one_does_and_the_trail_says_so(
     acme: World, knows_escalated: None
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         Follower().fold()
-    letter = only()
+    dead_letter = only()
 
     def attempt(settle: Callable[..., None]) -> bool:
         try:
-            settle(letter, by=SYSTEM)
+            settle(dead_letter, by=SYSTEM)
         except NotFound:
             return False
         return True
@@ -180,7 +180,7 @@ def test_of_many_who_settle_a_letter_at_the_same_moment_one_does_and_the_trail_s
 
 
 @pytest.mark.parametrize("settle", [dead_letters.drop, dead_letters.replay])
-def test_a_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_written(
+def test_a_dead_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_written(
     acme: World, knows_escalated: None, settle: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
@@ -197,19 +197,19 @@ def test_a_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_written(
     ("settle", "action"),
     [(dead_letters.drop, "dead_letter.dropped"), (dead_letters.replay, "dead_letter.replayed")],
 )
-def test_a_letter_is_settled_with_its_row_in_one_transaction(
+def test_a_dead_letter_is_settled_with_its_row_in_one_transaction(
     acme: World, knows_escalated: None, settle: Callable[..., None], action: str, bill: meter.Meter
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         Follower().fold()
-    letter, before_that = only(), len(bill.calls)
-    settle(letter, by=SYSTEM)
+    dead_letter, before_that = only(), len(bill.calls)
+    settle(dead_letter, by=SYSTEM)
     assert [c.operation for c in bill.calls[before_that:]].count("TransactWriteItems") == 1
     assert rows(acme) == [(action, "")]
 
 
-def test_letters_of_one_tenant_are_found(acme: World) -> None:
+def test_dead_letters_of_one_tenant_are_found(acme: World) -> None:
     Follower().fold()
     assert len(list(dead_letters.stored(tenant_id=acme.tenants["acme"].tenant_id))) == 1
     assert list(dead_letters.stored(tenant_id=acme.tenants["globex"].tenant_id)) == []
@@ -218,15 +218,15 @@ def test_letters_of_one_tenant_are_found(acme: World) -> None:
 # --- the command ---
 
 
-def test_list_shows_a_line_for_each_letter(acme: World) -> None:
+def test_list_shows_a_line_for_each_dead_letter(acme: World) -> None:
     Follower().fold()
-    letter = only()
+    dead_letter = only()
     ended = run("dead_letters", "list")
     assert ended.status == 0
     assert ended.out.split("  ") == [
-        dead_letters.id_of(letter),
+        dead_letters.id_of(dead_letter),
         "acme",
-        letter.at,
+        dead_letter.at,
         "ValueError: 'escalated' is not a valid Status\n",
     ]
     assert run("dead_letters", "list", "--tenant", "globex").out == "There are no dead letters.\n"
@@ -247,7 +247,7 @@ def test_replay_says_what_stays_and_why(acme: World) -> None:
     assert "1 of 1 were not counted." in ended.err
 
 
-def test_replay_counts_the_letter_that_is_named(acme: World, knows_escalated: None) -> None:
+def test_replay_counts_the_dead_letter_that_is_named(acme: World, knows_escalated: None) -> None:
     with pytest.MonkeyPatch.context() as before:
         before.setattr(aggregates, "Status", Status)
         Follower().fold()
@@ -267,13 +267,13 @@ def test_drop_removes_and_says_what(acme: World) -> None:
 
 
 @pytest.mark.parametrize("action", ["replay", "drop"])
-def test_nothing_is_done_to_letters_that_nobody_has_named(acme: World, action: str) -> None:
+def test_nothing_is_done_to_dead_letters_that_nobody_has_named(acme: World, action: str) -> None:
     Follower().fold()
     ended = run("dead_letters", action)
     assert (ended.status, ended.err) == (2, "Say which: --id ID or --all.")
     assert only()
 
 
-def test_a_letter_that_is_not_there_is_named(engine: None) -> None:
+def test_a_dead_letter_that_is_not_there_is_named(engine: None) -> None:
     ended = run("dead_letters", "drop", "--id", "123")
     assert (ended.status, ended.err) == (1, "There is no dead letter 123.")

@@ -258,14 +258,14 @@ def test_dead_letters_need_attention_until_they_are_dropped(world: World, root: 
     assert "dead_letter.dropped" in root.says(f"/admin/tenants/auditrow/?tenant_id={acme}")
 
 
-def test_a_letter_that_still_cannot_be_counted_says_why_and_stays(world: World, root: Operator) -> None:
+def test_a_dead_letter_that_still_cannot_be_counted_says_why_and_stays(world: World, root: Operator) -> None:
     dead_letter = put_aside(world.tenants["acme"].tenant_id, 1)
     page = root.post(f"/admin/tickets/deadletter/{quote(dead_letter)}/change/", {"_replay": "1"}, follow=True)
     assert "It still cannot be counted" in page.content.decode()
     assert len([*dead_letters.stored()]) == 1
 
 
-def test_a_letter_is_counted_after_all(world: World, root: Operator) -> None:
+def test_a_dead_letter_is_counted_after_all(world: World, root: Operator) -> None:
     follower = Follower()
     record = next(r for r in follower.new() if r.keys["sk"] == ticket_keys.SUMMARY)
     tenant_id = world.tenants["acme"].tenant_id

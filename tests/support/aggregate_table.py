@@ -47,9 +47,9 @@ class AggregateTable:
     # --- reads ---
 
     def _GetItem(self, request: Raw) -> Raw:
-        found = self.items.get(_key(request["Key"]))
-        self.read_units += math.ceil(item_size(found or {}) / 4096) or 1
-        return {"Item": dict(found)} if found else {}
+        item = self.items.get(_key(request["Key"]))
+        self.read_units += math.ceil(item_size(item or {}) / 4096) or 1
+        return {"Item": dict(item)} if item else {}
 
     def _BatchGetItem(self, request: Raw) -> Raw:
         ((name, wanted),) = request["RequestItems"].items()
@@ -59,13 +59,13 @@ class AggregateTable:
     def _Query(self, request: Raw) -> Raw:
         values = request["ExpressionAttributeValues"]
         prefix = values.get(":r", {"S": ""})["S"]
-        found = [
+        items = [
             dict(item)
             for (pk, sk), item in sorted(self.items.items())
             if pk == values[":h"]["S"] and sk.startswith(prefix)
         ]
-        self.read_units += math.ceil(sum(map(item_size, found)) / 4096) or 1
-        return {"Items": found}
+        self.read_units += math.ceil(sum(map(item_size, items)) / 4096) or 1
+        return {"Items": items}
 
     # --- writes ---
 

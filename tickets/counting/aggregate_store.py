@@ -35,23 +35,23 @@ class Bill:
 def get(tenant_id: str, sort_key: str) -> Raw:
     """One item, read consistently; {} where there is none."""
     request = {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), "ConsistentRead": True}
-    found: Raw = _send(tenant_id, "GetItem", request).get("Item", {})
-    return found
+    item: Raw = _send(tenant_id, "GetItem", request).get("Item", {})
+    return item
 
 
 def get_many(tenant_id: str, sort_keys: Sequence[str]) -> dict[str, Raw]:
     """Those of up to 100 items that exist, by sort key, read consistently."""
     if len(sort_keys) > BATCH_GET_LIMIT:
         raise ValueError(f"at most {BATCH_GET_LIMIT} items are read at once")
-    found: dict[str, Raw] = {}
+    items: dict[str, Raw] = {}
     left: list[Raw] = [_key(tenant_id, sort_key) for sort_key in sort_keys]
     for attempt in range(_TRIES):
         if not left:
-            return found
+            return items
         time.sleep(0 if not attempt else 0.02 * 2**attempt)
         request = {"RequestItems": {TICKETS.full_name: {"Keys": left, "ConsistentRead": True}}}
         answer = _send(tenant_id, "BatchGetItem", request)
-        found |= {raw["sk"]["S"]: raw for raw in answer["Responses"].get(TICKETS.full_name, [])}
+        items |= {raw["sk"]["S"]: raw for raw in answer["Responses"].get(TICKETS.full_name, [])}
         left = (answer.get("UnprocessedKeys") or {}).get(TICKETS.full_name, {}).get("Keys", [])
     raise Throttled("The database did not return every aggregate.")
 

@@ -73,17 +73,17 @@ def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout
     """The shards in which the worker has met markers, once it has met all of them."""
     seen, seen_at = -1, time.monotonic()
     while True:
-        found = _seen(repository, barrier)
-        if len(found) >= wanted:
-            return set(found.values())
-        if len(found) > seen:
-            seen, seen_at = len(found), time.monotonic()
+        answers = _seen(repository, barrier)
+        if len(answers) >= wanted:
+            return set(answers.values())
+        if len(answers) > seen:
+            seen, seen_at = len(answers), time.monotonic()
         if time.monotonic() - seen_at > timeout:
             raise WorkerAway(
                 "The stream worker has not applied everything yet and makes no progress. Is it running "
                 "(manage.py run_stream)? Nothing is lost or wrong by this: the sums are what they were. Run it again."
             )
-        say(f"waiting for the stream worker, {len(found):,} of {wanted:,} markers seen")
+        say(f"waiting for the stream worker, {len(answers):,} of {wanted:,} markers seen")
         time.sleep(_LOOK_EVERY)
 
 
@@ -105,9 +105,9 @@ def _leaves(all_shards: Iterable[Shard]) -> set[str]:
 
 def _ancestry(met: Iterable[str], parents: Mapping[str, str]) -> set[str]:
     """These shards with all of their ancestors."""
-    found: set[str] = set()
+    ancestry: set[str] = set()
     for shard in met:
-        while shard and shard not in found:
-            found.add(shard)
+        while shard and shard not in ancestry:
+            ancestry.add(shard)
             shard = parents.get(shard, "")
-    return found
+    return ancestry

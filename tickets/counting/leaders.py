@@ -74,10 +74,10 @@ def split(
 
 def by_entity(counts: Mapping[str, int]) -> dict[str, Counter[str]]:
     """Counts by code, sorted by the person or tag that they are of."""
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    grouped: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for code, n in counts.items():
-        found[coding.entity(code)][code] += n
-    return dict(found)
+        grouped[coding.entity(code)][code] += n
+    return dict(grouped)
 
 
 def _tidy(counts: Counter[str]) -> dict[str, int]:

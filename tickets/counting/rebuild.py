@@ -88,9 +88,9 @@ def rebuild(
         old = _settled(repository, epoch)
         if old is None:
             continue
-        found = _look(repository, epoch, lambda numbers: None)
-        moved += found
-        if found:
+        late = _look(repository, epoch, lambda numbers: None)
+        moved += late
+        if late:
             continue
         wait()
         if _retire(repository.tenant_id, old, epoch, removed):
@@ -251,14 +251,14 @@ def _drop_dead_letters(tenant_id: str, epoch: int) -> int:
     Raises NotCounted where touches of this rebuild have become dead letters themselves.
     """
     kept = list(dead_letters.stored(tenant_id=tenant_id))
-    own = [one for one in kept if max(dead_letters.epochs_of(one), default=0) >= epoch]
-    broken = {dead_letters.ticket_of(one) for one in own}
-    counted = [one for one in kept if one not in own and dead_letters.ticket_of(one) not in broken]
+    failed = [one for one in kept if max(dead_letters.epochs_of(one), default=0) >= epoch]
+    broken = {dead_letters.ticket_of(one) for one in failed}
+    counted = [one for one in kept if one not in failed and dead_letters.ticket_of(one) not in broken]
     for one in counted:
         worker.remove(one)
-    if own:
+    if failed:
         named = ", ".join(str(number) for number in sorted(broken)[:10])
         raise NotCounted(
-            f"Not counted: ticket {named}. Its record is a dead letter: {own[0].reason}. See manage.py dead_letters."
+            f"Not counted: ticket {named}. Its record is a dead letter: {failed[0].reason}. See manage.py dead_letters."
         )
     return len(counted)

@@ -98,7 +98,7 @@ class Recent:
 
     def floor(self, mark: str) -> str | None:
         """The sequence up to which this tenant's records of the shard are applied, None where it has to be asked."""
-        known = [found[mark] for found in (self.marks, self.floors) if mark in found]
+        known = [source[mark] for source in (self.marks, self.floors) if mark in source]
         return max(known) if known else None
 
     def knowing(self, mark: str, sequence: str) -> Recent:

@@ -62,11 +62,11 @@ def people(repository: TenantRepository) -> dict[str, Counts]:
     items = [*outside, *_range(repository, keys.LEADERS, keys.RECENT)]
     recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == keys.RECENT), {}))
     counted = aggregates.merged(of(items, recent).counts).get(("PEOPLE", ""), Counter())
-    found: defaultdict[str, Counts] = defaultdict(Counter)
+    by_person: defaultdict[str, Counts] = defaultdict(Counter)
     for name, n in counted.items():
         person, _, status = name.rpartition(".")
-        found[person][status] = n
-    return dict(found)
+        by_person[person][status] = n
+    return dict(by_person)
 
 
 def _range(repository: TenantRepository, first: str, last: str) -> list[dict[str, Any]]:
@@ -114,17 +114,17 @@ def of(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
 
 
 def _without_touches(counts: Contribution) -> Contribution:
-    found = {}
+    counted = {}
     for part, some in counts.items():
         if kept := Counter({name: n for name, n in some.items() if n and name != coding.TOUCHES}):
-            found[part] = kept
-    return found
+            counted[part] = kept
+    return counted
 
 
 def _touches(counts: Contribution, last: Mapping[Part, int]) -> dict[Group, frozenset[tuple[int, int, int]]]:
-    found: defaultdict[Group, set[tuple[int, int, int]]] = defaultdict(set)
+    by_group: defaultdict[Group, set[tuple[int, int, int]]] = defaultdict(set)
     for part in counts.keys() | last.keys():
         stands = (part.epoch, last.get(part, 0), counts.get(part, Counter())[coding.TOUCHES])
         if any(stands[1:]):
-            found[part.kind, part.date].add(stands)
-    return {group: frozenset(stands) for group, stands in found.items()}
+            by_group[part.kind, part.date].add(stands)
+    return {group: frozenset(stands) for group, stands in by_group.items()}

@@ -238,15 +238,15 @@ def _ages(totals: Counts, today: date) -> list[Age]:
     long_ago = held.pop("", 0)
     weeks = {date.fromisoformat(week): n for week, n in held.items()}
     monday = date.fromisoformat(aggregates.monday(today))
-    found: list[Age] = []
+    ages: list[Age] = []
     last: date | None = None  # the current week also takes what a fast clock dated into the next one
     for label, back in _AGES:
         first = monday - timedelta(weeks=back)
         count = sum(n for week, n in weeks.items() if week >= first and (last is None or week <= last))
-        found.append(Age(label, first, last, count))
+        ages.append(Age(label, first, last, count))
         last = first - timedelta(days=1)
     older = long_ago + sum(n for week, n in weeks.items() if last is not None and week <= last)
-    return [*found, Age(_OLDER, None, last, older)]
+    return [*ages, Age(_OLDER, None, last, older)]
 
 
 def _loads(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
@@ -260,16 +260,16 @@ def _loads(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Loa
 
 
 def _tags(counts: Counts) -> list[Load]:
-    found: _Statuses = {}
+    statuses: _Statuses = {}
     for name, n in counts.items():
         status, _, tag = name.partition(".")
-        found.setdefault(tag, {})[Status(status)] = n
-    return _ranked(found, {tag: tag for tag in found})
+        statuses.setdefault(tag, {})[Status(status)] = n
+    return _ranked(statuses, {tag: tag for tag in statuses})
 
 
-def _ranked(found: _Statuses, names: Mapping[str, str]) -> list[Load]:
+def _ranked(statuses: _Statuses, names: Mapping[str, str]) -> list[Load]:
     """Most unresolved first; what has no ticket is left out."""
-    loads = [Load(key, names[key], {s: max(0, counts.get(s, 0)) for s in Status}) for key, counts in found.items()]
+    loads = [Load(key, names[key], {s: max(0, counts.get(s, 0)) for s in Status}) for key, counts in statuses.items()]
     return sorted((x for x in loads if x.total), key=lambda x: (-x.unresolved, -x.total, x.name.casefold(), x.key))
 
 
