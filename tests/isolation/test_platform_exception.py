@@ -22,6 +22,8 @@ PLATFORM = {
     # The operators' admin: its planned reads of platform tables, and its plain writes.
     "portal.nosql.admin.site",
     "portal.nosql.planner.patterns",
+    # Their list of the dead letters of all tenants.
+    "tickets.admin.facades",
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
     "tenants.identity.accounts",

@@ -54,7 +54,7 @@ def test_the_example_of_the_manual_needs_the_one_right_that_the_manual_names(eng
     policy = iam.Policy(policies.document("platform"))
     refused = {one for one in asked if not policy.allows(iam.Request(*one, (), None))}
     assert refused == {("dynamodb:BatchGetItem", policies.table_arn(DIRECTORY.full_name))}
-    assert "`BatchGetItem`, which `tables.DIRECTORY` does not have" in MANUAL.read_text()
+    assert "`BatchGetItem`, which `tenants/tenancy/tables.py` does not grant on the directory yet" in MANUAL.read_text()
 
 
 @pytest.fixture
