@@ -50,7 +50,8 @@ function route(event) {
       // The box is done: focus goes on to what was written, where single keys are shortcuts again.
       if (requestConfig.elt.matches("[data-reply]")) document.activeElement?.blur();
       document.dispatchEvent(new CustomEvent("pooldesk:taken", { detail: requestConfig.elt }));
-      if (requestConfig.elt.dataset.done) announce(requestConfig.elt.dataset.done);
+      const { done, doneNote } = requestConfig.elt.dataset;
+      if (done) announce(requestConfig.elt.querySelector("[name=internal]:checked") ? doneNote : done);
     }
     return;
   }

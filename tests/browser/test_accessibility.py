@@ -17,7 +17,7 @@ from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.support import folding
 from tests.support.world import PASSWORD, World
-from tickets.desk import changing, commenting, creating
+from tickets.desk import changing, commenting, creating, summaries
 from tickets.ticket.fields import Priority, Status
 
 pytestmark = pytest.mark.browser
@@ -109,7 +109,9 @@ def test_choosing_a_tenant_and_the_account(world: World, person: NewPage, audito
     witness.accepts(403, 404, 422)
     world.add_user("Nora")
     for number in range(10):
-        tenant = tenants.create(name=f"Tenant number {number} with a long name", owner=world.users["charlie"])
+        tenant = tenants.create(
+            name=f"Tenant number {number} with a long name", owner=world.users["charlie"], by=SYSTEM
+        )
         world.tenants[tenant.slug] = tenant
         world.join("alice", tenant.slug, Role.AGENT)
     auditor.look(person("nora"), "pick, none", "/tenants/")
@@ -198,12 +200,12 @@ def test_an_invitation(crowd: World, browse: NewPage, person: NewPage, auditor: 
 
 
 def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
-    witness.accepts(403, 409)
+    witness.accepts(403, 409, 428)
     page = person("bob")
     auditor.look(page, "queue", "/tickets/")
     page.get_by_label("Select #4").check()
     auditor.look(page, "queue, selected", within=".list")
-    page.get_by_text("Someone", exact=True).click()
+    page.get_by_text("Someone else", exact=True).click()
     expect(page.locator("#people-list .option")).to_have_count(2)
     auditor.look(page, "queue, people", within=".queue-head")
     page.keyboard.press("Escape")
@@ -222,6 +224,12 @@ def test_the_queue(desk: World, person: NewPage, auditor: Auditor, witness: Witn
         page.get_by_label(f"Select #{number}", exact=True).check()
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
     auditor.look(page, "bulk, refused", shows="h1:text('Nothing was changed')")
+    page.goto("/tickets/")
+    page.get_by_label("Select all on this page").check()
+    page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
+    auditor.look(page, "bulk, question", shows="h1:text('Close 50 tickets?')")
+    page.get_by_role("button", name="Close 50 tickets").click()
+    auditor.look(page, "bulk, undo", shows=".notice-undo")
     viewer = person("vera")
     auditor.look(viewer, "queue, viewer", "/tickets/")
     auditor.look(viewer, "403", "/tickets/new/")
@@ -251,7 +259,7 @@ def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witne
     auditor.look(page, "ticket, short", "/tickets/2/")
     page.get_by_role("button", name="Comment", exact=True).click()
     auditor.look(page, "ticket, empty comment", shows=REFUSED, within="#reply")
-    page.get_by_text("Assign to someone").click()
+    page.get_by_text("Assign to someone else").click()
     expect(page.locator("#people-list .option")).to_have_count(2)
     auditor.look(page, "ticket, people", within=".ticket-side")
     auditor.look(page, "ticket, long", "/tickets/1/")
@@ -261,14 +269,16 @@ def test_a_ticket(desk: World, person: NewPage, auditor: Auditor, witness: Witne
     auditor.look(page, "assign", "/tickets/1/assign/")
     auditor.look(page, "new", "/tickets/new/")
     page.get_by_label("Tags").fill("#, |")
-    page.get_by_role("button", name="Open the ticket").click()
+    page.get_by_role("button", name="Create ticket").click()
     auditor.look(page, "new, refused", shows=REFUSED)
     auditor.look(page, "edit", "/tickets/1/edit/")
-    changing.change_priority(desk.context("bob", "acme"), 1, to=Priority.LOW, version=2)
+    bob = desk.context("bob", "acme")
+    text = summaries.read_description(bob, 1)
+    changing.edit(bob, 1, version=2, title="Theirs", description=text, priority=Priority.LOW, tags=[])
     page.get_by_label("Title").fill("Mine")
-    page.get_by_role("button", name="Save").click()
-    auditor.look(page, "conflict", shows="h1:text('Somebody else changed this ticket')")
-    page.get_by_text("Combine the two by hand").click()
+    page.get_by_role("button", name="Save changes").click()
+    auditor.look(page, "conflict", shows="h1:text('Bob Example changed this ticket')")
+    page.get_by_text("Combine both versions by hand").click()
     auditor.look(page, "conflict, by hand", within=".conflict-form")
     assert not auditor.found
 

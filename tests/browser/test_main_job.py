@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import NewPage, sign_in
+from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.support.world import World
 from tickets.desk import changing
 
@@ -25,11 +25,14 @@ def busy_world(world: World) -> World:
     return world
 
 
-def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, browse: NewPage) -> None:
+def test_alice_works_her_queue_and_goes_on_in_another_tenant(
+    busy_world: World, browse: NewPage, witness: Witness
+) -> None:
+    witness.accepts(428)
     page = browse()
     rows = page.locator("[data-row]")
     status = page.get_by_role("navigation", name="Status")
-    whose = page.get_by_role("navigation", name="Assigned to")
+    whose = page.get_by_role("navigation", name="Assignee")
     message = page.locator("#messages")
     history = page.locator("#activity")
 
@@ -45,7 +48,7 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
     expect(rows).to_contain_text("Ticket 1")
     whose.get_by_role("link", name="Unassigned").click()
     expect(rows).to_have_count(44)
-    whose.get_by_text("Someone").click()
+    whose.get_by_text("Someone else").click()
     whose.get_by_role("link", name="Bob Example").click()
     expect(rows).to_have_count(1)
     expect(whose.get_by_role("link", name="Bob Example")).to_have_attribute("aria-current", "page")
@@ -67,7 +70,7 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
     expect(page.get_by_label("Comment", exact=True)).to_have_value("")
     page.get_by_label("Comment", exact=True).fill("They are on the old plan.")
     page.get_by_role("checkbox", name="Internal note").check()
-    page.get_by_role("button", name="Comment", exact=True).click()
+    page.get_by_role("button", name="Add note", exact=True).click()
     expect(history.get_by_role("article", name="Internal note by Alice Example")).to_contain_text("old plan")
     expect(page.get_by_role("checkbox", name="Internal note")).not_to_be_checked()
 
@@ -75,7 +78,7 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
     assignee = page.locator(".prop", has=page.get_by_role("heading", name="Assignee"))
     page.get_by_role("button", name="Assign to me").click()
     expect(assignee).to_contain_text("Alice Example (you)")
-    assignee.get_by_text("Assign to someone").click()
+    assignee.get_by_text("Assign to someone else").click()
     assignee.get_by_role("button", name="Bob Example").click()
     expect(assignee.locator(".prop-now")).to_have_text(re.compile("Bob Example"))
     expect(history).to_contain_text("assignee from Alice Example to Bob Example")
@@ -90,8 +93,8 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Title").fill("The importer stops at row 512")
     page.get_by_label("Tags").fill("import, bug")
-    page.get_by_role("button", name="Save").click()
-    expect(message).to_contain_text("Saved.")
+    page.get_by_role("button", name="Save changes").click()
+    expect(message).to_contain_text("Changes saved.")
     expect(page.get_by_role("heading", level=1)).to_have_text("The importer stops at row 512")
 
     # Back in the queue she chooses one ticket, ten, all, and then all but five: these forty she closes.
@@ -110,7 +113,8 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(busy_world: World, 
         boxes.nth(position).uncheck()
     expect(chosen).to_have_text("40 selected")
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
-    expect(message).to_contain_text("40 tickets are closed now.")
+    page.get_by_role("button", name="Close 40 tickets").click()
+    expect(message).to_contain_text("40 tickets are now closed.")
     expect(rows).to_have_count(5)
 
     # They are under Closed, and each knows who closed it.

@@ -79,7 +79,7 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     for row in (1, 3, 4):
         page.locator("input[name=tickets]").nth(row).check()
     in_both_schemes(page, "queue")
-    page.get_by_role("button", name="Clear").click()
+    page.get_by_role("button", name="Clear selection").click()
     phone = browse(viewport=NARROW, has_touch=True, is_mobile=True)
     phone.context.add_cookies(page.context.cookies())  # type: ignore[arg-type]
     phone.goto("/tickets/")
@@ -111,6 +111,6 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     text = page.get_by_label("Description")
     text.fill(text.input_value() + "\n\nOnly deliveries after the upgrade are concerned.")
     bob_changes(number)
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Somebody else changed this ticket")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Bob Okafor changed this ticket")
     shoot(page, "conflict")

@@ -41,21 +41,21 @@ def test_the_essentials_work_without_javascript(page: Page) -> None:
     expect(page.locator(".ticket-facts .badge")).to_have_text("Pending")
 
     # The menu leads to a page of its own, where she hands the ticket to Bob.
-    page.get_by_text("Assign to someone").click()
+    page.get_by_text("Assign to someone else").click()
     page.get_by_role("link", name="Choose a person").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Assign to")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Assign #2")
     page.get_by_role("button", name="Bob Example").click()
     expect(page.locator(".prop-now .person")).to_contain_text("Bob Example")
 
     # She edits another ticket and opens a new one.
     page.goto("/tickets/3/edit/")
     page.get_by_label("Title").fill("A better title")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("A better title")
     page.get_by_role("link", name="New ticket").click()
     page.get_by_label("Title").fill("Without a script")
-    page.get_by_role("button", name="Open the ticket").click()
-    expect(message).to_contain_text("Ticket #4 is open.")
+    page.get_by_role("button", name="Create ticket").click()
+    expect(message).to_contain_text("Ticket #4 created.")
 
     # She closes two of the three that are open.
     page.get_by_role("link", name="Queue", exact=True).first.click()
@@ -63,14 +63,14 @@ def test_the_essentials_work_without_javascript(page: Page) -> None:
     page.get_by_label("Select #1", exact=True).check()
     page.get_by_label("Select #3", exact=True).check()
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
-    expect(message).to_contain_text("2 tickets are closed now.")
+    expect(message).to_contain_text("2 tickets are now closed.")
     expect(rows).to_have_count(1)
     page.get_by_role("link", name="Closed").click()
     expect(rows).to_have_count(2)
 
     # She sees whose ticket is Bob's, and goes on in Globex.
     page.get_by_role("link", name="Pending").click()
-    page.get_by_text("Someone").click()
+    page.get_by_text("Someone else").click()
     page.get_by_role("link", name="Choose a person").click()
     page.get_by_role("link", name="Bob Example").click()
     expect(rows).to_have_count(1)
@@ -88,9 +88,9 @@ def test_a_list_is_filtered_without_javascript(page: Page) -> None:
     page.get_by_role("combobox", name="Status").select_option("Any")
     page.get_by_label("Opened from").fill("2020-01-01")
     page.get_by_label("Opened to").fill("2020-01-31")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     expect(page.get_by_role("heading", name="No tickets match")).to_be_visible()
-    page.get_by_role("link", name="Drop the filter opened 1 to 31 Jan 2020").click()
+    page.get_by_role("link", name="Remove the filter opened 1 to 31 Jan 2020").click()
     expect(page.locator("[data-row]")).to_have_count(3)
 
 

@@ -119,11 +119,11 @@ def test_it_costs_so_much_that_it_may_be_asked_for_once_in_ten_minutes(
     world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = world.browser("alice", "acme")
-    assert "Reads every ticket: some 3 read units." in verified(browser)
+    assert "This reads every ticket, at about 3 read units." in verified(browser)
     press(browser)
     page = verified(browser)
     assert BUTTON not in page
-    assert "They can be verified again in 10 minutes" in page
+    assert "You can verify again in 10 minutes" in page
     assert not verify_runs.start(alice)
     later = clock.now() + verify_runs.COOLDOWN
     monkeypatch.setattr(clock, "now", lambda: later)
