@@ -9,9 +9,8 @@ import pytest
 from django.core.cache import cache
 
 from portal.dynamo import meter
-from tests.support import embedded
+from tests.support import embedded, folding
 from tests.support.world import World
-from tickets.counting import stream_handler
 
 HERE = Path(__file__).parent
 # Rooms and modules that `make test-fast` leaves out: they start processes,
@@ -60,7 +59,7 @@ def engine() -> None:
     """Empty tables on the embedded engine."""
     embedded.make_empty()
     cache.clear()
-    stream_handler.remember_nothing()
+    folding.remember_nothing()
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import folding
 from tests.support.engines import AnyEngine
 from tests.support.folding import poller, recounted, stored
 from tests.support.world import World
-from tickets.counting import dead_letters, rebuild, stream_handler, verify
+from tickets.counting import dead_letters, rebuild, verify
 from tickets.desk import commenting
 from tickets.ticket.fields import Status
 
@@ -18,7 +19,7 @@ pytest_plugins = ["tests.support.engines"]
 def acme(any_world: World, chosen: AnyEngine) -> World:
     if chosen.kind == "moto":
         pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
-    stream_handler.remember_nothing()
+    folding.remember_nothing()
     return any_world
 
 

@@ -16,7 +16,7 @@ from portal.streams import worker
 from portal.streams.batch import Batch, BatchResult
 from proofs.counting.redelivery import Hostile
 from tenants.tenancy.context import TenantContext
-from tests.support import fakes
+from tests.support import fakes, folding
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
 from tickets.counting import aggregate_store, merge, recent, stream_handler
@@ -108,7 +108,7 @@ def test_a_worker_that_dies_between_two_requests_leaves_the_rest_to_the_next(
     records = follower.new()
     with failing(monkeypatch, at, Killed(), done=done), pytest.raises(Killed):
         follower.apply(records)
-    stream_handler.remember_nothing()
+    folding.remember_nothing()
     follower.apply(records)
     assert stored(alice) == recounted(alice)
 

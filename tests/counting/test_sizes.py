@@ -14,7 +14,7 @@ from portal.dynamo.meter import item_size
 from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import aggregates, keys, stored, stream_handler
+from tickets.counting import aggregates, keys, stored
 from tickets.counting.recent import Recent
 from tickets.ticket.fields import Priority, Status
 
@@ -80,9 +80,9 @@ class Desk:
 def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[AggregateTable]:
     made = AggregateTable()
     made.install(monkeypatch)
-    stream_handler.remember_nothing()
+    folding.remember_nothing()
     yield made
-    stream_handler.remember_nothing()
+    folding.remember_nothing()
 
 
 def stored_by(table: AggregateTable) -> aggregates.Contribution:

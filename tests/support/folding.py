@@ -107,6 +107,12 @@ def in_background(work: Callable[[int], object]) -> Iterator[None]:
     assert not failures, failures
 
 
+def remember_nothing() -> None:
+    """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
+    stream_handler._memory.clear()
+    dead_letters.noted.clear()
+
+
 # --- what is stored ---
 
 

@@ -33,7 +33,6 @@ from tickets.ticket.fields import Priority, Status
 
 Kind = Literal["TOTALS", "PEOPLE", "TAGS", "DAY"]
 TOTALS: Final = "TOTALS"
-PEOPLE: Final = "PEOPLE"
 TAGS: Final = "TAGS"
 DAY: Final = "DAY"
 

@@ -262,9 +262,3 @@ class Memory:
 
 
 _memory = Memory(_REMEMBERED)
-
-
-def remember_nothing() -> None:
-    """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
-    _memory.clear()
-    dead_letters.noted.clear()
