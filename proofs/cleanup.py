@@ -55,7 +55,7 @@ def delete_scratch(tenant_id: str, sort_keys: Iterable[str]) -> None:
 
 
 def delete_summary(tenant_id: str, number: int) -> None:
-    """What a deleted ticket is to the stream: its summary has gone."""
+    """Tell the stream of a deleted ticket: its summary has gone."""
     key = {"pk": {"S": ticket_keys.ticket(tenant_id, number)}, "sk": {"S": ticket_keys.SUMMARY}}
     _dispatch("DeleteItem", {"TableName": TICKETS.full_name, "Key": key})
 

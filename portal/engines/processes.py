@@ -21,7 +21,7 @@ from typing import IO
 # preexec_fn would be shorter, but that code runs between fork and exec, where a lock held by another
 # thread stays locked for ever; the signal comes when the *thread* that forked ends; and only Linux
 # has it. The group's id cannot be reused while the reader is in it, so no stranger gets the signal.
-LIFELINE = 'exec {fd}<&0 </dev/null; {{ read -r _ <&{fd} || kill -TERM 0; }} & exec "$@" {fd}<&-'
+PARENT_WATCH = 'exec {fd}<&0 </dev/null; {{ read -r _ <&{fd} || kill -TERM 0; }} & exec "$@" {fd}<&-'
 
 SLOW_SECONDS = 2
 LOOPBACK = "127.0.0.1"
@@ -45,9 +45,9 @@ class Child:
         pass_fds: Sequence[int] = (),
     ) -> None:
         self.name = name
-        lifeline = next(fd for fd in range(3, 10) if fd not in pass_fds)  # a shell's redirections have one digit
+        watched = next(fd for fd in range(3, 10) if fd not in pass_fds)  # a shell's redirections have one digit
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", LIFELINE.format(fd=lifeline), "sh", *map(str, command)],
+            ["/bin/sh", "-c", PARENT_WATCH.format(fd=watched), "sh", *map(str, command)],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=output,

@@ -17,7 +17,7 @@ STOP_SECONDS = 15.0
 
 
 class Supervised(Protocol):
-    """What can be started again, with one process at a time."""
+    """Something that can be started again, with one process at a time."""
 
     @property
     def name(self) -> str: ...

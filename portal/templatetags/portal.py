@@ -45,7 +45,7 @@ _MODULES = ("page", "forms", "limits", "menus", "selection", "drafts", "keyboard
 @register.simple_tag
 @lru_cache(maxsize=1)
 def assets() -> SafeString:
-    """What every page loads: style sheets, htmx, our modules. The same for all pages, so addressed once."""
+    """Name what every page loads: style sheets, htmx, our modules. The same for all pages, so addressed once."""
     links = [format_html('<link rel="icon" href="{}" type="image/svg+xml">', static("img/favicon.svg"))]
     links += [format_html('<link rel="stylesheet" href="{}">', static(f"css/{name}.css")) for name in _STYLES]
     links.append(format_html('<script src="{}" defer></script>', static("django_htmx/htmx-2.min.js")))

@@ -20,7 +20,7 @@ _UTF8 = ("", "utf-8", "utf8")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedRequest:
     """The status of an answer and its sentence for a person."""
 
     status: int
@@ -44,24 +44,24 @@ class RequestLimitsMiddleware:
         return response
 
 
-def refusal(request: HttpRequest) -> Refusal | None:
+def refusal(request: HttpRequest) -> RefusedRequest | None:
     """Return why the request is refused, or None: its method, host, size, character set or addresses."""
     if request.method not in METHODS:
-        return Refusal(405, f"No page takes {request.method} requests.")
+        return RefusedRequest(405, f"No page takes {request.method} requests.")
     try:
         request.get_host()
     except DisallowedHost:
         log.warning(
             "Refused a request for the host %.100r, which ALLOWED_HOSTS does not name.", request.headers["Host"]
         )
-        return Refusal(400, "This host name is not served here.")
+        return RefusedRequest(400, "This host name is not served here.")
     if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000
-        return Refusal(413, f"What was sent is larger than {limit} MB, the most that a form may hold.")
+        return RefusedRequest(413, f"What was sent is larger than {limit} MB, the most that a form may hold.")
     if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
-        return Refusal(415, "What was sent is not encoded as UTF-8.")
+        return RefusedRequest(415, "What was sent is not encoded as UTF-8.")
     if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):
-        return Refusal(400, "A header that names a page holds no address.")
+        return RefusedRequest(400, "A header that names a page holds no address.")
     return None
 
 

@@ -27,7 +27,7 @@ class Crossing:
 
 @dataclass
 class Tally:
-    """What was done. Keys are (operation, place, kind); an honest request counts in `honest` alone."""
+    """Count what was done. Keys are (operation, place, kind); an honest request counts in `honest` alone."""
 
     attacks: dict[tuple[str, str, str], Counter[str]] = field(default_factory=dict)
     honest: Counter[tuple[str, str]] = field(default_factory=Counter)

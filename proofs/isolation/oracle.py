@@ -1,4 +1,4 @@
-"""What is right, in one sentence: everything that a request touches is named, and each name is the tenant's.
+"""Judge a request by one sentence: everything that a request touches is named, and each name is the tenant's.
 
 The attack is judged by this module alone. It shares nothing with the guard, the evaluator or the policies, so that a
 mistake of theirs is not a mistake of the judge's.

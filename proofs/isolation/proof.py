@@ -30,7 +30,7 @@ class CannotRun(PortalError):
 
 @dataclass
 class Proof:
-    """What is asked for, and what came of it."""
+    """Hold what is asked for, and what came of it."""
 
     seed: int
     requests: int

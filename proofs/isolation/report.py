@@ -18,6 +18,7 @@ from portal.isolation import policies
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.mutants import CONTROL
 from proofs.isolation.proof import Proof
+from proofs.isolation.visits.attack import Visits
 
 _PACKAGES: Final = ("Django", "botocore", "pynamodb")
 _TEMPLATE: Final = Path(__file__).with_name("report.html")
@@ -58,35 +59,43 @@ def document(proof: Proof) -> dict[str, Any]:
             {"operation": operation, "place": place, "requests": count}
             for (operation, place), count in sorted(tally.honest.items())
         ],
-        "http": {
-            "visits": visits.total,
-            "withheld_writes": visits.withheld,
-            "requests_watched": visits.asked,
-            "routes": [
-                {"route": route, "method": method, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
-                for (route, method), answers in sorted(visits.routes.items())
-            ],
-            "tricks": [
-                {"trick": trick, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
-                for trick, answers in sorted(visits.tricks.items())
-            ],
-        },
-        "mutants": [
-            {
-                "mistake": fate.mistake,
-                "killed_by": fate.killed_by,
-                "attempts": fate.attempts,
-                "as_expected": fate.as_expected,
-                "control": fate.mistake == CONTROL,
-            }
-            for fate in proof.fates
-        ],
+        "http": _http(visits),
+        "mutants": _mutants(proof),
         "data": {"tenants_changed": len(proof.changed), "items_left_behind": proof.left_behind},
         "crossing": _found(proof.crossing),
         "refused": _found(proof.refused),
         "versions": _versions(),
         "policy_sha256": hashlib.sha256(json.dumps(policies.document("tenant"), sort_keys=True).encode()).hexdigest(),
     }
+
+
+def _http(visits: Visits) -> dict[str, Any]:
+    return {
+        "visits": visits.total,
+        "withheld_writes": visits.withheld,
+        "requests_watched": visits.asked,
+        "routes": [
+            {"route": route, "method": method, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
+            for (route, method), answers in sorted(visits.routes.items())
+        ],
+        "tricks": [
+            {"trick": trick, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
+            for trick, answers in sorted(visits.tricks.items())
+        ],
+    }
+
+
+def _mutants(proof: Proof) -> list[dict[str, Any]]:
+    return [
+        {
+            "mistake": fate.mistake,
+            "killed_by": fate.killed_by,
+            "attempts": fate.attempts,
+            "as_expected": fate.as_expected,
+            "control": fate.mistake == CONTROL,
+        }
+        for fate in proof.fates
+    ]
 
 
 def verdict(proof: Proof) -> str:

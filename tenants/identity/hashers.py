@@ -12,7 +12,7 @@ _slots = BoundedSemaphore(AT_A_TIME)
 
 
 class BoundedArgon2PasswordHasher(Argon2PasswordHasher):
-    """Argon2id with 19 MiB, two passes and one lane, so that a process needs 76 MiB for hashes at most.
+    """Argon2id with 19 MiB, two passes and one thread, so that a process needs 76 MiB for hashes at most.
 
     Source: OWASP Password Storage Cheat Sheet, Argon2id. Django's own parameters take 100 MiB a hash.
     """

@@ -1,4 +1,4 @@
-"""What a tenant's own code asks for, of every kind: layers that refuse these prove nothing."""
+"""Ask for what a tenant's own code asks for, of every kind: layers that refuse these prove nothing."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _SHORTEST: Final = 12  # characters of a title that is worth looking for
 
 @dataclass
 class Visits:
-    """What was visited, and what the portal answered: (route, method) to statuses; (trick) to statuses."""
+    """Count what was visited, and what the portal answered: (route, method) to statuses; (trick) to statuses."""
 
     routes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     tricks: dict[str, Counter[str]] = field(default_factory=dict)
@@ -146,7 +146,7 @@ def _send(browser: Client, visit: Visit) -> Any:
 
 
 class _Secrets:
-    """What only one tenant's pages may show: its id, its people, its titles, each absent from all other tenants."""
+    """The texts that one tenant's pages alone may show: its id, people and titles, each absent from all others."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self._of = {t.id: {t.id} | {s for s in texts_of(t) if len(s) >= _SHORTEST} for t in targets}

@@ -1,4 +1,4 @@
-"""What a hostile visitor sends: another tenant's numbers, ids and names wherever the portal might listen."""
+"""Send what a hostile visitor would send: another tenant's numbers, ids and names wherever the portal might listen."""
 
 from __future__ import annotations
 

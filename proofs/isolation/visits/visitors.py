@@ -1,4 +1,4 @@
-"""Who visits the portal during the proof: a member of each tenant, and somebody who is a member no more.
+"""Visit the portal during the proof as different people: a member of each tenant, and somebody who is a member no more.
 
 Sessions are real and end with the run. The one account that is made, and its memberships, are removed again; where a
 killed run left them, the next one finds them by their address.
