@@ -81,7 +81,7 @@ def test_alice_works_her_queue_and_goes_on_in_another_tenant(
     assignee.get_by_text("Assign to someone else").click()
     assignee.get_by_role("button", name="Bob Example").click()
     expect(assignee.locator(".prop-now")).to_have_text(re.compile("Bob Example"))
-    expect(history).to_contain_text("assignee from Alice Example to Bob Example")
+    expect(history).to_contain_text("reassigned it from Alice Example to Bob Example")
 
     # She raises its priority and puts it aside.
     page.get_by_label("Priority").select_option("Urgent")

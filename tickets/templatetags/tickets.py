@@ -89,11 +89,11 @@ def activity_entry(entry: TimelineEntry) -> SafeString:
     """An entry of a ticket's activity: an event as one line, a comment or note as an article."""
     if entry.kind == "event":
         return format_html(
-            '<li class="event" id="entry-{}">{}<p class="event-text"><b dir="auto">{}</b> {}{} · {}</p></li>',
+            '<li class="event" id="entry-{}">{}<p class="event-text"><b dir="auto">{}</b>{}{} · {}</p></li>',
             entry.id,
             icon("event"),
             entry.author_name,
-            "" if entry.changes else entry.verb,
+            "" if entry.changes else f" {entry.verb}",
             format_html_join("", '<span class="event-change"> {}</span>', ((change,) for change in _changes(entry))),
             when(entry.at),
         )
