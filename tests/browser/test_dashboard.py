@@ -197,7 +197,7 @@ def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: 
     expect(page.locator("#lag")).to_be_empty()
     watermark(7300, written=7290)
     refresh_often(page)
-    expect(page.locator("#lag [role=status]")).to_contain_text("not running; numbers are from 2 hours ago")
+    expect(page.locator("#lag [role=status]")).to_contain_text("Counting has stopped. These numbers are from 2 hours ago")
 
 
 def test_the_keyboard_reaches_every_link(desk: World, person: NewPage) -> None:
