@@ -73,7 +73,7 @@ def test_the_page_is_accessible_in_all_its_states(desk: World, person: NewPage, 
     watermark(250)
     page = person("alice", "acme")
     page.goto(PAGE)
-    expect(page.get_by_text("Numbers are 4 minutes behind")).to_be_visible()
+    expect(page.get_by_text("These numbers are 4 minutes behind")).to_be_visible()
     for table in page.locator("details.as-table > summary").all():
         table.click()
     found = audit(page, "dashboard, behind, with its tables")
@@ -197,7 +197,9 @@ def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: 
     expect(page.locator("#lag")).to_be_empty()
     watermark(7300, written=7290)
     refresh_often(page)
-    expect(page.locator("#lag [role=status]")).to_contain_text("Counting has stopped. These numbers are from 2 hours ago")
+    expect(page.locator("#lag [role=status]")).to_contain_text(
+        "Counting has stopped. These numbers are from 2 hours ago"
+    )
 
 
 def test_the_keyboard_reaches_every_link(desk: World, person: NewPage) -> None:
