@@ -1,4 +1,4 @@
-"""What runs in the processes of a torture: `python -m proofs.counting.child ROLE SPECIFICATION`."""
+"""Run one of the processes of a torture: `python -m proofs.counting.child ROLE SPECIFICATION`."""
 
 from __future__ import annotations
 

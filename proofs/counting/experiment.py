@@ -45,7 +45,7 @@ class TortureFailed(PortalError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TortureOptions:
     events: int
     redeliver: float
     kills: int
@@ -63,9 +63,9 @@ class LoadedTenant:
 
 @dataclass
 class Torture:
-    """What is going on, and what has happened so far."""
+    """A running torture: its processes, and what has happened so far."""
 
-    plan: Plan
+    plan: TortureOptions
     folder: Path
     tenants: list[LoadedTenant] = field(default_factory=list)
     writers: list[Child] = field(default_factory=list)
@@ -116,13 +116,13 @@ class Torture:
         return sum(_last(path).get("events", 0) for path in self.folder.glob("writer-*.jsonl"))
 
     def batches(self) -> Iterator[dict[str, Any]]:
-        """What the pollers and zombies have told of their batches."""
+        """Read what the pollers and zombies have written of their batches."""
         for path in self.folder.glob("*.jsonl"):
             if not path.name.startswith(("writer-", "repairs-")):
                 yield from (line for line in journal.lines(path) if "way" in line)
 
     def repaired(self) -> list[dict[str, Any]]:
-        """What the processes have told that rebuild and verify."""
+        """Read what the processes that rebuild and verify have written."""
         return [line for path in self.folder.glob("repairs-*.jsonl") for line in journal.lines(path)]
 
     def holder(self) -> Path | None:
@@ -144,113 +144,113 @@ Schedule = list[tuple[int, Callable[[Torture], None]]]  # at how many events wha
 
 
 @contextmanager
-def torture(plan: Plan) -> Iterator[Torture]:
+def torture(plan: TortureOptions) -> Iterator[Torture]:
     """A torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
     cleanup.refuse_in_production()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
-        made = Torture(plan, Path(folder))
-        stack.callback(_end, made)
-        yield made
+        run = Torture(plan, Path(folder))
+        stack.callback(_end, run)
+        yield run
 
 
-def stop_writers(made: Torture) -> None:
-    for child in [*made.writers, *made.zombies, *made.repairs]:
+def stop_writers(run: Torture) -> None:
+    for child in [*run.writers, *run.zombies, *run.repairs]:
         child.kill()
 
 
-def _end(made: Torture) -> None:
-    stop_writers(made)
-    for child in made.pollers.values():
+def _end(run: Torture) -> None:
+    stop_writers(run)
+    for child in run.pollers.values():
         child.stop(seconds=5)
 
 
-def make_tenants(made: Torture) -> None:
-    run = uuid.uuid4().hex[:8]
-    for n in range(made.plan.tenants):
-        item = tenant_lifecycle.create(name=f"Torture {n}", slug=f"torture-{run}-{n}", shards=1, by=SYSTEM)
-        made.tenants.append(LoadedTenant(item.slug, item.tenant_id))
+def make_tenants(run: Torture) -> None:
+    name = uuid.uuid4().hex[:8]
+    for n in range(run.plan.tenants):
+        item = tenant_lifecycle.create(name=f"Torture {n}", slug=f"torture-{name}-{n}", shards=1, by=SYSTEM)
+        run.tenants.append(LoadedTenant(item.slug, item.tenant_id))
 
 
-def write(made: Torture, todo: Schedule, advance: Callable[[int], object]) -> None:
+def write(run: Torture, todo: Schedule, advance: Callable[[int], object]) -> None:
     """Let the writers write and the pollers follow, and inject the faults that are due, until all is written."""
-    plan, started, seen = made.plan, time.monotonic(), 0
-    ids = [tenant.tenant_id for tenant in made.tenants]
+    plan, started, seen = run.plan, time.monotonic(), 0
+    ids = [tenant.tenant_id for tenant in run.tenants]
     for n in range(plan.writers):
         events = plan.events // plan.writers + (n < plan.events % plan.writers)
-        made.writers.append(made.child("writer", tenants=ids, events=events)[1])
+        run.writers.append(run.child("writer", tenants=ids, events=events)[1])
     for _ in range(plan.pollers):
-        made.start_poller()
-    made.repairs.append(made.child("repairs", tenants=ids)[1])
-    while any(child.poll() is None for child in made.writers) or todo:
+        run.start_poller()
+    run.repairs.append(run.child("repairs", tenants=ids)[1])
+    while any(child.poll() is None for child in run.writers) or todo:
         time.sleep(STEP)
-        written = made.written()
+        written = run.written()
         advance(written - seen)
         seen = written
-        ended = all(child.poll() is not None for child in made.writers)
+        ended = all(child.poll() is not None for child in run.writers)
         while todo and (ended or written >= todo[0][0]):
-            todo.pop(0)[1](made)
-        made.replace_dead()
-    made.seconds["writing"] = time.monotonic() - started
-    _end_repairs(made)
-    failed = [child for child in made.writers if child.poll()]
-    if failed or made.written() < plan.events:
-        raise TortureFailed(f"A writer failed: {_logs(made.folder, 'writer')}")
+            todo.pop(0)[1](run)
+        run.replace_dead()
+    run.seconds["writing"] = time.monotonic() - started
+    _end_repairs(run)
+    failed = [child for child in run.writers if child.poll()]
+    if failed or run.written() < plan.events:
+        raise TortureFailed(f"A writer failed: {_logs(run.folder, 'writer')}")
 
 
-def _end_repairs(made: Torture) -> None:
+def _end_repairs(run: Torture) -> None:
     """Let the rebuild end that is going on; it needs pollers for that."""
     until = time.monotonic() + REPAIR_SECONDS
-    for child in made.repairs:
+    for child in run.repairs:
         os.kill(child.pid, signal.SIGTERM)
         while child.poll() is None and time.monotonic() < until:
-            made.replace_dead()
+            run.replace_dead()
             time.sleep(STEP)
         child.kill()
 
 
-def drain(made: Torture, say: Say) -> None:
+def drain(run: Torture, say: Say) -> None:
     """Wait until everything written so far is counted."""
     started = time.monotonic()
 
     def waiting(sentence: str) -> None:
         say(sentence)
-        made.replace_dead()
+        run.replace_dead()
 
-    for tenant in made.tenants:
+    for tenant in run.tenants:
         repository = TenantRepository(tenant.tenant_id)
         try:
             barrier.wait_until_applied(repository, timeout=DRAIN_SECONDS, say=waiting)
         except WorkerAway as away:
-            raise TortureFailed(f"The pollers came to no end: {_logs(made.folder, 'poller')}") from away
-    for child in made.zombies:
+            raise TortureFailed(f"The pollers came to no end: {_logs(run.folder, 'poller')}") from away
+    for child in run.zombies:
         child.stop(seconds=30)
-    made.seconds["draining"] = made.seconds.get("draining", 0) + time.monotonic() - started
+    run.seconds["draining"] = run.seconds.get("draining", 0) + time.monotonic() - started
 
 
-def check(made: Torture, advance: Callable[[int], object]) -> dict[str, Verdict]:
+def check(run: Torture, advance: Callable[[int], object]) -> dict[str, Verdict]:
     """Verify every tenant."""
     found = {}
-    for tenant in made.tenants:
+    for tenant in run.tenants:
         found[tenant.slug] = verify.verify(TenantRepository(tenant.tenant_id))
         advance(1)
     return found
 
 
-def remove(made: Torture, advance: Callable[[int], object]) -> int:
+def remove(run: Torture, advance: Callable[[int], object]) -> int:
     """Delete the tickets; then no count may be left. Items of no ticket stay until their TTL; how many were deleted."""
     deleted = 0
-    for tenant in made.tenants:
+    for tenant in run.tenants:
         last = recount.last_number(TenantRepository(tenant.tenant_id))
-        lanes = [range(n, last + 1, recount.AT_ONCE) for n in range(1, min(recount.AT_ONCE, last) + 1)]
-        if lanes:
-            deleted += sum(fan_out([partial(cleanup.delete_tickets, tenant.tenant_id, lane) for lane in lanes]))
+        groups = [range(n, last + 1, recount.AT_ONCE) for n in range(1, min(recount.AT_ONCE, last) + 1)]
+        if groups:
+            deleted += sum(fan_out([partial(cleanup.delete_tickets, tenant.tenant_id, group) for group in groups]))
         advance(1)
     return deleted
 
 
-def forget_tenants(made: Torture) -> None:
+def forget_tenants(run: Torture) -> None:
     """Delete what is left of the tenants, once all is folded."""
-    for tenant in made.tenants:
+    for tenant in run.tenants:
         cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
 
 

@@ -1,4 +1,4 @@
-"""What is done to the pollers of a torture: they are killed, put to sleep, and worked against."""
+"""Inject faults into the pollers of a torture: kill them, put them to sleep, and work against them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ZOMBIE_SECONDS: Final = 3.0
 PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
 
 
-def schedule(made: Torture) -> Schedule:
+def schedule(run: Torture) -> Schedule:
     """Kills, and a third as many thefts, in order."""
-    rng, plan = made.rng, made.plan
+    rng, plan = run.rng, run.plan
     kills: list[Callable[[Torture], None]] = [(_kill_between_writes, _kill)[n % 2] for n in range(plan.kills)]
     thefts: list[Callable[[Torture], None]] = [(_freeze, _zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
     return sorted(
@@ -28,57 +28,57 @@ def schedule(made: Torture) -> Schedule:
     )
 
 
-def _victim(made: Torture) -> Path | None:
+def _victim(run: Torture) -> Path | None:
     """Mostly the poller that holds a shard; it is waited for a little, since it may have been killed just now."""
     end = time.monotonic() + 4 * LEASE_SECONDS
     while time.monotonic() < end:
-        if found := made.holder():
+        if found := run.holder():
             return found
-        made.replace_dead()
+        run.replace_dead()
         time.sleep(STEP)
     return None
 
 
-def _kill(made: Torture) -> None:
+def _kill(run: Torture) -> None:
     """At any moment."""
-    if path := _victim(made):
-        time.sleep(made.rng.uniform(0, 0.3))
-        made.pollers.pop(path).kill()
-        made.kills += 1
-        made.start_poller()
+    if path := _victim(run):
+        time.sleep(run.rng.uniform(0, 0.3))
+        run.pollers.pop(path).kill()
+        run.kills += 1
+        run.start_poller()
 
 
-def _kill_between_writes(made: Torture) -> None:
+def _kill_between_writes(run: Torture) -> None:
     """Behind one of the writes of a batch, so that some aggregates have it and others do not."""
-    path = _victim(made)
+    path = _victim(run)
     if path is None:
         return
-    child, end = made.pollers[path], time.monotonic() + PATIENCE
+    child, end = run.pollers[path], time.monotonic() + PATIENCE
     _signal(child, signal.SIGUSR1)
     while child.poll() is None and time.monotonic() < end:
         time.sleep(STEP / 5)
-    made.killed_between_writes += child.poll() is not None
-    made.pollers.pop(path)
+    run.killed_between_writes += child.poll() is not None
+    run.pollers.pop(path)
     child.kill()
-    made.kills += 1
-    made.start_poller()
+    run.kills += 1
+    run.start_poller()
 
 
-def _freeze(made: Torture) -> None:
+def _freeze(run: Torture) -> None:
     """The holder sleeps until another one has its shards, and goes on as if nothing had happened."""
-    if path := _victim(made):
-        child = made.pollers[path]
+    if path := _victim(run):
+        child = run.pollers[path]
         _signal(child, signal.SIGSTOP)
         time.sleep(FROZEN)
         _signal(child, signal.SIGCONT)
-        made.thefts += 1
+        run.thefts += 1
 
 
-def _zombie(made: Torture) -> None:
+def _zombie(run: Torture) -> None:
     """Works beside the holder, without a lease."""
-    how = {"redeliver": made.plan.redeliver, "seconds": ZOMBIE_SECONDS, "throttled": made.throttled}
-    made.zombies.append(made.child("zombie", **how)[1])
-    made.thefts += 1
+    how = {"redeliver": run.plan.redeliver, "seconds": ZOMBIE_SECONDS, "throttled": run.throttled}
+    run.zombies.append(run.child("zombie", **how)[1])
+    run.thefts += 1
 
 
 def _signal(child: Child, number: int) -> None:

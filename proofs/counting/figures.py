@@ -12,9 +12,9 @@ from tickets.counting import verify
 LARGE = 100  # events of a batch from which on its cost per event is counted
 
 
-def document(made: Torture) -> dict[str, Any]:
+def document(run: Torture) -> dict[str, Any]:
     """Everything that was counted, ready for JSON."""
-    batches, repaired = list(made.batches()), made.repaired()
+    batches, repaired = list(run.batches()), run.repaired()
     first = [b for b in batches if b["way"] == "first"]
     again = [b for b in batches if b["way"] not in ("first", "zombie")]
     # What a batch cost, by the changes that it was the first to count.
@@ -22,23 +22,23 @@ def document(made: Torture) -> dict[str, Any]:
     of_one = [(n, units) for b in first if b["applied"] == b["events"] for n, units in b["large"]]
     lags = sorted(lag for b in first for lag in b["lags"])
     folding = sum(b["seconds"] for b in batches) or 1
-    verdicts = {**made.verdicts, **{f"{slug} (emptied)": v for slug, v in made.left.items()}}
+    verdicts = {**run.verdicts, **{f"{slug} (emptied)": v for slug, v in run.left.items()}}
     drift = {slug: [asdict(d) for d in v.differences] for slug, v in verdicts.items() if v.state == verify.DRIFT}
     return {
-        "plan": asdict(made.plan),
-        "tenants": len(made.tenants),
-        "tickets": sum(v.tickets for v in made.verdicts.values()),
-        "events": made.written(),
-        "events_written_per_second": round(made.written() / (made.seconds.get("writing") or 1)),
+        "plan": asdict(run.plan),
+        "tenants": len(run.tenants),
+        "tickets": sum(v.tickets for v in run.verdicts.values()),
+        "events": run.written(),
+        "events_written_per_second": round(run.written() / (run.seconds.get("writing") or 1)),
         "events_folded": sum(b["events"] for b in batches),
         "events_folded_per_second_of_folding": round(sum(b["events"] for b in batches) / folding),
         "batches": len(first),
         "redeliveries": len(again),
         "events_redelivered": sum(b["events"] for b in again),
         "batches_of_zombies": sum(b["way"] == "zombie" for b in batches),
-        "kills": made.kills,
-        "killed_between_writes": made.killed_between_writes,
-        "thefts": made.thefts,
+        "kills": run.kills,
+        "killed_between_writes": run.killed_between_writes,
+        "thefts": run.thefts,
         "rebuilds": sum("removed" in line for line in repaired),
         "verifications": sum("state" in line for line in repaired),
         "repairs_that_gave_up": [line["failed"] for line in repaired if "failed" in line],
@@ -50,7 +50,7 @@ def document(made: Torture) -> dict[str, Any]:
         "write_units_per_event_in_batches_of_100": _per_event([pair for pair in costs if pair[0] >= LARGE]),
         "write_units_per_event_of_one_tenant_with_100_in_a_batch": _per_event(of_one),
         "lag_ms": {"median": round(median(lags)), "max": lags[-1]} if lags else None,
-        "seconds": {name: round(seconds, 1) for name, seconds in made.seconds.items()},
+        "seconds": {name: round(seconds, 1) for name, seconds in run.seconds.items()},
         "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
         "drift": drift,
     }

@@ -1,4 +1,4 @@
-"""How the processes of a torture tell what they did: a file of JSON lines each, whole even after SIGKILL."""
+"""Keep a journal for each process of a torture: a file of JSON lines, whole even after SIGKILL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """What a process has told so far."""
+    """Read what a process has written so far."""
     try:
         text = path.read_text()
     except FileNotFoundError:

@@ -33,14 +33,14 @@ class Bill:
 
 
 def get(tenant_id: str, sort_key: str) -> Raw:
-    """One item, read consistently; {} where there is none."""
+    """Read one item consistently; return {} where there is none."""
     request = {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), "ConsistentRead": True}
     item: Raw = _send(tenant_id, "GetItem", request).get("Item", {})
     return item
 
 
 def get_many(tenant_id: str, sort_keys: Sequence[str]) -> dict[str, Raw]:
-    """Those of up to 100 items that exist, by sort key, read consistently."""
+    """Read up to 100 items consistently; return those that exist, by sort key."""
     if len(sort_keys) > BATCH_GET_LIMIT:
         raise ValueError(f"at most {BATCH_GET_LIMIT} items are read at once")
     items: dict[str, Raw] = {}

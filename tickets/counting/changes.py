@@ -17,7 +17,7 @@ REASON_LIMIT: Final = 300  # characters
 
 @dataclass(frozen=True)
 class Change:
-    """What one record does to its tenant's aggregates: it adds counts by code, or it cannot be counted and says why.
+    """The effect of one record on its tenant's aggregates: it adds counts by code, or cannot be counted and says why.
 
     `marker` is the sort key under which a barrier wants to hear that it was here, "" for all other records.
     """
@@ -30,7 +30,7 @@ class Change:
 
 
 def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
-    """The changes of each tenant in the order of the stream, and how many records were about summaries.
+    """Return the changes of each tenant in the order of the stream, and how many records were about summaries.
 
     Those that change nothing are left out. A record that names no tenant is under "".
     """
@@ -60,19 +60,19 @@ def _change(record: Record) -> Change | None:
 
 
 def counted(record: Record) -> Contribution:
-    """What a record changes, in counts. Raises one of UNCOUNTABLE."""
+    """Return what a record changes, in counts. Raises one of UNCOUNTABLE."""
     old, new = (aggregates.contribution(image) if image is not None else {} for image in (record.old, record.new))
     return aggregates.difference(new, old)
 
 
 def with_touches(counts: Contribution) -> Contribution:
-    """The same, with one touch of each part that moves."""
+    """Return the same with one touch of each part that moves."""
     return {part: Counts({**some, coding.TOUCHES: 1}) for part, some in counts.items()}
 
 
 def groups(changes: Iterable[Change], *, limit: int) -> Iterator[list[Change]]:
-    """The changes in order, in groups that touch at most `limit` attributes and hold as many that cannot be counted, or
-    hold one change."""
+    """Yield the changes in order, in groups of one change or more that touch at most `limit` attributes and hold at most
+    `limit` changes that cannot be counted."""
     group: list[Change] = []
     names: set[str] = set()
     for change in changes:
@@ -87,7 +87,7 @@ def groups(changes: Iterable[Change], *, limit: int) -> Iterator[list[Change]]:
 
 
 def summed(changes: Iterable[Change]) -> Counts:
-    """The counts of several changes together, without zeros."""
+    """Add up the counts of several changes, without zeros."""
     total: Counts = Counts()
     for change in changes:
         total.update(change.counts)

@@ -196,7 +196,7 @@ def _gone(refused: TransactionRefused) -> PortalError:
 
 
 def _counts(dead_letter: DeadLetterItem) -> Contribution:
-    """What it adds to the aggregates, those of older epochs left out."""
+    """Return what it adds to the aggregates, those of older epochs left out."""
     raw = json.loads(dead_letter.record)
     if "truncated" in raw:
         raise Conflict(_TOO_LONG)

@@ -51,7 +51,7 @@ def _parameters() -> Json:
 
 
 def _rules() -> Json:
-    """What is refused before anything is made."""
+    """Refuse a stack without code for its function, before anything is made."""
     given = {"Fn::Not": [{"Fn::Equals": [{"Ref": "WorkerCodeBucket"}, _NO_BUCKET]}]}
     said = "WorkerService=lambda.amazonaws.com needs WorkerCodeBucket, and the zip in it"
     return {
@@ -63,7 +63,7 @@ def _rules() -> Json:
 
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
-    """Function, mapping, queue and log for the stream of the tickets. All conditional."""
+    """Declare function, mapping, queue and log for the stream of the tickets. All conditional."""
     table, role = logical_id(TICKETS), roles["worker"]
     return {
         QUEUE: _resource(
@@ -82,7 +82,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
 
 
 def _outputs() -> Json:
-    """Where Lambda says what it has given up."""
+    """Tell where Lambda reports the batches that it has given up."""
     return {f"{QUEUE}Url": {"Condition": ON_LAMBDA, "Value": {"Ref": QUEUE}}}
 
 

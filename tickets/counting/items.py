@@ -37,7 +37,10 @@ class MarkerItem(Item):
 
 
 class VerifyLeaseItem(Item):
-    """Who verifies or repairs the tenant's aggregates now: `holder` is "" for nobody, `by` a name for people."""
+    """The lease of whoever verifies or repairs the tenant's aggregates.
+
+    `holder` is "" for nobody, `by` a person's name.
+    """
 
     table = TICKETS
 

@@ -101,7 +101,7 @@ def _size(one: str) -> int:
 
 
 def chosen(counts: Mapping[str, int]) -> set[str]:
-    """Who should lead, of all people and tags with these counts: most unresolved first, then most tickets."""
+    """Choose the leaders among all people and tags with these counts: most unresolved first, then most tickets."""
     ranked = sorted(by_entity(counts).items(), key=lambda pair: (*_rank(pair[1]), pair[0]))
     left = dict(BUDGET)
     leaders = set()

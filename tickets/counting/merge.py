@@ -83,7 +83,7 @@ def _if_version(version: int) -> dict[str, Any]:
 
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:
-    """As many of the counts as lie in few enough items."""
+    """Return as many of the counts as lie in few enough items."""
     chosen: dict[str, int] = {}
     items: set[str] = set()
     for name, n in sorted(counts.items()):
@@ -100,7 +100,10 @@ def _items(parts: Iterable[Part]) -> set[str]:
 
 
 def holder(part: Part) -> str:
-    """The sort key of the item that says which merge touched the part last; it holds the counts of TOTALS and DAYs."""
+    """Return the sort key of the item that says which merge touched the part last.
+
+    The counts of TOTALS and of days lie in it too.
+    """
     return keys.day(part.date, part.epoch) if part.kind == "DAY" else keys.totals(part.epoch)
 
 
@@ -108,7 +111,7 @@ def holder(part: Part) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MergePlan:
     """RECENT as it is to be, and the attributes of all other items that are to be written, by sort key."""
 
     recent: Recent
@@ -122,7 +125,7 @@ def plan_merge(
     position: Position,
     promoted: Mapping[str, int] | None = None,
     demoted: Iterable[str] = (),
-) -> Plan:
+) -> MergePlan:
     """Work out one merge of RECENT as read, from the stored items that it concerns."""
     number = state.merges + 1
     items: dict[str, Raw] = {}
@@ -146,11 +149,11 @@ def plan_merge(
     marks, floors = _pruned(state, position)
     tail = _tail(state.tail, items.get(keys.run(number)))
     recent = replace(state, version=state.version + 1, merges=number, counts={}, marks=marks, tail=tail, floors=floors)
-    return Plan(recent, items)
+    return MergePlan(recent, items)
 
 
 def _added(part: Part, counts: Counts, stored: Raw, number: int) -> Raw:
-    """The item of a TOTALS or DAY part with these counts added."""
+    """Return the item of a TOTALS or DAY part with these counts added."""
     former = stored.get(coding.WEEKS_FROM, {}).get("S", "")
     names = {name: n for name, n in coding.numbers(stored).items() if name not in (TOUCHED, *WIDE_TOUCHED.values())}
     total: Counts = Counts({coding.long(part.kind, name): n for name, n in names.items()})
@@ -173,7 +176,7 @@ def _without_key(raw: Raw) -> Raw:
 
 
 def _pruned(state: Recent, position: Position) -> tuple[dict[str, str], dict[str, str]]:
-    """The marks to keep, and the floors that this process knows afterwards."""
+    """Return the marks to keep, and the floors that this process knows afterwards."""
     kept = {mark: sequence for mark, sequence in state.marks.items() if position(mark) < sequence}
     return kept, {**state.floors, **state.marks}
 

@@ -73,7 +73,7 @@ def rebuild(
     say: Say = lambda sentence: None,
 ) -> Rebuilt:
     """Rebuild this tenant's aggregates. Raises WorkerAway where the stream worker makes no progress for `timeout`
-    seconds, and NotCounted; run again, it begins a new epoch, which does no harm."""
+    seconds, and NotCounted; run again, it begins a new epoch, which is safe."""
     raised = repository.update(
         CounterItem(repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET),
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],

@@ -75,7 +75,7 @@ def _range(repository: TenantRepository, first: str, last: str) -> list[dict[str
 
 
 def of_dashboard(repository: TenantRepository, first: str) -> list[dict[str, Any]]:
-    """What a dashboard reads, from a sort key on: one Query."""
+    """Read what a dashboard shows, from a sort key on: one Query."""
     return _range(repository, first, keys.VERIFIED)
 
 

@@ -48,7 +48,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a verification has shown. `why` says for "unknown" what was in the way; `uncountable` lists tickets whose
+    """The result of a verification. `why` says for "unknown" what was in the way; `uncountable` lists tickets whose
     summaries hold what no rule of ours writes."""
 
     state: Literal["ok", "drift", "unknown"]
@@ -59,7 +59,7 @@ class Verdict:
 
 
 def price(repository: TenantRepository) -> float:
-    """The read units that one recount takes, at most: most verifications need one."""
+    """Return the read units that one recount takes, at most; most verifications need one recount."""
     return recounting.last_number(repository) * recounting.UNITS_PER_NUMBER
 
 
@@ -108,7 +108,7 @@ def verify(
 
 
 def label(group: Group) -> str:
-    """What a group is called: its date, or else its kind."""
+    """Return the name of a group: its date, or else its kind."""
     return group[1] or group[0]
 
 
@@ -117,7 +117,7 @@ def _grouped(counts: Contribution, weeks_from: str) -> dict[Group, Counts]:
 
 
 def _with_weeks(grouped: Mapping[Group, Counts], weeks_from: str) -> dict[Group, Counts]:
-    """The same, with the old weeks of all sides in one count."""
+    """Return the same with the old weeks of all sides in one count."""
     return {
         group: coding.without_old_weeks(counts, weeks_from) if group[0] == aggregates.TOTALS else counts
         for group, counts in grouped.items()

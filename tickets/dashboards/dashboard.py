@@ -52,7 +52,7 @@ class Period:
         return (self.last - self.first).days + 1
 
     def __str__(self) -> str:
-        """As an address has it: 2026-10-22..2026-11-20."""
+        """Write it as an address does: 2026-10-22..2026-11-20."""
         return f"{self.first}..{self.last}"
 
     def dates(self) -> list[date]:
@@ -61,7 +61,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Day:
-    """What happened on a day. `resolved` are resolutions that still hold, as the list of resolved tickets has them;
+    """The events of a day. `resolved` are resolutions that still hold, as the list of resolved tickets has them;
     `reopened` and `commented` are events, of which a ticket may have several."""
 
     date: date
@@ -138,8 +138,8 @@ class Dashboard:
 
 
 @dataclass(frozen=True)
-class Share:
-    """What an agent sees: the own tickets, and what all members and nobody have that is unresolved."""
+class AgentNumbers:
+    """The numbers for an agent: the own tickets, and the unresolved ones of all members and of nobody."""
 
     freshness: Freshness
     mine: Load
@@ -183,7 +183,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     )
 
 
-def share(tenant: TenantContext) -> Share:
+def share(tenant: TenantContext) -> AgentNumbers:
     """An agent's own numbers: two reads sent together, and two more for an agent who is no leader of many.
 
     Raises Throttled, Unavailable.
@@ -201,7 +201,7 @@ def share(tenant: TenantContext) -> Share:
     loads = _loads(totals, persons, {tenant.user_id: tenant.user_name})
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))
     matrix = _matrix(totals)
-    return Share(
+    return AgentNumbers(
         freshness=Freshness.of(written, items),
         mine=next((load for load in loads if load.key == tenant.user_id), nothing),
         unresolved=sum(n for (status, _), n in matrix.items() if status in UNRESOLVED),
@@ -250,7 +250,7 @@ def _ages(totals: Counts, today: date) -> list[Age]:
 
 
 def _loads(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
-    """Who has which tickets, nobody with the key "" among them."""
+    """Return the loads of all who have tickets; the key "" stands for nobody."""
     statuses: _Statuses = {"": {s: totals[f"{aggregates.UNASSIGNED}.{s}"] for s in Status}}
     for name, n in people.items():
         who, _, status = name.rpartition(".")

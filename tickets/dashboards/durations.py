@@ -1,4 +1,4 @@
-"""How long things took, from a histogram: the count and the mean are exact, everything in between is an estimate.
+"""Estimate durations from a histogram: the count and the mean are exact, everything in between is an estimate.
 
 A day's aggregate holds the number of durations, their sum in seconds, and how many fell into each of
 `aggregates.BUCKETS`. Histograms of days add up to that of a period; medians would not.
@@ -38,7 +38,7 @@ class Durations:
 
     @classmethod
     def of(cls, counts: Counts, what: str) -> Durations:
-        """Those of "first" or "done" in a day's counts."""
+        """Read those of "first" or "done" in a day's counts."""
         numbers = (max(0, counts[f"{what}.{name}"]) for name in ("n", "sum", *_NAMES))
         return cls(next(numbers), next(numbers), tuple(numbers))
 

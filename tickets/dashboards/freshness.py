@@ -1,4 +1,4 @@
-"""How old a tenant's numbers are, and whether they are being kept up."""
+"""Judge how old a tenant's numbers are, and whether they are being kept up."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Freshness:
     seconds: int
 
     @classmethod
-    def of(cls, beat: Watermark | None, stored: Iterable[Mapping[str, Any]]) -> Freshness:
-        """What the watermark says of aggregate items that were read now; without one, what they say themselves."""
+    def of(cls, watermark: Watermark | None, stored: Iterable[Mapping[str, Any]]) -> Freshness:
+        """Judge items that were read now by the watermark, or without one by when they were last changed."""
         now = clock.now()
-        if beat is None:
+        if watermark is None:
             stamps = [raw["applied_at"]["S"] for raw in stored if "applied_at" in raw]
             as_of = clock.parse(max(stamps)) if stamps else None
             return cls("unknown", as_of, _seconds(now, as_of) if as_of else 0)
         state: State = "current"
-        if _seconds(now, beat.written_at) > LATE_SECONDS:
+        if _seconds(now, watermark.written_at) > LATE_SECONDS:
             state = "stopped"
-        elif _seconds(now, beat.as_of) > LATE_SECONDS:
+        elif _seconds(now, watermark.as_of) > LATE_SECONDS:
             state = "behind"
-        return cls(state, beat.as_of, _seconds(now, beat.as_of))
+        return cls(state, watermark.as_of, _seconds(now, watermark.as_of))
 
 
 def _seconds(now: datetime, then: datetime) -> int:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from tenants.tenancy.context import TenantContext
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.dashboards import verify_runs
-from tickets.dashboards.dashboard import PERIODS, Dashboard, Load, Share, Week
+from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load, Week
 from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
@@ -55,7 +55,7 @@ class Line:
 
 
 def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
-    """What the page of admins and owners shows."""
+    """Return the context of the page of admins and owners."""
     shown = found.period
     return {
         "days": shown.days,
@@ -106,21 +106,21 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
     }
 
 
-def share(tenant: TenantContext, found: Share) -> dict[str, Any]:
-    """What the page of agents shows."""
-    mine, others = found.mine.unresolved, found.unresolved - found.mine.unresolved - found.unassigned
+def share(tenant: TenantContext, numbers: AgentNumbers) -> dict[str, Any]:
+    """Return the context of the page of agents."""
+    mine, others = numbers.mine.unresolved, numbers.unresolved - numbers.mine.unresolved - numbers.unassigned
     labels = [s for s in Status if s is not Status.CLOSED]
     return {
-        "freshness": found.freshness,
-        "mine": [_tile(s.value, s.label, found.mine.statuses[s], status=s, resolver="me") for s in labels],
-        "unresolved": _number(found.unresolved, status=UNRESOLVED_LIST),
-        "percent": round(100 * mine / found.unresolved) if found.unresolved else 0,
+        "freshness": numbers.freshness,
+        "mine": [_tile(s.value, s.label, numbers.mine.statuses[s], status=s, resolver="me") for s in labels],
+        "unresolved": _number(numbers.unresolved, status=UNRESOLVED_LIST),
+        "percent": round(100 * mine / numbers.unresolved) if numbers.unresolved else 0,
         "share": [
             Line("share-mine", "You", [_number(mine, status=UNRESOLVED_LIST, resolver="me")]),
             Line("share-others", "Other people", [Number(others)]),
-            Line("share-nobody", "Nobody", [_number(found.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
+            Line("share-nobody", "Nobody", [_number(numbers.unassigned, status=UNRESOLVED_LIST, resolver="none")]),
         ],
-        "old_url": queue_url(status=UNRESOLVED_LIST, resolver="me", created=_days(None, found.today - OLD)),
+        "old_url": queue_url(status=UNRESOLVED_LIST, resolver="me", created=_days(None, numbers.today - OLD)),
         "old_days": OLD.days,
     }
 
@@ -158,7 +158,7 @@ def _daily(found: Dashboard) -> list[Line]:
 
 
 def _changed_since(found: Dashboard, first: date) -> int:
-    """How many tickets a list that begins with the latest changes may have to read to reach this day."""
+    """Count the tickets that a list by latest change may have to read to reach this day."""
     events = sum(d.created + d.resolved + d.reopened + d.commented for d in found.days if d.date >= first)
     return min(found.of_status(*Status), events)
 

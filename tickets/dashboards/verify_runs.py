@@ -38,7 +38,10 @@ _threads: set[threading.Thread] = set()
 
 @dataclass(frozen=True)
 class VerifyState:
-    """What the dashboard shows. `differences` are the first ones, `more` how many there were beyond them."""
+    """The state of a verification, for the dashboard.
+
+    `differences` are the first ones, `more` how many there were beyond them.
+    """
 
     state: Literal["never", "running", "ok", "drift", "unknown"] = "never"
     started_at: datetime | None = None

@@ -42,7 +42,7 @@ def verify(request: TenantRequest) -> HttpResponse:
 @member(Role.ADMIN)
 @require_safe
 def verified(request: TenantRequest) -> HttpResponse:
-    """How the verification stands: the part of the dashboard that asks again while it runs."""
+    """Answer with the part of the dashboard that asks again while a verification runs."""
     return _shown(request)
 
 

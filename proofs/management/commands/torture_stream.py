@@ -14,7 +14,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from proofs.counting import experiment, fault_injection, figures
-from proofs.counting.experiment import Plan, Torture
+from proofs.counting.experiment import Torture, TortureOptions
 from tickets.counting import verify
 
 CANNOT_TELL = 3
@@ -51,11 +51,11 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
         numbers = ("events", "redeliver", "kills", "tenants", "writers", "pollers")
-        plan = Plan(seed=seed, **{name: options[name] for name in numbers})
+        plan = TortureOptions(seed=seed, **{name: options[name] for name in numbers})
         self.stdout.write(f"Seed {seed}.")
-        with experiment.torture(plan) as made:
-            self._torture(made)
-            found = figures.document(made)
+        with experiment.torture(plan) as run:
+            self._torture(run)
+            found = figures.document(run)
         if options["json"]:
             options["json"].write_text(json.dumps(found, indent=1))
         for sentence in figures.sentences(found):
@@ -73,29 +73,29 @@ class Command(PortalCommand):
             raise CommandError(f"It could not be told: {found['cannot_be_told']}", returncode=CANNOT_TELL)
         self.stdout.write("No drift.")
 
-    def _torture(self, made: Torture) -> None:
-        experiment.make_tenants(made)
+    def _torture(self, run: Torture) -> None:
+        experiment.make_tenants(run)
         try:
-            with Progress(self, "Writing", made.plan.events) as progress:
-                experiment.write(made, fault_injection.schedule(made), progress.advance)
-                experiment.drain(made, progress.label)
-            with Progress(self, "Recounting", len(made.tenants)) as progress:
-                made.verdicts = _timed(made, "recounting", lambda: experiment.check(made, progress.advance))
+            with Progress(self, "Writing", run.plan.events) as progress:
+                experiment.write(run, fault_injection.schedule(run), progress.advance)
+                experiment.drain(run, progress.label)
+            with Progress(self, "Recounting", len(run.tenants)) as progress:
+                run.verdicts = _timed(run, "recounting", lambda: experiment.check(run, progress.advance))
         finally:
-            experiment.stop_writers(made)
-            with Progress(self, "Removing", len(made.tenants)) as progress:
-                _timed(made, "removing", lambda: experiment.remove(made, progress.advance))
-            experiment.drain(made, lambda _: None)
-            made.left = {slug: v for slug, v in experiment.check(made, lambda _: None).items() if v.state != verify.OK}
-            experiment.forget_tenants(made)
+            experiment.stop_writers(run)
+            with Progress(self, "Removing", len(run.tenants)) as progress:
+                _timed(run, "removing", lambda: experiment.remove(run, progress.advance))
+            experiment.drain(run, lambda _: None)
+            run.left = {slug: v for slug, v in experiment.check(run, lambda _: None).items() if v.state != verify.OK}
+            experiment.forget_tenants(run)
 
 
-def _timed(made: Torture, name: str, work: Callable[[], Any]) -> Any:
+def _timed(run: Torture, name: str, work: Callable[[], Any]) -> Any:
     started = time.monotonic()
     try:
         return work()
     finally:
-        made.seconds[name] = time.monotonic() - started
+        run.seconds[name] = time.monotonic() - started
 
 
 def _number(least: int) -> Callable[[str], int]:
