@@ -71,8 +71,8 @@ def with_touches(counts: Contribution) -> Contribution:
 
 
 def groups(changes: Iterable[Change], *, limit: int) -> Iterator[list[Change]]:
-    """Yield the changes in order, in groups of one change or more that touch at most `limit` attributes and hold at most
-    `limit` changes that cannot be counted."""
+    """Yield the changes in order, in groups. Each has one change, or touches at most `limit` attributes and holds at
+    most `limit` changes that cannot be counted."""
     group: list[Change] = []
     names: set[str] = set()
     for change in changes:
