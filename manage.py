@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from portal.engines import discovery
-from portal.engines.server import EngineError
+from portal.engines.engine_process import EngineError
 
 
 def main() -> None:

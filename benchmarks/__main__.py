@@ -18,7 +18,7 @@ import django
 from benchmarks import stack
 from benchmarks.messages import say
 from benchmarks.ticket_ranges import SMALLEST, Layout
-from portal.engines.server import ENGINES, EngineError
+from portal.engines.engine_process import ENGINES, EngineError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 

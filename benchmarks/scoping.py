@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from portal.engines.endpoint import point_at
-from portal.engines.server import start_engine
+from portal.engines.engine_process import start_engine
 
 ROLE: Final = "arn:aws:iam::000000000000:role/pooldesk-tenant"
 TRUST: Final = {

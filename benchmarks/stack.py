@@ -18,8 +18,8 @@ from typing import Any
 
 from benchmarks.exchange import RawRequest
 from portal.engines.endpoint import point_at
+from portal.engines.engine_process import Engine, start_engine
 from portal.engines.processes import LOOPBACK, Child, acquire_lock, free_port, release_lock
-from portal.engines.server import Engine, start_engine
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "var" / "benchmarks"

@@ -25,7 +25,7 @@ import django
 from benchmarks import stack
 from benchmarks.messages import say
 from portal import clock
-from portal.engines.server import ENGINES
+from portal.engines.engine_process import ENGINES
 
 _WRITTEN_AT_ONCE = 25  # items of one BatchWriteItem
 

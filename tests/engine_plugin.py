@@ -12,7 +12,7 @@ import os
 import pytest
 
 from portal.engines.endpoint import point_at
-from portal.engines.server import Engine, EngineError, start_engine
+from portal.engines.engine_process import Engine, EngineError, start_engine
 
 NOWHERE = "http://127.0.0.1:9"
 

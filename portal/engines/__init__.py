@@ -1,4 +1,4 @@
 """Start and stop local engines for development and tests; production has none of this.
 
-Begin with `server.py`.
+Begin with `engine_process.py`.
 """

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import environ as dotenv
 
 from portal.engines.endpoint import answers, point_at
+from portal.engines.engine_process import ENGINES, LOCK_NAME, EngineError, engine_class
 from portal.engines.processes import LOOPBACK, inspect_lock
-from portal.engines.server import ENGINES, LOCK_NAME, EngineError, engine_class
 
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"

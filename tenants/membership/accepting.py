@@ -18,7 +18,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import changes, invite_storage, seats
+from tenants.membership import changes, invite_storage, invite_tokens, seats
 from tenants.membership import keys as membership_keys
 from tenants.membership.inviting import GONE
 from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
@@ -61,7 +61,7 @@ class InviteOffer:
 
 def by_secret(secret: str) -> InviteOffer:
     """Return the invitation of a link: two round trips, for the link and for all it leads to. Raises NotFound."""
-    (link,) = platform.get_all([(InviteLinkItem, membership_keys.invite_token(secret), None)], consistent=True)
+    (link,) = platform.get_all([(InviteLinkItem, invite_tokens.link_key(secret), None)], consistent=True)
     return _offer(link)
 
 

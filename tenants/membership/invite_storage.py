@@ -7,7 +7,6 @@ secret itself is in the mail alone.
 
 from __future__ import annotations
 
-import secrets
 from datetime import timedelta
 from typing import Final
 
@@ -16,6 +15,7 @@ from portal.dynamo import platform
 from portal.dynamo.repository import BATCH_GET_LIMIT, TenantRepository, Transaction
 from portal.errors import Invalid
 from portal.schema import keys
+from tenants.membership import invite_tokens
 from tenants.membership import keys as membership_keys
 from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
 from tenants.membership.tables import INVITES
@@ -23,7 +23,6 @@ from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
 
 LIFETIME: Final = timedelta(days=7)
-_SECRET_BYTES: Final = 32
 
 # Names of members of a transaction.
 ADDRESS: Final = "one invitation per address"
@@ -65,9 +64,9 @@ def may_invite(inviter: Role, role: Role) -> bool:
 
 def renew(invite: InviteItem) -> str:
     """Give an invitation a new secret and a new time to live, and return the secret, which is not stored."""
-    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    secret = invite_tokens.new()
     now = clock.now()
-    invite.link = membership_keys.invite_token(secret)
+    invite.link = invite_tokens.link_key(secret)
     invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + LIFETIME)
     return secret
 

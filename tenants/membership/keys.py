@@ -6,9 +6,9 @@ from portal.schema import keys
 from tenants.identity.keys import folded
 
 
-def invite_token(token: str) -> str:
-    """Return the partition key of the target of an invitation's link. Only a hash of the link's secret is stored."""
-    return keys.joined("INVITE", keys.digest(token, size=32))
+def invite_link(hashed_token: str) -> str:
+    """Partition key of what an invitation's link leads to, formed from the hash of the link's token."""
+    return keys.joined("INVITE", hashed_token)
 
 
 def invited(address: str) -> str:

@@ -18,7 +18,7 @@ from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit
 from tests.support import folding
 from tests.support.world import World
 from tickets.counting import keys as aggregate_keys
-from tickets.counting.aggregates import BUCKETS
+from tickets.counting.histogram import BUCKETS
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.tables import TICKETS

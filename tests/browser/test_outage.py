@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from playwright.sync_api import Browser, expect
 
 from portal.dynamo import client, provisioning
-from portal.engines.server import Engine, start_engine
+from portal.engines.engine_process import Engine, start_engine
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.browser.portal_process import Portal, serve

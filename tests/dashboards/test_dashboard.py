@@ -17,7 +17,7 @@ from tenants.membership import seeding
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
 from tests.support.world import Browser, World
-from tickets.counting import aggregates, tail
+from tickets.counting import aggregates, histogram, tail
 from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
@@ -211,7 +211,7 @@ def _plant_everything(tenant: Any, many: int) -> None:
     folding.plant(tenant, "TOTALS", **totals)
     folding.plant(tenant, "PEOPLE", **{f"{w}_{s}": many for w in people for s in Status})
     folding.plant(tenant, "TAGS", **{f"{s}_tag{n}": many for s in Status for n in range(12)})
-    buckets = {f"{what}_{bound}": many for what in ("first", "done") for bound in aggregates.BUCKETS[4:12]}
+    buckets = {f"{what}_{bound}": many for what in ("first", "done") for bound in histogram.BUCKETS[4:12]}
     events = dict.fromkeys(("created", "resolved", "reopened", "commented", "first_n", "done_n"), many)
     today = clock.now().date()
     for back in range(90):

@@ -28,7 +28,7 @@ from portal.deployment import cfn_yaml as our_yaml
 from portal.deployment import template as infra
 from portal.dynamo import client, provisioning
 from portal.engines.endpoint import REGION
-from portal.engines.server import start_engine
+from portal.engines.engine_process import start_engine
 from portal.isolation import policies
 from portal.management.commands.infra_template import PATH
 from portal.schema import registry, tables

@@ -13,7 +13,7 @@ from portal.dynamo import meter
 from tenants.audit_trail import browsing
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.items import AuditItem
-from tenants.membership import keys as membership_keys
+from tenants.membership import invite_tokens
 from tenants.membership.items import InviteItem, MemberItem
 from tests.desk.test_cost import IDENTITY, fill, spent
 from tests.support.stored import put_all
@@ -53,7 +53,7 @@ def invitations(world: World, count: int) -> Iterable[InviteItem]:
             created_at=at,
             sent_at=at,
             expires_at="9999",
-            link=membership_keys.invite_token(f"{n}"),
+            link=invite_tokens.link_key(f"{n}"),
         )
 
 

@@ -48,6 +48,7 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     ticket_keys.request: st.tuples(parts),
     import_keys.import_source: st.tuples(parts),
     aggregate_keys.aggregate: st.just(()),
+    aggregate_keys.marker: st.tuples(parts, st.integers(0, 1000)),
     audit_keys.audit_actor: st.tuples(parts),
     audit_keys.audit_entity: st.tuples(parts, parts),
     proof_keys.proof: st.just(()),
@@ -96,7 +97,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
     """A call of the builder or reader with arguments that are fine."""
     fixed: dict[Any, tuple[Any, ...]] = {
         ticket_keys.ticket: (7,), ticket_keys.request: ("r",), import_keys.import_source: ("s",),
-        ticket_keys.tenant_status: ("OPEN", 0),
+        ticket_keys.tenant_status: ("OPEN", 0), aggregate_keys.marker: ("b", 0),
         audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
@@ -422,6 +423,9 @@ _FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 ALLOWED = {
     ("tenants/identity/models.py", "\0|\0"): "what a session's MAC is made over; never stored",
     ("tenants/tenancy/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
+    ("tenants/identity/reset_links.py", "|"): "what a reset link's MAC is made over; never stored",
+    ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
+    ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",
     ("portal/isolation/request_parser.py", "#"): "what the names in a DynamoDB expression begin with",
 }
 

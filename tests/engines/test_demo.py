@@ -16,8 +16,8 @@ import pytest
 from django.conf import settings
 
 from portal.engines import dynamodb_local
+from portal.engines.engine_process import running_engine
 from portal.engines.processes import free_port
-from portal.engines.server import running_engine
 
 FILES = {
     "manage.py": """

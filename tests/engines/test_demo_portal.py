@@ -16,7 +16,7 @@ from django.test import override_settings
 
 from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
-from portal.engines.server import running_engine
+from portal.engines.engine_process import running_engine
 from tenants.tenancy import tenant_directory
 from tests.engines.test_demo import FILES, Demo
 from tickets.counting import verify

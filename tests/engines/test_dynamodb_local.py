@@ -9,7 +9,7 @@ import pytest
 
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import InstallError, dynamodb_local_available, install
-from portal.engines.server import EngineError, start_engine
+from portal.engines.engine_process import EngineError, start_engine
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ import pytest
 from django.conf import settings
 
 from portal.engines import dynamodb_local
-from portal.engines import server as engines
+from portal.engines import engine_process as engines
 from portal.engines.endpoint import point_at
+from portal.engines.engine_process import Engine, EngineError, Ministack, running_engine, start_engine
 from portal.engines.processes import free_port
-from portal.engines.server import Engine, EngineError, Ministack, running_engine, start_engine
 
 TABLE = "Engine.Test"
 
@@ -136,7 +136,7 @@ def test_an_engine_listens_on_one_address_only(running: Engine) -> None:
 def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(kind: str, tmp_path: Path) -> None:
     script = f"""
 import pathlib, time
-from portal.engines.server import start_engine
+from portal.engines.engine_process import start_engine
 engine = start_engine({kind!r}, state_dir=pathlib.Path({str(tmp_path)!r}))
 print(engine.port, engine.pid, flush=True)
 time.sleep(100)

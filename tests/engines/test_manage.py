@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from portal.engines.engine_process import LOCK_NAME, start_engine
 from portal.engines.processes import acquire_lock, free_port, release_lock
-from portal.engines.server import LOCK_NAME, start_engine
 from tests.engines.test_demo import Demo
 
 

@@ -17,8 +17,8 @@ from django.conf import LazySettings
 from django.test import override_settings
 
 from portal.dynamo import client, provisioning
+from portal.engines.engine_process import Engine, start_engine
 from portal.engines.processes import free_port
-from portal.engines.server import Engine, start_engine
 from portal.streams import leases, shards, watermark
 from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller

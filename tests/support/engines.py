@@ -18,7 +18,7 @@ from django.core.cache import cache
 from django.test import override_settings
 
 from portal.dynamo import client, provisioning
-from portal.engines.server import dynamodb_local_available, start_engine
+from portal.engines.engine_process import dynamodb_local_available, start_engine
 from portal.schema import registry, tables
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts

@@ -29,6 +29,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
+from tickets.counting.histogram import bucket_of
 from tickets.ticket.fields import Priority, Status
 
 Kind = Literal["TOTALS", "PEOPLE", "TAGS", "DAY"]
@@ -40,13 +41,6 @@ UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
 UNASSIGNED: Final = "unassigned"
 COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
 _EVENTS: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
-# Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
-BUCKETS: Final = (
-    300, 900, 1800, 3600, 7200, 14400, 28800, 57600, 86400,
-    172800, 345600, 604800, 1209600, 2592000, 7776000,
-)  # fmt: skip
-OVER: Final = "over"
-BUCKET_NAMES: Final = (*map(str, BUCKETS), OVER)
 
 # Raised by `contribution` for an image that no rule of ours writes.
 UNCOUNTABLE: Final = (KeyError, ValueError, TypeError, AttributeError, IndexError, InvalidOperation)
@@ -105,7 +99,7 @@ def contribution(image: Image) -> Contribution:
 
 def _add_duration(counted: Contribution, what: str, start: datetime, end: datetime, epoch: int) -> None:
     seconds = max(0, round((end - start).total_seconds()))  # clocks of two machines may differ
-    bucket = next((str(bound) for bound in BUCKETS if seconds <= bound), OVER)
+    bucket = bucket_of(seconds)
     counts = counted[_day(end.date().isoformat(), epoch)]
     counts.update({f"{what}.n": 1, f"{what}.sum": seconds, f"{what}.{bucket}": 1})
 

@@ -1,7 +1,7 @@
 """Estimate durations from a histogram: the count and the mean are exact, everything in between is an estimate.
 
 A day's aggregate holds the number of durations, their sum in seconds, and how many fell into each of
-`aggregates.BUCKETS`. Histograms of days add up to that of a period; medians would not.
+`histogram.BUCKETS`. Histograms of days add up to that of a period; medians would not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from tickets.counting.aggregates import BUCKETS, OVER, Counts
+from tickets.counting.aggregates import Counts
+from tickets.counting.histogram import BUCKETS, OVER
 
 _NAMES: Final = (*map(str, BUCKETS), OVER)
 _BOUNDS: Final = (0.0, *map(float, BUCKETS), math.inf)

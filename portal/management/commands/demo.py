@@ -22,8 +22,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from portal.engines import discovery
 from portal.engines import supervisor as supervision
 from portal.engines.endpoint import point_at
-from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
-from portal.engines.server import (
+from portal.engines.engine_process import (
     ENGINES,
     LOCK_NAME,
     Engine,
@@ -32,6 +31,7 @@ from portal.engines.server import (
     running_engine,
     start_engine,
 )
+from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
 from portal.engines.supervisor import GaveUp, StartError, Supervisor
 
 POLL_SECONDS = 0.1
