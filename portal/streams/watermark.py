@@ -1,6 +1,7 @@
 """Say up to which moment everything in a table's stream is applied: for people who look at what was made from it.
 
-Whoever lists the shards writes it every few seconds (`portal.streams.poller`), and it stands still while nobody does.
+The poller that lists the shards writes it every few seconds (`portal.streams.poller`), a Lambda function every minute
+(`portal.streams.scheduled_watermark`). It stands still while nobody does.
 It is told by the service's clock, from what is stored about each shard; no clock of a poller's moves it. It is good for
 a page and not for a repair: how soon a change can be read from a stream has no bound that anybody promises.
 
@@ -26,6 +27,9 @@ from portal.streams.items import LeaseItem, WatermarkItem
 from portal.streams.tables import LEASES
 
 CACHED_SECONDS: Final = 1
+# After so long, what follows the stream is behind, or has stopped. A Lambda function writes once a minute, so this is
+# two turns of it and half a minute.
+LATE_SECONDS: Final = 150
 # A watermark that nobody has written for so long says nothing any more: something else may follow the stream by now.
 KEPT_SECONDS: Final = 2 * 3600
 

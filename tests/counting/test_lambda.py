@@ -6,17 +6,24 @@ import json
 import os
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 
+from portal import clock
 from portal.errors import Invalid
+from portal.streams import keys, positions, watermark, worker
+from portal.streams.items import WatermarkItem
 from tests.support.commands import run
 from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.counting.lambda_entry import stream_handler
+from tickets.ticket.tables import TICKETS
 
 DONE = {"state": {}, "batchItemFailures": []}
 
@@ -119,3 +126,52 @@ def test_a_process_of_lambdas_needs_no_secret_and_no_other_set_up() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(DONE)
+
+
+# --- the schedule ---
+
+SCHEDULED = {
+    "version": "0",
+    "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+    "detail-type": "Scheduled Event",
+    "source": "aws.events",
+    "account": "123456789012",
+    "time": "2026-11-20T16:53:06Z",
+    "region": "eu-central-1",
+    "resources": ["arn:aws:events:eu-central-1:123456789012:rule/pooldesk-WorkerSchedule"],
+    "detail": {},
+}
+
+
+def dashboard(world: World) -> str:
+    cache.clear()
+    return str(world.browser("alice", "acme").get("/tickets/dashboard/").content.decode())
+
+
+def test_pages_say_that_counting_has_stopped_until_the_first_call_of_the_schedule(world: World) -> None:
+    world.tickets("acme", 1)
+    assert run("run_stream", "--once").status == 0
+    ended = clock.stamp(clock.now() - timedelta(seconds=watermark.LATE_SECONDS + 5))  # of the last poller
+    expires_at = int(time.time()) + watermark.KEPT_SECONDS
+    worker.put(WatermarkItem(
+        TICKETS.name, keys.WATERMARK, as_of=ended, written_at=ended, expires_at=expires_at
+    ))  # fmt: skip
+    assert "Counting has stopped" in dashboard(world)
+    assert stream_handler(SCHEDULED, None)["as_of"] > ended
+    assert "Counting has stopped" not in dashboard(world)
+
+
+def test_a_ticket_that_the_function_has_not_counted_holds_the_watermark_back(world: World) -> None:
+    world.tickets("acme", 1)
+    before = clock.stamp()
+    follower = Follower()
+    sent = event(follower, raw(follower))
+    assert stream_handler(SCHEDULED, None)["as_of"] <= before
+    assert stream_handler(sent, None) == DONE
+    assert positions.read(follower.arn, follower.shard_id)
+
+
+def test_a_schedule_that_meets_a_busy_database_waits_for_the_next_minute(world: World) -> None:
+    busy = [refusal("ProvisionedThroughputExceededException")] * settings.DYNAMODB_MAX_ATTEMPTS
+    with answering("worker", "Query", *busy):
+        assert stream_handler(SCHEDULED, None) == {}

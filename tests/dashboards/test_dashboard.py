@@ -82,8 +82,8 @@ def drill_downs(html: str) -> list[tuple[int, str]]:
 def says(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
     """The watermark, in seconds ago."""
     now = clock.now()
-    beat = Watermark(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
-    monkeypatch.setattr(watermark, "read", lambda table: beat)
+    known = Watermark(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
+    monkeypatch.setattr(watermark, "read", lambda table: known)
 
 
 # --- the numbers ---

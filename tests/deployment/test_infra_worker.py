@@ -11,9 +11,18 @@ import pytest
 from django.utils.module_loading import import_string
 
 from portal.streams.shards import RETENTION_HOURS
+from portal.streams.watermark import LATE_SECONDS
 from tests.support.stacks import ACCOUNT, PRODUCTION, WITH_FUNCTION, Stack, committed, statements_in
 
-OF_THE_FUNCTION = {"WorkerFailuresQueue", "WorkerLogGroup", "WorkerFunctionPolicy", "WorkerFunction", "WorkerStream"}
+OF_THE_FUNCTION = {
+    "WorkerFailuresQueue",
+    "WorkerLogGroup",
+    "WorkerFunctionPolicy",
+    "WorkerFunction",
+    "WorkerStream",
+    "WorkerSchedule",
+    "WorkerSchedulePermission",
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +84,24 @@ def test_lambda_may_read_the_stream_with_the_workers_policy(with_function: Stack
     (read,) = [s for s in statements_in(with_function.properties("WorkerPolicy")) if s["Sid"] == "ReadStream"]
     wanted = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     assert read["Action"] == [f"dynamodb:{action}" for action in wanted]
+
+
+def test_the_function_is_called_twice_before_pages_call_it_late(with_function: Stack) -> None:
+    rule = with_function.properties("WorkerSchedule")
+    assert (rule["ScheduleExpression"], rule["State"]) == ("rate(1 minute)", "ENABLED")
+    assert LATE_SECONDS > 2 * 60
+    assert [target["Arn"] for target in rule["Targets"]] == ["WorkerFunction.Arn"]
+
+
+def test_only_that_schedule_may_call_the_function(with_function: Stack) -> None:
+    assert [r["Properties"] for r in with_function.resources.values() if r["Type"] == "AWS::Lambda::Permission"] == [
+        {
+            "Action": "lambda:InvokeFunction",
+            "FunctionName": "WorkerFunction",
+            "Principal": "events.amazonaws.com",
+            "SourceArn": "WorkerSchedule.Arn",
+        }
+    ]
 
 
 def test_a_function_without_code_is_refused_before_anything_is_made() -> None:

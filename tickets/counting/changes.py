@@ -29,6 +29,11 @@ class Change:
     marker: str = ""
 
 
+def concerns_counting(record: Record) -> bool:
+    """Tell whether anything is done about a record. The filter of the Lambda function says the same."""
+    return record.keys.get("sk") in (SUMMARY, keys.MARKER)
+
+
 def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
     """Return the changes of each tenant in the order of the stream, and how many records were about summaries.
 

@@ -1,7 +1,8 @@
 """Declare the part of the template that runs the stream worker as a Lambda function, for those who want no pollers.
 
 Sources: AWS, "Lambda parameters for Amazon DynamoDB event source mappings", "Using event filtering with a DynamoDB
-event source", "Retain discarded records for a DynamoDB event source in Lambda".
+event source", "Creating a rule that runs on a schedule in Amazon EventBridge", "Retain discarded records for a
+DynamoDB event source in Lambda".
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tickets.ticket.tables import TICKETS
 Json = dict[str, Any]
 
 ON_LAMBDA: Final = "WorkerIsFunction"
-FUNCTION, QUEUE, LOGS = "WorkerFunction", "WorkerFailuresQueue", "WorkerLogGroup"
+FUNCTION, QUEUE, LOGS, SCHEDULE = "WorkerFunction", "WorkerFailuresQueue", "WorkerLogGroup", "WorkerSchedule"
 _LAMBDA: Final = "lambda.amazonaws.com"
 _NO_BUCKET: Final = "none"  # "" could be no bucket's name, which the linter notices
 _TIMEOUT: Final = 120  # seconds; a batch of a thousand records of a thousand tenants takes some 20
@@ -78,6 +79,8 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         "WorkerFunctionPolicy": _resource("AWS::IAM::ManagedPolicy", _policy(role)),
         FUNCTION: _resource("AWS::Lambda::Function", _function(role), after=["WorkerFunctionPolicy", "WorkerPolicy"]),
         "WorkerStream": _resource("AWS::Lambda::EventSourceMapping", _mapping(table)),
+        SCHEDULE: _resource("AWS::Events::Rule", _schedule()),
+        "WorkerSchedulePermission": _resource("AWS::Lambda::Permission", _schedule_permission()),
     }
 
 
@@ -155,6 +158,25 @@ def _mapping(table: str) -> Json:
         "MaximumRetryAttempts": 10000,
         "MaximumRecordAgeInSeconds": 23 * 3600,
         "DestinationConfig": {"OnFailure": {"Destination": _arn(QUEUE)}},
+    }
+
+
+def _schedule() -> Json:
+    return {
+        "Description": "Lets the stream worker say up to when the stream is applied, also while nothing happens",
+        # The shortest rate that there is; LATE_SECONDS of portal/streams/watermark.py goes by it.
+        "ScheduleExpression": "rate(1 minute)",
+        "State": "ENABLED",
+        "Targets": [{"Id": "stream-worker", "Arn": _arn(FUNCTION)}],
+    }
+
+
+def _schedule_permission() -> Json:
+    return {
+        "Action": "lambda:InvokeFunction",
+        "FunctionName": {"Ref": FUNCTION},
+        "Principal": "events.amazonaws.com",
+        "SourceArn": _arn(SCHEDULE),
     }
 
 

@@ -8,8 +8,12 @@ it counts as a failed one. At the end of a window comes an invocation without re
 Only one invocation for a shard runs at a time (ParallelizationFactor 1): side by side, the later part of a shard could
 be applied first, and the earlier one would be taken for known.
 
+A rule of EventBridge calls the same handler once a minute. Then it writes up to when the stream is applied, because the
+stream itself calls nobody while nothing happens, and pages would say that counting has stopped.
+
 Sources: AWS, "Implementing stateful DynamoDB stream processing in Lambda" (event, `state`, `batchItemFailures` in the
-same answer) and "Configuring partial batch response with DynamoDB and Lambda".
+same answer) and "Configuring partial batch response with DynamoDB and Lambda"; "Events from AWS services" (`source` of
+a scheduled event).
 """
 
 from __future__ import annotations
@@ -28,19 +32,27 @@ if not apps.ready:
     django.setup()
 
 from portal.errors import Invalid, Unavailable
-from portal.streams import positions  # needs the settings
+from portal.streams import positions, scheduled_watermark  # need the settings
 from portal.streams.batch import Record, batch_of
+from tickets.counting.changes import concerns_counting
 from tickets.counting.stream_handler import handle
+from tickets.ticket.tables import TICKETS
+
+_SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 
 log = logging.getLogger("pooldesk.stream")
 
 
 def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Apply a batch of one shard. While the database is busy or away, all of it is asked for again, from its first
-    record on: what was applied already counts once.
+    """Apply a batch of one shard, or write the watermark where the schedule calls.
+
+    While the database is busy or away, all of a batch is asked for again, from its first record on: what was applied
+    already counts once.
 
     Raises Invalid for an event that names no shard.
     """
+    if event.get("source") == _SCHEDULED:
+        return _write_watermark()
     arn, shard_id = event.get("eventSourceARN", ""), event.get("shardId", "")
     if not arn or not shard_id:
         raise Invalid(
@@ -58,6 +70,15 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         return _again_from(batch.records[0])
     log.info("%s", json.dumps({"records": len(batch.records), "deferred": len(result.deferred), **result.counts}))
     return _again_from(result.deferred[0]) if result.deferred else {"state": {}, "batchItemFailures": []}
+
+
+def _write_watermark() -> dict[str, Any]:
+    try:
+        as_of = scheduled_watermark.write(TICKETS, concerns=concerns_counting)
+    except Unavailable as error:  # the next minute brings the next call
+        log.warning("Up to when the stream is applied could not be written: %s", error.message)
+        return {}
+    return {"as_of": as_of}
 
 
 def _again_from(record: Record) -> dict[str, Any]:

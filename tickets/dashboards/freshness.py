@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from portal import clock
-from portal.streams.watermark import Watermark
-
-LATE_SECONDS: Final = 60  # after which numbers are behind, or the worker counts as stopped
+from portal.streams.watermark import LATE_SECONDS, Watermark
 
 State = Literal["current", "behind", "stopped", "unknown"]
 
@@ -19,7 +17,7 @@ State = Literal["current", "behind", "stopped", "unknown"]
 class Freshness:
     """Up to when the numbers are complete. `seconds` is how long ago that was, at the moment of reading.
 
-    unknown: nobody says up to when (a Lambda function follows the stream, or no worker ever ran). Then `as_of` is when
+    unknown: nobody says up to when, because no worker ever ran. Then `as_of` is when
     the last change was counted, None if none ever was.
     """
 

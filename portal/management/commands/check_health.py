@@ -14,8 +14,7 @@ from portal.management.command import PortalCommand
 from portal.schema import registry
 from portal.schema.tables import Table
 from portal.streams import watermark
-
-LATE_SECONDS = 60
+from portal.streams.watermark import LATE_SECONDS
 
 
 class Command(PortalCommand):
@@ -46,7 +45,7 @@ class Command(PortalCommand):
         """Print up to when the table's stream is applied; return what is wrong with that."""
         known = watermark.read(table)
         if known is None:
-            self.stdout.write(f"stream of {table.full_name}: nobody reports (a Lambda function does not)")
+            self.stdout.write(f"stream of {table.full_name}: nobody reports")
             return []
         age = round((clock.now() - known.written_at).total_seconds())
         self.stdout.write(

@@ -1,0 +1,107 @@
+"""Write the watermark for a host that is called only when something happens, such as a Lambda function.
+
+Such a host knows the records that it has applied, and not whether there are others. So a scheduled call reads on behind
+the position of each shard. It passes over records that do not concern the handler, moves the position behind them, and
+stops at the first one that does: that one is still to come. A closed shard without one is finished.
+
+A position says that everything up to it is applied or skipped, so this may run beside the host, beside pollers and
+beside itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import takewhile
+from typing import Final
+
+from portal.dynamo.client import fan_out
+from portal.errors import Unavailable
+from portal.schema.tables import Table
+from portal.streams import leases, positions, shard_tree, shards, watermark
+from portal.streams.batch import Record
+from portal.streams.items import LeaseItem
+from portal.streams.shard_lister import ShardLister
+
+log = logging.getLogger("pooldesk.stream")
+
+READ_SECONDS: Final = 30.0  # of one call, for all shards together; the next call goes on where this one ended
+_AWAY: Final = "Up to when shard %s is applied could not be read: %s"
+
+Concerns = Callable[[Record], bool]  # tells whether the handler does anything about a record
+
+
+def write(table: Table, *, concerns: Concerns, read_seconds: float = READ_SECONDS) -> str:
+    """Write up to when everything in the table's stream is applied, and return it; "" where that is not known.
+
+    Costs one DescribeStream per hundred shards, and at least one GetShardIterator and GetRecords per unfinished shard.
+    Raises Throttled, Unavailable.
+    """
+    stream_arn = shards.arn(table)
+    lister = _lister(stream_arn)
+    stored = leases.stored(stream_arn)
+    if lister.list_if_due(stored):
+        stored = leases.stored(stream_arn)
+    if lister.listing is None:
+        return ""
+    listed, deadline = {shard.id for shard in lister.listing.shards}, time.monotonic() + read_seconds
+    unfinished = [lease for lease in stored if lease.shard in listed - lister.finished]
+    ended = fan_out([partial(_passed_to_its_end, lease, concerns, deadline) for lease in unfinished])
+    lister.finished |= {lease.shard for lease, at_end in zip(unfinished, ended, strict=True) if at_end}
+    as_of = shard_tree.complete_until(lister.listing, stored, lister.finished)
+    if as_of:
+        watermark.write(table, as_of)
+    return as_of
+
+
+@lru_cache(maxsize=1)
+def _lister(stream_arn: str) -> ShardLister:
+    return ShardLister(stream_arn, lease_seconds=leases.LEASE_SECONDS)
+
+
+def _passed_to_its_end(lease: LeaseItem, concerns: Concerns, deadline: float) -> bool:
+    """Pass over what concerns nobody; the lease then says until when its shard is applied. Return whether the shard is
+    finished."""
+    try:
+        last, at_end = _pass_over(lease, concerns, deadline)
+        if at_end:
+            leases.finish(lease, position=last.sequence if last else lease.position or "")
+        elif last:
+            positions.advance(lease.stream, lease.shard, last.checkpoint, applied_until=last.created_at)
+    except (Unavailable, shards.IteratorExpired, shards.Trimmed) as error:
+        log.warning(_AWAY, lease.shard, error.message)
+        return False
+    return at_end
+
+
+def _pass_over(lease: LeaseItem, concerns: Concerns, deadline: float) -> tuple[Record | None, bool]:
+    """Return the last record that was passed over, and whether a closed shard has no others."""
+    last: Record | None = None
+    iterator = _iterator(lease)
+    while True:
+        answer = shards.read(iterator)
+        passed = list(takewhile(lambda record: not concerns(record), answer.records))
+        last = passed[-1] if passed else last
+        if len(passed) < len(answer.records):
+            _reach(lease, answer.records[len(passed)].created_at)
+            return last, False
+        if answer.next is None:
+            return last, True
+        _reach(lease, last.created_at if answer.records and last else answer.as_of)
+        if not answer.records or time.monotonic() > deadline:
+            return last, False
+        iterator = answer.next
+
+
+def _iterator(lease: LeaseItem) -> str:
+    try:
+        return shards.iterator(lease.stream, lease.shard, after=lease.checkpoint or "")
+    except shards.Trimmed:  # of a quiet shard: only old news is gone
+        return shards.iterator(lease.stream, lease.shard)
+
+
+def _reach(lease: LeaseItem, moment: str) -> None:
+    """Note in the lease as it was read that every change in the shard before the moment is applied."""
+    lease.applied_until = max(lease.applied_until or "", moment)
