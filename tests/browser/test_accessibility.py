@@ -170,7 +170,7 @@ def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, w
     auditor.look(page, "settings", "/desk/settings/")
     page.get_by_role("textbox", name="Name", exact=True).fill("")
     page.get_by_label("Short name").fill("globex")
-    page.get_by_role("button", name="Save what").click()
+    page.get_by_role("button", name="Save the name").click()
     auditor.look(page, "settings, refused", shows=REFUSED)
     auditor.look(page, "audit", "/desk/audit/")
     auditor.look(page, "audit, refused", "/desk/audit/?first=2020-02-01&last=2020-01-01", within="#main")
