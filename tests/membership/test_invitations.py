@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portal import clock
-from portal.errors import Conflict, NotFound
+from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
 from tenants.identity.models import User
@@ -77,6 +77,13 @@ def test_somebody_else_is_told_so_and_gets_nowhere(world: World) -> None:
     charlie = world.browser("charlie")
     assert b"another address" in charlie.get(link(sent)).content
     assert charlie.send(link(sent)).status_code == 409
+    assert role_of(world, "charlie@example.com") is None
+
+
+def test_the_rule_itself_refuses_somebody_else_too(world: World) -> None:
+    offer = accepting.by_secret(invite(world, "nora@example.org").secret)
+    with pytest.raises(Forbidden, match="This invitation is for another address"):
+        accepting.accept(offer, user=world.users["charlie"], by=Actor(world.users["charlie"].id))
     assert role_of(world, "charlie@example.com") is None
 
 

@@ -1,0 +1,63 @@
+"""From which role upwards each page of a desk opens. The table says it a second time, apart from the views."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tenants.tenancy.roles import Role
+from tests.isolation.test_outsider import MEMBER_ROUTES, filled
+from tests.support import embedded
+from tests.support.world import World
+
+DESK = "<slug:desk>/"
+TICKET = "tickets/<ticket_number:number>/"
+PAGES = {
+    Role.VIEWER: (
+        "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", TICKET, f"{TICKET}updates/",
+    ),
+    Role.AGENT: (
+        "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
+        *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign")),
+    ),
+    Role.ADMIN: (
+        "desk/members/", "desk/members/<str:user>/role/", "desk/members/<str:user>/remove/",
+        "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
+        "desk/audit/", "desk/audit/export/",
+        "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
+    ),
+    Role.OWNER: ("desk/settings/", "desk/settings/defaults/", "tickets/dashboard/verify/"),
+}  # fmt: skip
+LEAST = {page: role for role, pages in PAGES.items() for page in pages}
+PEOPLE = {Role.VIEWER: "vera", Role.AGENT: "bob", Role.ADMIN: "ada", Role.OWNER: "alice"}
+BELOW = {Role.AGENT: Role.VIEWER, Role.ADMIN: Role.AGENT, Role.OWNER: Role.ADMIN}
+
+
+@pytest.fixture(scope="module")
+def desk() -> World:
+    """One world for all pages: whoever is refused changes nothing."""
+    embedded.make_empty()
+    world = embedded.world(shards=1)
+    world.add_user("Ada")
+    world.join("ada", "acme", Role.ADMIN)
+    world.tickets("acme", 8)
+    return world
+
+
+def test_the_table_has_each_page_of_a_desk() -> None:
+    assert LEAST.keys() == {route.removeprefix(DESK) for route, _ in MEMBER_ROUTES if route.startswith(DESK)}
+
+
+@pytest.mark.parametrize("page", [page for page, role in LEAST.items() if role in BELOW])
+def test_a_page_refuses_the_role_below_its_own(desk: World, page: str) -> None:
+    browser = desk.browser(PEOPLE[BELOW[LEAST[page]]], "acme")
+    address = filled(DESK + page)
+    for answer in (browser.get(address), browser.send(address)):
+        assert answer.status_code == 403
+        assert f"This needs the role {LEAST[page].label} or above" in re.sub(r"\s+", " ", answer.content.decode())
+
+
+@pytest.mark.parametrize("page", LEAST)
+def test_a_page_opens_to_its_own_role(desk: World, page: str) -> None:
+    assert desk.browser(PEOPLE[LEAST[page]], "acme").get(filled(DESK + page)).status_code != 403
