@@ -1,10 +1,12 @@
-"""Positions: facts about a shard that only grow, whoever writes them."""
+"""Positions and the watermark: facts that only grow, whoever writes them."""
 
 from __future__ import annotations
 
-from portal.streams import leases, positions
+from portal import clock
+from portal.streams import leases, positions, watermark
 from portal.streams.batch import BatchResult, batch_of, padded
 from tests.support.shard_trees import ARN, START, raw_record
+from tickets.ticket.tables import TICKETS
 
 
 def test_a_shard_of_which_nobody_has_said_anything_has_no_position(engine: None) -> None:
@@ -48,3 +50,12 @@ def test_a_batch_whose_first_record_is_deferred_moves_nothing(engine: None) -> N
     batch = batch_of(ARN, "a", [raw_record(1, START)])
     positions.advance_behind(batch, BatchResult(deferred=batch.records))
     assert positions.read(ARN, "a") == ""
+
+
+def test_a_poller_that_knows_less_does_not_move_the_watermark_back(engine: None) -> None:
+    earlier, later = clock.stamp(START), clock.stamp(START, offset=1)
+    watermark.write(TICKETS, later)
+    watermark.write(TICKETS, earlier)
+    read = watermark.read(TICKETS)
+    assert read is not None
+    assert clock.stamp(read.as_of) == later
