@@ -196,11 +196,15 @@ def table(monkeypatch: pytest.MonkeyPatch) -> AggregateTable:
 
 def asleep_before_its_update(table: AggregateTable, records: list[dict[str, Any]]) -> Process:
     """A process that has read RECENT and the position, and has not sent its update yet."""
+    return asleep_before("UpdateItem", table, records)
+
+
+def asleep_before(request: str, table: AggregateTable, records: list[dict[str, Any]]) -> Process:
     process = Process(Memory(10), SHARDS[0], records)
     process.start()
     operations: list[str] = []
     before, table.before = table.before, lambda operation: (operations.append(operation), pause(operation))
-    while "UpdateItem" not in operations:
+    while request not in operations:
         process.step()
     table.before = before
     return process
@@ -260,6 +264,16 @@ def test_a_floor_of_before_a_merge_is_not_believed_after_it(table: AggregateTabl
     handle(batch_of(ARN, SHARDS[1], some(range(101, 103))))
     wake(sleeper)
     assert opened(table) == 7
+
+
+def test_a_merge_that_was_overtaken_by_an_update_loses_nothing(
+    table: AggregateTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "is_full", lambda state: isinstance(threading.current_thread(), Process))
+    merging = asleep_before("TransactWriteItems", table, some(range(1, 4)))
+    handle(batch_of(ARN, SHARDS[1], some(range(101, 103))))
+    wake(merging)
+    assert opened(table) == 5
 
 
 def test_a_mark_that_no_position_covers_survives_a_merge(table: AggregateTable) -> None:
