@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from portal.dynamo.batches import BATCH_GET_LIMIT, BATCH_WRITE_LIMIT
+from portal.dynamo.batches import BATCH_GET_LIMIT
+from portal.dynamo.client import fan_out
 from portal.errors import Throttled
 from portal.isolation import guard
 from portal.streams import worker
@@ -97,20 +99,16 @@ def transact(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None) -
     _send(tenant_id, "TransactWriteItems", request, bill)
 
 
-def write_many(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None) -> None:
-    """Put and delete many items without a transaction: requests of BatchWriteItem."""
-    left, attempt = list(members), 0
-    while left:
-        group, left = left[:BATCH_WRITE_LIMIT], left[BATCH_WRITE_LIMIT:]
-        request = {"RequestItems": {TICKETS.full_name: group}, "ReturnConsumedCapacity": "TOTAL"}
-        answer = _send(tenant_id, "BatchWriteItem", request, bill)
-        unprocessed = (answer.get("UnprocessedItems") or {}).get(TICKETS.full_name, [])
-        if unprocessed:
-            attempt += 1
-            if attempt == _TRIES:
-                raise Throttled("The database did not take every aggregate.")
-            time.sleep(0.02 * 2**attempt)
-            left = unprocessed + left
+def put_all(tenant_id: str, items: Mapping[str, Mapping[str, Any]], bill: Bill | None = None) -> None:
+    """Write whole items by sort key, side by side and without a transaction. No role but the seed writes in batches."""
+    puts = [put(tenant_id, sort_key, attributes)["Put"] for sort_key, attributes in items.items()]
+    _send_all(tenant_id, "PutItem", puts, bill)
+
+
+def delete_all(tenant_id: str, sort_keys: Iterable[str], bill: Bill | None = None) -> None:
+    """Remove items, side by side and without a transaction. One that is not there is no error."""
+    deletions = [{"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key)} for sort_key in sort_keys]
+    _send_all(tenant_id, "DeleteItem", deletions, bill)
 
 
 def delete(tenant_id: str, sort_key: str, *, unchanged: Mapping[str, Any]) -> None:
@@ -138,24 +136,26 @@ def updating(tenant_id: str, sort_key: str, request: Mapping[str, Any]) -> Raw:
     return {"Update": {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), **request}}
 
 
-def put_request(tenant_id: str, sort_key: str, attributes: Mapping[str, Any]) -> Raw:
-    return {"PutRequest": {"Item": {**attributes, **_key(tenant_id, sort_key)}}}
-
-
-def delete_request(tenant_id: str, sort_key: str) -> Raw:
-    return {"DeleteRequest": {"Key": _key(tenant_id, sort_key)}}
-
-
 def _key(tenant_id: str, sort_key: str) -> Raw:
     return {"pk": {"S": keys.aggregate(tenant_id)}, "sk": {"S": sort_key}}
+
+
+def _send_all(tenant_id: str, operation: str, requests: Sequence[Raw], bill: Bill | None) -> None:
+    counted = [{**request, "ReturnConsumedCapacity": "TOTAL"} for request in requests]
+    for answer in fan_out([partial(_send, tenant_id, operation, request) for request in counted]):
+        _charge(bill, answer)
 
 
 def _send(tenant_id: str, operation: str, request: Raw, bill: Bill | None = None) -> Raw:
     with guard.acting_for(tenant_id):
         answer = worker.dispatch(operation, request)
+    _charge(bill, answer)
+    return answer
+
+
+def _charge(bill: Bill | None, answer: Raw) -> None:
     if bill is not None:
         consumed = answer.get("ConsumedCapacity") or []
         several = consumed if isinstance(consumed, list) else [consumed]
         bill.updates += 1
         bill.write_units += sum(float(one.get("CapacityUnits", 0)) for one in several)
-    return answer

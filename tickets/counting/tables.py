@@ -22,7 +22,7 @@ declare(
         Grant(
             "worker",
             TICKETS,
-            ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "MaintainAggregates",
             leading_keys=ALL_AGGREGATES,
         ),

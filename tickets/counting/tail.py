@@ -93,9 +93,7 @@ def compact(tenant_id: str, *, position: Position, bill: Bill | None = None) -> 
     ]
     counts = Counter({code: n for code, n in total(in_pages, before).items() if n})
     pages = {keys.page(generation, next(iter(page))): coding.typed(page) for page in paged(counts)}
-    aggregate_store.write_many(
-        tenant_id, [aggregate_store.put_request(tenant_id, key, raw) for key, raw in pages.items()], bill
-    )
+    aggregate_store.put_all(tenant_id, pages, bill)
     runs = [raw for raw in in_pages if raw["sk"]["S"].startswith(keys.RUNS) and _is_current(raw, before)]
     after = Tail(
         generation=generation if pages else "",
@@ -108,10 +106,10 @@ def compact(tenant_id: str, *, position: Position, bill: Bill | None = None) -> 
     try:
         _switch(tenant_id, before, after, bill)
     except ConditionFailed:
-        _delete(tenant_id, pages, bill)
+        aggregate_store.delete_all(tenant_id, pages, bill)
         return
     # Everything else that was there before the switch belongs to the past, or to a compaction that comes too late.
-    _delete(tenant_id, [raw["sk"]["S"] for raw in in_pages], bill)
+    aggregate_store.delete_all(tenant_id, [raw["sk"]["S"] for raw in in_pages], bill)
     choose_leaders(tenant_id, position=position, bill=bill)
 
 
@@ -143,10 +141,6 @@ def _switch(tenant_id: str, before: Tail, after: Tail, bill: Bill | None) -> Non
             ":was": {"S": before.generation}, ":from": {"N": str(before.runs_from)},
         },
     )  # fmt: skip
-
-
-def _delete(tenant_id: str, sort_keys: Iterable[str], bill: Bill | None) -> None:
-    aggregate_store.write_many(tenant_id, [aggregate_store.delete_request(tenant_id, key) for key in sort_keys], bill)
 
 
 def choose_leaders(tenant_id: str, *, position: Position, bill: Bill | None = None) -> bool:
