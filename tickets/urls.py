@@ -3,7 +3,8 @@ from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
 from tickets.dashboards import views as dashboard_views
-from tickets.desk import change_views, handover_views, people_views, queue_views, ticket_views
+from tickets.desk import change_views, people_views, queue_views, ticket_views
+from tickets.handover import views
 
 
 class TicketNumber(IntConverter):
@@ -25,8 +26,8 @@ _ticket_pages = [
     path("dashboard/verify/", dashboard_views.verify, name="verify"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),
     path("people/", people_views.people, name="people"),
-    path("handover/", handover_views.handovers, name="handovers"),
-    path("handover/<str:user>/", handover_views.hand_on, name="handover"),
+    path("handover/", views.handovers, name="handovers"),
+    path("handover/<str:user>/", views.hand_on, name="handover"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),
     path("<ticket_number:number>/", ticket_views.ticket, name="ticket"),
     path("<ticket_number:number>/updates/", ticket_views.ticket_updates, name="ticket_updates"),

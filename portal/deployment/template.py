@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.deployment import parts, roles
-from portal.deployment.roles import SEED, TENANT, WEB, WORKER, arn, sub
+from portal.deployment import parts, stack_roles
+from portal.deployment.stack_roles import SEED, TENANT, WEB, WORKER, arn, sub
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.tables import Table
@@ -76,8 +76,8 @@ def template() -> Json:
         "Resources": {
             KEY: _key(),
             **{logical_id(table): _table(table) for table in registry.tables()},
-            **roles.roles(),
-            **roles.managed_policies(),
+            **stack_roles.roles(),
+            **stack_roles.managed_policies(),
             **_resources_of_rooms(),
         },
         "Outputs": _outputs(),
@@ -89,7 +89,9 @@ def _of_rooms(section: str) -> Json:
 
 
 def _resources_of_rooms() -> Json:
-    return {name: value for part in parts.parts() for name, value in part.resources(logical_id, roles.BY_NAME).items()}
+    return {
+        name: value for part in parts.parts() for name, value in part.resources(logical_id, stack_roles.BY_NAME).items()
+    }
 
 
 def logical_id(table: Table) -> str:

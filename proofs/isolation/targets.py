@@ -20,7 +20,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
 from tickets.desk import lists, timelines
-from tickets.desk.rows import TicketRow
+from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem

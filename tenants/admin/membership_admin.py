@@ -16,7 +16,7 @@ from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
 from tenants.identity import accounts
-from tenants.membership import changes, members
+from tenants.membership import member_changes, members
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
 from tenants.tenancy import tenant_directory
@@ -51,7 +51,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             tenant = tenant_directory.find(form.cleaned_data["where"])
         except NotFound as error:
             raise Invalid(error.message, field="where") from error
-        changes.add(
+        member_changes.add(
             user=user,
             tenant=tenant,
             role=Role(obj.role),
@@ -60,7 +60,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         obj.tenant_id, obj.user_id, obj.pk = tenant.tenant_id, user.id, f"{tenant.tenant_id}/{user.id}"
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
-        changes.set_role(
+        member_changes.set_role(
             user_id=obj.user_id,
             tenant_id=obj.tenant_id,
             role=Role(obj.role),
@@ -69,7 +69,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         )
 
     def remove(self, request: Any, obj: Any) -> None:
-        changes.remove(user_id=obj.user_id, tenant_id=obj.tenant_id, by=actor(request))
+        member_changes.remove(user_id=obj.user_id, tenant_id=obj.tenant_id, by=actor(request))
 
     def consequences(self, obj: Any) -> Iterable[str]:
         yield f"{obj.name} is out of the tenant at their next click, in every browser."
@@ -81,7 +81,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         if obj.role == Role.OWNER:
             others = members.owners_of(TenantRepository(obj.tenant_id), but=obj.user_id)
             names = ", ".join(f"{owner.name} ({owner.email})" for owner in others)
-            yield f"Owners are then: {names}." if others else changes.ONLY_OWNER
+            yield f"Owners are then: {names}." if others else member_changes.ONLY_OWNER
 
 
 @admin.register(Invitation)

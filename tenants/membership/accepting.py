@@ -18,7 +18,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import changes, invite_storage, invite_tokens, seats
+from tenants.membership import invite_storage, invite_tokens, member_changes, seats
 from tenants.membership import keys as membership_keys
 from tenants.membership.inviting import GONE
 from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
@@ -98,7 +98,7 @@ def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
     try:
         _admit(offer, user, by, Transaction())
     except TransactionRefused as refused:
-        if not refused.reason(changes.MEMBERSHIP):
+        if not refused.reason(member_changes.MEMBERSHIP):
             raise Conflict(_sentence(offer, refused)) from refused
         _use_up(offer, by)
 
@@ -131,7 +131,7 @@ def _admit(offer: InviteOffer, user: User, by: Actor, transaction: Transaction, 
         raise Conflict(offer.obstacle)
     invite, tenant_id = offer.invite, offer.tenant.tenant_id
     invite_storage.delete(transaction, invite)
-    changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
+    member_changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
     rightful = [role.value for role in Role if invite_storage.may_invite(role, offer.role)]
     inviter = MembershipItem(invite.invited_by, tenant_id)
     transaction.check(inviter, MembershipItem.role.is_in(*rightful), name=_INVITER)

@@ -24,7 +24,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import ThrottleItem
-from tenants.membership import changes, invite_storage, members, seats
+from tenants.membership import invite_storage, member_changes, members, seats
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -96,7 +96,7 @@ def _send(tenant: TenantContext, invite: InviteItem, replacing: str | None, entr
     secret = invite_storage.renew(invite)
     transaction = Transaction()
     invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
-    changes.require_role(transaction, tenant)
+    member_changes.require_role(transaction, tenant)
     _count_mail(transaction, tenant.tenant_id)
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
@@ -106,7 +106,7 @@ def _send(tenant: TenantContext, invite: InviteItem, replacing: str | None, entr
             raise Conflict(
                 f"This desk has sent {MAILS_PER_HOUR} invitations within an hour. You can send more in {wait}."
             ) from refused
-        if refused.reason(changes.ACTOR):
+        if refused.reason(member_changes.ACTOR):
             raise Conflict("Your role has just changed.") from refused
         if replacing is None and refused.reason(invite_storage.ADDRESS):
             raise Conflict("This address already has an invitation. You can send it again.") from refused
@@ -131,7 +131,7 @@ def revoke(tenant: TenantContext, *, invite_id: str, by: Actor) -> InviteItem:
     invite = require_pending(tenant, invite_id)
     transaction = Transaction()
     invite_storage.delete(transaction, invite)
-    changes.require_role(transaction, tenant)
+    member_changes.require_role(transaction, tenant)
     try:
         recording.commit(
             transaction, [_entry(invite, AuditAction.INVITATION_REVOKED, by, before={"role": invite.role})]

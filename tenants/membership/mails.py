@@ -38,7 +38,7 @@ def send_password_reset(address: str, link: str) -> None:
 def send_invitation(invite: InviteItem, *, tenant_name: str, url: str) -> None:
     """Mail an invitation's link, in another thread. A failure is logged; the invitation can be sent again.
 
-    Names that the tenant chose are cut and cleaned, so that a mail cannot be turned into an advertisement or a forged
+    Names that the tenant chose are cut and cleaned, so that a mail cannot be turned into an advertisement or a false
     warning. The subject holds the name of the tenant alone.
     """
     desk = plain_text.without_controls(tenant_name, limit=SUBJECT_NAME_LIMIT)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from portal.errors import Forbidden, Invalid, NotFound
 from tenants.audit_trail.recording import Actor, AuditAction
-from tenants.membership import changes, members
+from tenants.membership import member_changes, members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -24,7 +24,9 @@ def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> 
         raise Forbidden(f"Only {to.with_article} can make somebody {to.with_article}.")
     if person.role is to:
         raise Invalid(f"{person.name} is already {to.with_article}.")
-    changes.commit(tenant.tenant_id, person, to=to, action=AuditAction.MEMBER_ROLE_CHANGED, by=by, context=tenant)
+    member_changes.commit(
+        tenant.tenant_id, person, to=to, action=AuditAction.MEMBER_ROLE_CHANGED, by=by, context=tenant
+    )
     return person
 
 
@@ -32,7 +34,7 @@ def remove(tenant: TenantContext, *, user_id: str, by: Actor) -> Member:
     """Remove a member, or leave: access ends at once. Return the member as it was. Raises what `change_role` does."""
     person = target(tenant, user_id)
     action = AuditAction.MEMBER_LEFT if person.id == tenant.user_id else AuditAction.MEMBER_REMOVED
-    changes.commit(tenant.tenant_id, person, to=None, action=action, by=by, context=tenant)
+    member_changes.commit(tenant.tenant_id, person, to=None, action=action, by=by, context=tenant)
     return person
 
 

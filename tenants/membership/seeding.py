@@ -9,7 +9,7 @@ from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.identity.models import User
-from tenants.membership import changes
+from tenants.membership import member_changes
 from tenants.membership.items import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
@@ -19,7 +19,7 @@ from tenants.tenancy.roles import Role
 def add_member(user: User, tenant: TenantItem | TenantContext, role: Role) -> None:
     """Make a person a member. Raises Conflict if they are one already."""
     transaction = Transaction()
-    changes.put_member(transaction, user=user, tenant=tenant, role=role)
+    member_changes.put_member(transaction, user=user, tenant=tenant, role=role)
     try:
         platform.transact(transaction)
     except TransactionRefused as error:

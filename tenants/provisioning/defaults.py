@@ -15,7 +15,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import changes
+from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
@@ -69,7 +69,7 @@ def change(tenant: TenantContext, *, values: Mapping[str, str], by: Actor) -> bo
     seen = TenantItem.defaults == stored.defaults if stored.defaults else TenantItem.defaults.does_not_exist()
     text = json.dumps({**now, **values}, sort_keys=True)
     transaction.update(stored, [TenantItem.defaults.set(text)], condition=seen & TenantItem.tenant_id.exists())
-    changes.require_role(transaction, tenant)
+    member_changes.require_role(transaction, tenant)
     entry = AuditEntry(
         tenant.tenant_id,
         AuditAction.TENANT_DEFAULTS_CHANGED,

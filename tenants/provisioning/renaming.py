@@ -19,7 +19,7 @@ from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity.items import UniqueItem
-from tenants.membership import changes, members
+from tenants.membership import member_changes, members
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import keys, slugs, tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -71,7 +71,7 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
             status=stored.status,
         )
     )
-    changes.require_role(transaction, tenant)
+    member_changes.require_role(transaction, tenant)
     before, after = {"name": stored.name, "slug": stored.slug}, {"name": name, "slug": slug}
     changed = [field for field in after if after[field] != before[field]]
     entry = AuditEntry(

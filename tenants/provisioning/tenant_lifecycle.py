@@ -18,7 +18,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.items import UniqueItem
 from tenants.identity.models import User
-from tenants.membership import changes
+from tenants.membership import member_changes
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
@@ -74,7 +74,7 @@ def create(
         )
     )
     if owner is not None:
-        changes.put_member(transaction, user=owner, tenant=tenant, role=Role.OWNER)
+        member_changes.put_member(transaction, user=owner, tenant=tenant, role=Role.OWNER)
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
     after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
     try:

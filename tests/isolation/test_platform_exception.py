@@ -81,7 +81,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.facades",
         "tenants.membership.accepting",
-        "tenants.membership.changes",
+        "tenants.membership.member_changes",
         "tenants.membership.invite_storage",
         "tenants.membership.members",
         "tenants.membership.seeding",
@@ -109,7 +109,7 @@ CALLERS = {
     "tickets.seeding.people",
 }
 WRITES = {
-    "tenants.membership.changes": {"add", "put_member", "set_role", "remove", "commit"},
+    "tenants.membership.member_changes": {"add", "put_member", "set_role", "remove", "commit"},
     "tenants.membership.seeding": {"add_member", "remove_member"},
 }
 

@@ -15,7 +15,7 @@ from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
 from tenants.identity.models import User
-from tenants.membership import accepting, changes, invite_storage, inviting, mails, members
+from tenants.membership import accepting, invite_storage, inviting, mails, member_changes, members
 from tenants.membership.inviting import SentInvite
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -350,7 +350,7 @@ def test_an_inviter_who_steps_down_to_admin_no_longer_makes_an_owner_but_still_a
 def test_an_inviter_who_is_removed_while_the_form_is_open_lets_nobody_in(world: World) -> None:
     ada = admin(world, "Ada")
     offer = accepting.by_secret(invited_by(ada, "charlie@example.com").secret)
-    changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
+    member_changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
     with pytest.raises(Conflict, match="Ada Example can no longer invite you"):
         accepting.accept(offer, user=world.users["charlie"], by=SYSTEM)
     assert role_of(world, "charlie@example.com") is None
@@ -361,14 +361,14 @@ def test_an_invitation_of_somebody_who_left_is_not_shown_where_one_chooses_a_des
     invited_by(ada, "charlie@example.com")
     charlie = world.browser("charlie")
     assert len(charlie.get("/tenants/").context["waiting"]) == 1
-    changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
+    member_changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
     assert charlie.get("/tenants/").context["waiting"] == []
 
 
 def test_whoever_sends_an_invitation_again_answers_for_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = admin(world, "Ada")
     sent = invited_by(ada, "nora@example.org")
-    changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
+    member_changes.remove(user_id=ada.user_id, tenant_id=ada.tenant_id, by=SYSTEM)
     later = clock.now() + inviting.PAUSE
     monkeypatch.setattr(clock, "now", lambda: later)
     alice = world.context("alice", "acme")

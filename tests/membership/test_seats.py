@@ -18,7 +18,7 @@ from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefus
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
-from tenants.membership import accepting, changes, invite_storage, inviting, members, seats
+from tenants.membership import accepting, invite_storage, inviting, member_changes, members, seats
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.inviting import InviteOutcome
 from tenants.operators.facades import AuditRow
@@ -52,7 +52,7 @@ def offer(world: World, address: str) -> InviteOffer:
 
 
 def add(world: World, who: str) -> None:
-    changes.add(user=world.users[who], tenant=world.tenants["acme"], role=Role.AGENT, by=SYSTEM)
+    member_changes.add(user=world.users[who], tenant=world.tenants["acme"], role=Role.AGENT, by=SYSTEM)
 
 
 def taken(world: World) -> tuple[int, int]:
@@ -156,7 +156,7 @@ def test_a_count_that_read_the_last_invitation_before_it_was_sent_again_is_not_b
 
 def test_removing_makes_room(world: World) -> None:
     limit(world, IN_ACME)
-    changes.remove(user_id=world.users["vera"].id, tenant_id=world.tenants["acme"].tenant_id, by=SYSTEM)
+    member_changes.remove(user_id=world.users["vera"].id, tenant_id=world.tenants["acme"].tenant_id, by=SYSTEM)
     offer(world, "a@example.org")
     assert taken(world) == (IN_ACME - 1, 1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.membership import changes, members, roster
+from tenants.membership import member_changes, members, roster
 from tenants.tenancy.roles import Role
 from tests.support.operators import Operator, calls, make_operator, membership_url, text_of
 from tests.support.world import World
@@ -74,23 +74,23 @@ def test_an_operator_and_the_owners_themselves_never_leave_a_desk_without_one(wo
                 return False
             return True
 
-        by_root = partial(changes.remove, user_id=alice.user_id, tenant_id=acme, by=SYSTEM)
+        by_root = partial(member_changes.remove, user_id=alice.user_id, tenant_id=acme, by=SYSTEM)
         by_owner = partial(roster.remove, other, user_id=other.user_id, by=Actor(other.user_id))
         with ThreadPoolExecutor(2) as pool:
             assert sum(pool.map(attempt, [by_root, by_owner])) == 1
         assert len(owners(world)) == 1
         if "alice" not in owners(world):
             world.join("alice", "acme", Role.OWNER)
-            changes.remove(user_id=other.user_id, tenant_id=acme, by=SYSTEM)
+            member_changes.remove(user_id=other.user_id, tenant_id=acme, by=SYSTEM)
 
 
 def test_of_two_operators_who_demote_the_two_owners_at_the_same_moment_one_is_refused(world: World) -> None:
     acme, alice, bob = world.tenants["acme"].tenant_id, world.users["alice"].id, world.users["bob"].id
-    changes.set_role(user_id=bob, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)
+    member_changes.set_role(user_id=bob, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)
 
     def demote(user_id: str) -> bool:
         try:
-            changes.set_role(user_id=user_id, tenant_id=acme, role=Role.AGENT, seen=Role.OWNER, by=SYSTEM)
+            member_changes.set_role(user_id=user_id, tenant_id=acme, role=Role.AGENT, seen=Role.OWNER, by=SYSTEM)
         except Conflict:
             return False
         return True
@@ -100,4 +100,4 @@ def test_of_two_operators_who_demote_the_two_owners_at_the_same_moment_one_is_re
             done = list(pool.map(demote, [alice, bob]))
         assert sum(done) == 1
         demoted = alice if done[0] else bob
-        changes.set_role(user_id=demoted, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)
+        member_changes.set_role(user_id=demoted, tenant_id=acme, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)

@@ -12,7 +12,7 @@ import pytest
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
-from tenants.membership import changes, members
+from tenants.membership import member_changes, members
 from tenants.provisioning import defaults, renaming
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -163,7 +163,7 @@ def test_an_owner_who_was_demoted_while_the_form_was_open_changes_nothing(world:
     alice = world.context("alice", "acme")
     world.add_user("Olga")
     world.join("olga", "acme", Role.OWNER)
-    changes.set_role(
+    member_changes.set_role(
         user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.ADMIN, seen=Role.OWNER, by=Actor("olga")
     )
     with pytest.raises(Conflict):

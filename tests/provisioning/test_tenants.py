@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tenants.audit_trail.recording import SYSTEM
-from tenants.membership import changes, seeding
+from tenants.membership import member_changes, seeding
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
@@ -79,7 +79,7 @@ def test_a_changed_role_counts_at_the_next_click(world: World) -> None:
     browser = world.browser("bob")
     mark = browser.mark()
     bob, acme = world.users["bob"].id, world.tenants["acme"].tenant_id
-    changes.set_role(user_id=bob, tenant_id=acme, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
+    member_changes.set_role(user_id=bob, tenant_id=acme, role=Role.VIEWER, seen=Role.AGENT, by=SYSTEM)
     assert browser.get("/tickets/new/").status_code == 403
     assert browser.post("/tickets/1/comment/", {"_page": mark, "body": "x"}).status_code == 403
 

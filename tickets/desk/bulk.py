@@ -4,7 +4,7 @@ How many: DynamoDB takes 100 items in a transaction. Each ticket needs two of th
 the timeline, because every change has its entry in the same write. So 50, which is also the size of a list page.
 
 Nothing is read before: each selected row states the version, status and assignee that the person saw, and the
-write holds only if they are still so. A forged statement therefore changes nothing.
+write holds only if they are still so. A statement that is made up therefore changes nothing.
 
 Taking back is for slips. It needs a receipt, signed for the tenant and the person, and restores each ticket that nobody
 has touched since: its status, and its part in the numbers, as if it had never moved. Both ways stay in the timeline.
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class BulkChange:
-    """What a bulk change did. `receipt` takes it back, "" where nothing can."""
+    """Report what a bulk change did. `receipt` takes it back, "" where nothing can."""
 
     count: int
     receipt: str
@@ -45,7 +45,7 @@ class BulkChange:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """How many tickets have their former status again, and how many were left because they changed since."""
+    """Count the tickets that have their former status again, and those that were left because they changed since."""
 
     count: int
     left: int

@@ -1,4 +1,4 @@
-"""What changes the fields of a ticket, and the page that shows two versions where two people changed one field."""
+"""Change the fields of a ticket, and show the page that shows two versions where two people changed one field."""
 
 from __future__ import annotations
 

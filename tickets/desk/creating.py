@@ -28,7 +28,7 @@ def new_request_id() -> str:
 
 
 def request_digest(request_id: str, *texts: str) -> str:
-    """What identifies one request: the form and what it held.
+    """Identify one request: the form and what it held.
 
     A form that is sent again with other texts is another request, so no text is taken for one that was stored before.
     """

@@ -31,7 +31,7 @@ _ENDS: Final = ("created_from", "created_to")
 
 @dataclass(frozen=True)
 class QueueAddress:
-    """What an address of the queue asks for. `who` is "", me, none or a user id; `name` is that person's, if known."""
+    """Hold what an address of the queue asks for. `who` is "", me, none or a user id; `name` is that of the person."""
 
     status: str
     who: str
@@ -63,7 +63,7 @@ class QueueAddress:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether rows of several statuses may be listed, so that each says its own."""
+        """Tell whether rows of several statuses may be listed, so that each says its own."""
         return len(self.statuses) > 1
 
     @property
@@ -75,7 +75,7 @@ class QueueAddress:
         return "All" if self.status == "any" else self.status.capitalize()
 
     def resolver(self, tenant: TenantContext) -> str | None:
-        """As `lists.page` takes it."""
+        """Return it as `lists.page` takes it."""
         return {"": None, "me": tenant.user_id, "none": ""}.get(self.who, self.who)
 
     @property
@@ -124,7 +124,7 @@ def _words(only: TicketFilter) -> list[tuple[str, str, str]]:
 
 
 def note(only: TicketFilter) -> str:
-    """What has to be known of these filters: a list of the last such events is shorter than all that there were."""
+    """Say what has to be known of these filters: a list of the last such events is shorter than all that there were."""
     verbs = [_MEANT[name].removeprefix("last ") for name in only.params if name in filters.EVENTS and name != "created"]
     return f"Each ticket is listed by the last day it was {' or '.join(verbs)}, in UTC." if verbs else ""
 
@@ -150,7 +150,7 @@ def _day(day: date, year: int) -> str:
 def form(
     address: QueueAddress, typed: Mapping[str, str] | None = None, problem: Invalid | None = None
 ) -> dict[str, Any]:
-    """What the form of filters shows, and in `hidden` what it sends along untouched.
+    """Return what the form of filters shows, and in `hidden` what it sends along untouched.
 
     With a problem: what was typed, and beside its field the sentence that says what is wrong.
     """

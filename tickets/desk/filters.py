@@ -17,7 +17,7 @@ from tickets.ticket import fields
 from tickets.ticket.fields import Priority, Status
 
 if TYPE_CHECKING:
-    from tickets.desk.rows import TicketRow
+    from tickets.desk.ticket_rows import TicketRow
 
 # What `status` can say beside one status.
 GROUPS: Final[dict[str, tuple[Status, ...]]] = {"unresolved": UNRESOLVED, "any": tuple(Status)}
@@ -64,13 +64,13 @@ class Days:
         return self.first if self.first == self.last else f"{self.first}..{self.last}"
 
     def hold(self, stamp: str) -> bool:
-        """Whether a stored moment, "" for never, lies in these days. A stamp begins with its day in UTC."""
+        """Tell whether a stored moment, "" for never, lies in these days. A stamp begins with its day in UTC."""
         return self.first <= stamp[:10] <= (self.last or _LAST_OF_ALL) if stamp else False
 
 
 @dataclass(frozen=True, slots=True)
 class TicketFilter:
-    """What a row must be. None and "" ask nothing."""
+    """Hold what a row must be. None and "" ask nothing."""
 
     priority: Priority | None = None
     tag: str = ""

@@ -70,7 +70,7 @@ class History:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the summary remembers of the entries for the aggregates; see summaries.dated."""
+        """Return what the summary remembers of the entries for the aggregates; see summaries.dated."""
         found: dict[str, Any] = {}
         days: Counter[str] = Counter()
         requester = (self.requester, self.requester_name)

@@ -24,8 +24,8 @@ from typing import Final
 from portal.dynamo.pager import Links
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.desk.rows import TicketRow
 from tickets.desk.shard_merge import MergedList
+from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.fields import Status
 
 # As many rows as one bulk change can take; see bulk.LIMIT.
@@ -93,7 +93,7 @@ def changed_since(
     only: TicketFilter = EVERYTHING,
     seen: str,
 ) -> int:
-    """How many tickets of a list changed after the moment `seen`, counted up to NEWS_LIMIT.
+    """Count the tickets of a list that changed after the moment `seen`, counted up to NEWS_LIMIT.
 
     One Query for each status and shard, at the same time, of nothing but what changed: half a unit each where nothing
     did. A ticket that left the list is not counted. Raises Invalid for a bad resolver.

@@ -176,7 +176,7 @@ def selection(states: Sequence[TicketState]) -> list[dict[str, Any]]:
 
 
 def refused_change(refused: BulkRefused, *, to: Status, back: str) -> dict[str, Any]:
-    """What stood in the way of a bulk change, and what can still be changed."""
+    """Say what stood in the way of a bulk change, and what can still be changed."""
     return {
         "to": to,
         "refused": [

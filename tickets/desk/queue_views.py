@@ -40,7 +40,7 @@ def queue(request: TenantRequest) -> HttpResponse:
 @member(Role.VIEWER)
 @require_safe
 def queue_updates(request: TenantRequest) -> HttpResponse:
-    """Whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
+    """Tell whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
     address = QueueAddress.of(request.GET.dict())
     count = lists.changed_since(
         request.tenant,

@@ -20,7 +20,7 @@ from portal.schema import keys
 from portal.schema.tables import Index
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.desk.rows import TicketRow
+from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
@@ -34,7 +34,7 @@ _BEFORE_ALL, _BEHIND_ALL = " ", "~"
 def binding(
     tenant: TenantContext, *, statuses: Sequence[Status], resolver: str | None, only: TicketFilter = EVERYTHING
 ) -> tuple[object, ...]:
-    """What a cursor of this list is bound to, beside the tenant: it means nothing in another list or shard layout."""
+    """Bind a cursor to this list, beside the tenant: it means nothing in another list or shard layout."""
     words = tuple(s.value for s in statuses)
     return (_index(resolver).name, words, resolver, *only.params.items(), tenant.shards, tenant.shard_epoch)
 
@@ -83,8 +83,8 @@ class IndexPartition:
 
     @property
     def is_dry(self) -> bool:
-        """Whether it must be read on before its next row is shown. The last row of a Query with more behind it bounds
-        what may come, and is left for the next page, which is then never empty."""
+        """Tell whether it must be read on before its next row is shown. The last row of a Query with more behind it
+        bounds what may come, and is left for the next page, which is then never empty."""
         return self.more and len(self.rows) < 2
 
 
@@ -150,7 +150,7 @@ class MergedList:
         return found
 
     def _partitions(self, position: Position | None) -> list[IndexPartition]:
-        """Those of the list, each with the bounds of what lies on the right side of the position."""
+        """Return those of the list, each with the bounds of what lies on the right side of the position."""
         partitions: list[IndexPartition] = []
         for status in self.statuses:
             for shard in range(self.tenant.shards):
@@ -207,7 +207,7 @@ class MergedList:
         }
 
     def _is_ours(self, raw: dict[str, Any]) -> bool:
-        """Whether the row's base key is this tenant's: a row that another tenant planted in the index is dropped."""
+        """Tell whether the row's base key is this tenant's: a row that another tenant planted is dropped."""
         if ticket_keys.ticket_number(self.tenant.tenant_id, raw["pk"]["S"]) is not None:
             return True
         log.error("An index row of tenant %s belongs to another tenant; it was dropped.", self.tenant.tenant_id)

@@ -16,7 +16,7 @@ from portal.dynamo.repository import Action, Condition, Transaction
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
-from tickets.desk.rows import TicketRow
+from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem

@@ -12,8 +12,8 @@ from django.urls import reverse
 from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
-from tickets.desk.rows import TicketRow
 from tickets.desk.summaries import TicketState
+from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity, TicketTimeline
 from tickets.ticket import keys
 from tickets.ticket.fields import MOVES, Priority, Status
@@ -90,7 +90,7 @@ def timeline_entry(item: Activity) -> TimelineEntry:
 
 
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
-    """What the page of a ticket shows, but for its comment form."""
+    """Return what the page of a ticket shows, but for its comment form."""
     summary, here = stored.summary, reverse("tickets:ticket", args=[int(stored.summary.number)])
     return {
         "ticket": listed(tenant, summary, description=stored.description),
@@ -120,7 +120,7 @@ def _updates_url(summary: SummaryItem) -> str:
 
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:
-    """What the form of a ticket begins with."""
+    """Return what the form of a ticket begins with."""
     return {
         "title": summary.title,
         "description": description,

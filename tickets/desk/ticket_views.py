@@ -81,7 +81,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
 @member(Role.VIEWER)
 @require_safe
 def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
-    """Whether an open ticket page is out of date: nothing, or a notice that offers to load it again."""
+    """Tell whether an open ticket page is out of date: nothing, or a notice that offers to load it again."""
     summary = summaries.read(request.tenant, number, consistent=False)
     if request.GET.get("seen", "") >= summary.updated_at:
         return HttpResponse(status=204)

@@ -113,7 +113,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
 
 @dataclass(frozen=True)
 class ChangesSince:
-    """What was changed after a version of a ticket: each field with its text at that version, and the entries.
+    """Hold what was changed after a version of a ticket: each field with its text at that version, and the entries.
 
     `is_known` is False where the timeline does not reach back that far, or there never was such a version.
     """
@@ -124,7 +124,7 @@ class ChangesSince:
 
 
 def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> ChangesSince:
-    """What was changed in a ticket after this version: nothing is read where it is the latest, else one Query.
+    """Return what was changed in a ticket after this version: nothing is read where it is the latest, else one Query.
 
     Every version beyond the first has one event in the timeline, written in the same transaction.
     """

@@ -14,10 +14,10 @@ from pathlib import Path
 from portal import clock
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
-from tickets.importing import rows, ticket_writer
+from tickets.importing import archive_rows, ticket_writer
 from tickets.importing.archive import Archive, RawRow
+from tickets.importing.archive_rows import Refused
 from tickets.importing.ledger import Markers, NumberBlocks, RowsMet
-from tickets.importing.rows import Refused
 
 CLOSER = "Archive import"  # in the timeline, where the archive does not say who closed something
 SOURCE_LIMIT = 200  # characters
@@ -75,7 +75,7 @@ class Import:
                     self._take(raw, markers)
                 except Refused as reason:
                     self.outcome.refused += 1
-                    self.say(f"{rows.name_of(raw)} {reason}. It was left out.")
+                    self.say(f"{archive_rows.name_of(raw)} {reason}. It was left out.")
                 self.advance(archive.consumed - reported)
                 reported = archive.consumed
         if archive.lone_surrogates:
@@ -90,7 +90,7 @@ class Import:
         return name
 
     def _take(self, raw: RawRow, markers: Markers) -> None:
-        row = rows.read(raw, self._now)
+        row = archive_rows.read(raw, self._now)
         if self._seen.again(row):
             raise Refused("comes twice in the archive; only the first counts")
         self.outcome.reviews += row.reviews
@@ -108,7 +108,7 @@ class Import:
         for remark in [*row.remarks, *remarks]:
             self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
 
-    def _compare(self, row: rows.ArchivedTicket, digest: str, number: int) -> None:
+    def _compare(self, row: archive_rows.ArchivedTicket, digest: str, number: int) -> None:
         if row.digest == digest:
             self.outcome.unchanged += 1
         else:

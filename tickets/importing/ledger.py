@@ -10,8 +10,8 @@ from typing import Final, Self
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
 from tickets.importing import keys as import_keys
+from tickets.importing.archive_rows import ArchivedTicket
 from tickets.importing.items import ImportItem
-from tickets.importing.rows import ArchivedTicket
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS

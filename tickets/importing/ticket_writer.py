@@ -20,10 +20,10 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
 from tickets.importing import keys as import_keys
+from tickets.importing.archive_rows import ArchivedTicket, Refused
 from tickets.importing.cleaning import tag_list
 from tickets.importing.items import ImportItem
 from tickets.importing.ledger import NumberBlocks
-from tickets.importing.rows import ArchivedTicket, Refused
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem

@@ -80,7 +80,7 @@ def _bound(seconds: float) -> tuple[str, str]:
 
 @register.filter
 def lag(seconds: int) -> str:
-    """How long ago, exact enough to see it grow: 12 s, 4 minutes, 3 hours, 2 days."""
+    """Say how long ago, exactly enough to see it grow: 12 s, 4 minutes, 3 hours, 2 days."""
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
             amount = seconds // size
@@ -125,7 +125,7 @@ _FILLS = {"solid": "", "hatched": SafeString(' fill="url(#hatch)"')}
 
 @register.simple_tag
 def daily_chart(days: Sequence[Line]) -> SafeString:
-    """What was opened and resolved per day: bars and a line. Each day leads to the tickets opened on it."""
+    """Draw what was opened and resolved per day: bars and a line. Each day leads to the tickets opened on it."""
     top = nice_top(max((max(day.numbers[0].count, day.numbers[1].count) for day in days), default=0))
     slot = 100 / len(days)
     height = PLOT - TOP

@@ -125,7 +125,7 @@ def _entry_head(author_name: str, is_note: bool) -> SafeString:
 
 
 def _changes(entry: TimelineEntry) -> list[SafeString]:
-    """What an event changed, each change as the rest of a sentence that begins with the author's name."""
+    """Say what an event changed, each change as the rest of a sentence that begins with the author's name."""
     return [
         _change(change["label"].lower(), change["before"], change["after"], by=entry.author_name)
         for change in entry.changes

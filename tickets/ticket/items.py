@@ -1,4 +1,4 @@
-"""What is stored about tickets: PynamoDB models of Support.Tickets and nothing else.
+"""Store tickets: PynamoDB models of Support.Tickets and nothing else.
 
 One ticket is one item collection. Read backwards it is SUMMARY, DETAIL, then the newest activity first, so one
 bounded Query always brings what a page shows first.
@@ -15,7 +15,7 @@ from tickets.ticket.tables import TICKETS
 
 
 class SummaryItem(Item):
-    """What lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
+    """Hold what lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
 
     `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments.
     `comment_count` counts comments and no internal notes: viewers see it too.

@@ -44,7 +44,7 @@ def word(text: str) -> str:
 
 
 def shows_nothing(text: str) -> bool:
-    """Whether nobody could see this text: it is empty, or holds white space and invisible characters only."""
+    """Tell whether nobody could see this text: it is empty, or holds white space and invisible characters only."""
     return all(_is_blank(char) for char in text)
 
 

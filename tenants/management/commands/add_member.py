@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.management.commands.create_tenant import account
-from tenants.membership import changes
+from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 
@@ -33,5 +33,5 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         user, tenant, role = account(options["email"]), tenant_directory.find(options["tenant"]), Role(options["role"])
-        changes.add(user=user, tenant=tenant, role=role, by=Actor(origin="add_member"))
+        member_changes.add(user=user, tenant=tenant, role=role, by=Actor(origin="add_member"))
         self.stdout.write(f"{user.name} is now {role.with_article} in {tenant.name}.")

@@ -24,7 +24,7 @@ class Command(PortalCommand):
         "touched once, and what is left of the old counts is what was wrong. Costs two write units per KB of each "
         "ticket's summary. Needs a running stream worker. Exit status 1 where that makes no progress, and the numbers "
         "are then what they were, or where a ticket cannot be counted. It may be stopped at any time; run again, it "
-        "begins anew, which does no harm."
+        "begins anew, which is safe."
     )
     again = "Run it again: nothing is wrong meanwhile, and it begins anew."
 

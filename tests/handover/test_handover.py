@@ -12,7 +12,8 @@ from tenants.membership import seeding
 from tenants.tenancy.roles import Role
 from tests.support import folding
 from tests.support.world import World
-from tickets.desk import changing, handover, summaries
+from tickets.desk import changing, summaries
+from tickets.handover import handover
 from tickets.ticket.fields import Status
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.worker`: how many changes of tickets one worker applies in a second, beside another checkout's.
+"""`python -m benchmarks.worker_speed`: changes that one worker applies in a second, beside another checkout's.
 
 The same backlog is written for each checkout, under a table prefix of its own on one engine; then `manage.py run_stream
 --once` of that checkout works through it, and its line of metrics tells changes and seconds. The checkouts take turns.
@@ -31,7 +31,9 @@ _WRITTEN_AT_ONCE = 25  # items of one BatchWriteItem
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description="What one stream worker applies.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.worker_speed", description="What one stream worker applies."
+    )
     parser.add_argument("--tenants", type=int, default=100, help="whose tickets change (100)")
     parser.add_argument("--tickets", type=int, default=10, help="of each tenant, opened and then resolved (10)")
     parser.add_argument("--days", type=int, default=30, help="on which each tenant's tickets were opened (30)")

@@ -13,13 +13,13 @@ from portal.errors import Invalid
 from portal.web.access import get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.desk import handover
+from tickets.handover import handover
 
 
 @member(Role.ADMIN)
 @require_safe
 def handovers(request: TenantRequest) -> HttpResponse:
-    """Who has left with unresolved tickets; straight to those of `of`, somebody who was just removed."""
+    """Show who has left with unresolved tickets; straight to those of `of`, somebody who was just removed."""
     left = request.GET.get("of", "")
     if left and handover.has_any(request.tenant, left):
         return redirect("tickets:handover", left)

@@ -26,8 +26,8 @@ from tenants.tenancy.roles import Role
 from tickets.counting import stored
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import bulk, changing, lists, summaries
-from tickets.desk.rows import TicketRow
 from tickets.desk.summaries import TicketState
+from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.items import SummaryItem
 
 # Tickets of one request, some two seconds of work; who has more is asked to go on.
@@ -53,7 +53,7 @@ class FormerLoad:
 
 @dataclass(frozen=True)
 class Handover:
-    """What there is to hand on. `count` stops at LIMIT; `more` says that there is more than that."""
+    """Hold what there is to hand on. `count` stops at LIMIT; `more` says that there is more than that."""
 
     user_id: str
     name: str
@@ -64,7 +64,7 @@ class Handover:
 
 
 def former(tenant: TenantContext) -> list[FormerLoad]:
-    """Who is no member any more and still has unresolved tickets, most first.
+    """List those who are no members any more and still have unresolved tickets, most first.
 
     Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
     """
@@ -82,14 +82,14 @@ def former(tenant: TenantContext) -> list[FormerLoad]:
 
 
 def has_any(tenant: TenantContext, user_id: str) -> bool:
-    """Whether somebody has unresolved tickets, whoever it is."""
+    """Tell whether somebody has unresolved tickets, whoever it is."""
     if not keys.USER_ID.match(user_id):
         return False
     return bool(lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=1).rows)
 
 
 def look(tenant: TenantContext, user_id: str) -> Handover:
-    """What somebody has that is unresolved, exactly, up to LIMIT: index pages of 50.
+    """List what somebody has that is unresolved, exactly, up to LIMIT: index pages of 50.
 
     Raises NotFound for nobody, and for who is no member and has nothing: somebody of another tenant, say.
     """

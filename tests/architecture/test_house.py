@@ -1,0 +1,125 @@
+"""The house stays one in which a newcomer finds the way: sizes, names and first lines."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from django.conf import settings
+
+ROOT = Path(settings.BASE_DIR)
+APPS = ("portal", "tenants", "tickets", "proofs", "benchmarks")
+# What files of the same kind are called in every room.
+ROLES = {
+    "__init__", "__main__", "admin", "apps", "deployment", "facades", "forms", "items", "keys", "middleware",
+    "models", "presenters", "tables", "urls", "views",
+}  # fmt: skip
+# What Django and its commands look for by name.
+CONVENTIONS = {"Command", "Meta", "Media"}
+TELEGRAMS = ("What ", "Who ", "Whether ", "That ", "As ", "Those ", "How ")
+
+
+def modules() -> Iterator[Path]:
+    for app in APPS:
+        yield from sorted((ROOT / app).rglob("*.py"))
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    yield from ((path, ast.parse(path.read_text())) for path in modules())
+
+
+def said(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_module_is_longer_than_300_lines() -> None:
+    lengths = {said(path): len(path.read_text().splitlines()) for path in modules()}
+    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
+
+
+def test_half_of_the_modules_are_shorter_than_120_lines() -> None:
+    assert median(lines for path in modules() if (lines := len(path.read_text().splitlines()))) < 120
+
+
+def test_no_function_is_longer_than_50_lines() -> None:
+    long = [
+        f"{said(path)}:{node.lineno} {node.name}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
+    ]
+    assert long == []
+
+
+def test_no_folder_holds_more_than_20_modules() -> None:
+    folders = Counter(said(path.parent) for path in modules() if path.stem != "__init__")
+    assert [folder for folder, count in folders.items() if count > 20] in ([], ["tickets/counting"])
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    places = defaultdict(set)
+    for path, tree in trees():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name not in CONVENTIONS and not node.name.startswith("_"):
+                places[node.name].add(said(path))
+    assert {name: sorted(paths) for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_a_module_name_stands_for_one_thing() -> None:
+    # A command is named for what it does, and may share the name of the rule that it calls.
+    named = Counter(path.stem for path in modules() if path.stem not in ROLES and path.parent.name != "commands")
+    assert [name for name, count in named.items() if count > 1] == []
+
+
+def test_docstrings_begin_like_sentences() -> None:
+    telegrams = [
+        f"{said(path)}:{getattr(node, 'lineno', 1)} {text.splitlines()[0]}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if (text := ast.get_docstring(node)) and text.startswith(TELEGRAMS)
+    ]
+    assert telegrams == []
+
+
+# --- the glossary ---
+
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+TERMS = re.findall(r"^\| \*\*(.+?)\*\* \|.*\| `(.+?)` \|$", GLOSSARY, re.MULTILINE)
+RETIRED = re.findall(r"^\| ~~(.+?)~~ \|", GLOSSARY, re.MULTILINE)
+
+
+def test_the_glossary_has_at_most_40_terms() -> None:
+    assert 20 < len(TERMS) <= 40
+
+
+def test_each_term_stands_where_the_glossary_says() -> None:
+    missing = [
+        f"{term}: {place}" for term, place in TERMS if not (ROOT / place).exists() or not stands_in(term, ROOT / place)
+    ]
+    assert missing == []
+
+
+def stands_in(term: str, place: Path) -> bool:
+    texts = [place] if place.is_file() else [*place.rglob("*.py")]
+    # "dead letter" stands in DeadLetterItem and in dead_letters.py too.
+    pattern = re.compile(r"[\s_-]?".join(map(re.escape, term.split())), re.IGNORECASE)
+    return any(pattern.search(text.read_text()) or pattern.search(text.name) for text in texts)
+
+
+def test_retired_words_do_not_come_back() -> None:
+    assert len(RETIRED) > 8
+    pattern = re.compile(rf"(?<![a-z])({'|'.join(RETIRED)})(?![a-z])", re.IGNORECASE)
+    texts = [*modules(), *(ROOT / "templates").rglob("*.html"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    back = [
+        f"{said(path)}:{number} {match[0]}"
+        for path in texts
+        if path.name != "glossary.md"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (match := pattern.search(line))
+    ]
+    assert back == []
