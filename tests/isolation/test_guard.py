@@ -123,6 +123,7 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "an index's key of the table": ("Query", query(OWN_STATUS, name="tenant_status")),
     "another start": ("Query", query(ExclusiveStartKey=key(FOREIGN))),
     "another start in an index": ("Query", in_index(ExclusiveStartKey={"tenant_status": {"S": FOREIGN_STATUS}})),
+    "a start in another ticket of one's own": ("Query", query(ExclusiveStartKey=key(ticket_keys.ticket(A, 8)))),
     "a foreign item to start at in an index": (
         "Query",
         in_index(ExclusiveStartKey={"tenant_status": {"S": OWN_STATUS}, "pk": {"S": FOREIGN}, "sk": {"S": "SUMMARY"}}),
