@@ -190,6 +190,19 @@ def test_what_was_done_to_the_trail_is_found_and_named(one_partition: None, name
     assert {(f.kind, f.sequence) for f in chain.verify(TENANT).findings} == expected
 
 
+def test_no_attribute_of_a_row_can_be_altered_unnoticed(one_partition: None) -> None:
+    for number in range(3):
+        recording.record(entry(number))
+    row = sorted(trail(), key=lambda row: int(row["sequence"]["N"]))[1]
+    for name in row.keys() - {*_key(row), "hash"}:
+        ((kind, value),) = row[name].items()
+        _raw("PutItem", Item=row | {name: {kind: f"{value}1"}})
+        altered = [f.where for f in chain.verify(TENANT).findings if f.kind == "altered"]
+        assert row["timestamp_event_id"]["S"] in altered, name
+    _raw("PutItem", Item=row)
+    assert chain.verify(TENANT).findings == []
+
+
 def test_a_trail_whose_end_is_gone_is_found(one_partition: None) -> None:
     recording.record(entry())
     key = {"tenant_id": {"S": TENANT}, "partition": {"S": "0"}}

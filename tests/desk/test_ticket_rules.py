@@ -15,9 +15,9 @@ from portal import clock
 from portal.dynamo import client, retry
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext, enter
+from tests.support import folding
 from tests.support.fakes import answering, refusal
 from tests.support.world import World
-from tickets.counting import aggregates
 from tickets.desk import bulk, changing, commenting, creating, lists, summaries, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict
@@ -436,7 +436,7 @@ def test_a_bulk_change_is_taken_back_where_nobody_changed_the_ticket_since(
     after = {n: summaries.read(alice, n) for n in range(1, 5)}
     assert [s.status for s in after.values()] == ["open", "pending", "closed", "open"]
     for n in (1, 2, 4):
-        assert aggregates.contribution(after[n].serialize()) == aggregates.contribution(before[n].serialize())
+        assert folding.contribution(after[n].serialize()) == folding.contribution(before[n].serialize())
     assert history(alice, 1)[1:] == [("event", "status: open > closed"), ("event", "status: closed > open")]
     assert bulk.take_back(alice, receipt) == bulk.TakenBack(count=0, left=4)
 

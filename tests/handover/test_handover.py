@@ -81,6 +81,15 @@ def test_nobody_gets_them_who_cannot_have_tickets(left: World, to: str) -> None:
     assert resolvers(left) == ["bob", "bob", "bob", ""]
 
 
+def test_tickets_are_not_handed_on_to_who_has_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover, "LIMIT", 3)
+    world.tickets("acme", 1)
+    changing.assign(world.context("alice", "acme"), 1, to=world.users["bob"].id, version=1)
+    answer = world.browser("alice", "acme").send(path(world), {"to": world.users["bob"].id}, follow=True)
+    assert "already assigned to this person" in said(answer)
+    assert summaries.read(world.context("alice", "acme"), 1).version == 2
+
+
 def test_more_than_one_request_takes_is_shown_again(left: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handover, "LIMIT", 1)
     monkeypatch.setattr("tickets.desk.bulk.LIMIT", 1)
