@@ -16,6 +16,7 @@ from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
 from portal.isolation import guard, policies
 from portal.schema import keys, registry
+from portal.schema.registry import ROLES
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
@@ -142,8 +143,9 @@ def test_a_guard_that_is_switched_off_is_a_crossing_and_can_be_replayed(settings
 
 @pytest.mark.usefixtures("other_walls")
 def test_a_policy_without_the_delimiter_is_a_crossing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = json.dumps(policies.document("tenant")).replace("TenantId}|*", "TenantId}*")
-    monkeypatch.setattr(policies, "document", lambda role: json.loads(text))
+    documents = {role: policies.document(role) for role in ROLES}
+    documents["tenant"] = json.loads(json.dumps(documents["tenant"]).replace("TenantId}|*", "TenantId}*"))
+    monkeypatch.setattr(policies, "document", documents.__getitem__)
     ended, report = reported(tmp_path / "proof.json", "--skip-http", requests=2000)
     assert ended.status == 1
     assert "let through" in report["crossing"]["why"]
