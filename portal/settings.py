@@ -204,5 +204,6 @@ LOGGING = {
         "botocore": {"level": "WARNING"},
         "pynamodb": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},
+        "waitress.queue": {"level": "ERROR"},  # warns of each request that waits a moment, as a page's static files do
     },
 }

@@ -27,7 +27,7 @@ class AccountForm(SeenForm):
     """Take a password twice: a new account needs one, and another account's is replaced unless it is left empty."""
 
     password1 = forms.CharField(label="New password", strip=False, max_length=1000, required=False, widget=_NEW)
-    password2 = forms.CharField(label="The same again", strip=False, max_length=1000, required=False, widget=_NEW)
+    password2 = forms.CharField(label="Confirm password", strip=False, max_length=1000, required=False, widget=_NEW)
 
     def clean(self) -> Any:
         cleaned = super().clean()

@@ -10,13 +10,15 @@ from django.core.exceptions import ValidationError
 
 from tenants.identity.models import User
 
+_NO_EMAIL = {"required": "Enter your e-mail address."}
 _EMAIL = forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
 
 
 class SignInForm(forms.Form):
-    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL)
+    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
     password = forms.CharField(
         label="Password",
+        error_messages={"required": "Enter your password."},
         strip=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -25,7 +27,7 @@ class SignInForm(forms.Form):
 
 
 class PasswordResetForm(forms.Form):
-    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL)
+    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
 
 
 class NewPasswordForm(forms.Form):
@@ -33,6 +35,7 @@ class NewPasswordForm(forms.Form):
 
     new_password1 = forms.CharField(
         label="New password",
+        error_messages={"required": "Enter a password."},
         strip=False,
         max_length=1000,
         help_text="At least 10 characters, and not one of the common ones.",
@@ -40,6 +43,7 @@ class NewPasswordForm(forms.Form):
     )
     new_password2 = forms.CharField(
         label="Confirm password",
+        error_messages={"required": "Enter the password again."},
         strip=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
@@ -67,6 +71,7 @@ class PasswordChangeForm(NewPasswordForm):
 
     old_password = forms.CharField(
         label="Current password",
+        error_messages={"required": "Enter your current password."},
         strip=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -85,6 +90,7 @@ class NewAccountForm(NewPasswordForm):
 
     name = forms.CharField(
         label="Your name",
+        error_messages={"required": "Enter your name."},
         max_length=100,
         help_text="As your colleagues see it.",
         widget=forms.TextInput(attrs={"autocomplete": "name"}),

@@ -44,8 +44,8 @@ class Tenant(Facade):
         "limit of members",
         null=True,
         blank=True,
-        help_text="Members and pending invitations together. Empty: none. A limit below what there is takes nobody out "
-        "and lets nobody in.",
+        help_text="Members and pending invitations together. Empty: none. A limit below the present number "
+        "removes nobody, and keeps others from joining.",
     )
     shards = models.PositiveSmallIntegerField(
         default=1,
@@ -183,7 +183,7 @@ class AuditRow(Facade):
             newest_first=True,
         ),
         Query(
-            "by tenant and thing",
+            "by tenant and object",
             AuditItem,
             ("tenant_id", "entity_type", "entity_id"),
             audit_keys.audit_entity,

@@ -61,8 +61,5 @@ class AccessMiddleware:
         if desk is not None and desk != tenant.slug:
             return refusal_views.address_of_another_desk(request, tenant, desk)
         if not tenant.role.at_least(Role(access.role)):
-            reason = (
-                f"This needs the role {Role(access.role).label} or above; in {tenant.name} you are {tenant.role_label}."
-            )
-            return refusal_views.forbidden(request, reason)
+            return refusal_views.forbidden(request, f"This needs the role {Role(access.role).label} or above.")
         return None

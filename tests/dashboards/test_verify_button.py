@@ -61,7 +61,7 @@ def test_an_owner_verifies_and_the_result_stays(world: World, alice: TenantConte
     for _ in range(2):
         page = verified(browser)
         assert 'data-state="ok"' in page
-        assert "had 3 tickets recounted" in page
+        assert "recounted 3 tickets" in page
         assert "Alice Example" in page
 
 

@@ -503,7 +503,7 @@ def test_a_bulk_change_can_be_undone_from_its_message(world: World) -> None:
     receipt = re.search(r'name="receipt" value="([^"]+)"', page)
     assert receipt is not None
     page = text(browser.send("/tickets/bulk/undo/", {"receipt": receipt[1], "back": "/tickets/"}, follow=True))
-    assert "3 tickets have their former status again." in page
+    assert "3 tickets are back in their previous status." in page
     assert len(numbers(browser.get("/tickets/"))) == 3
     again = browser.send("/tickets/bulk/undo/", {"receipt": receipt[1]}, follow=True)
     assert "3 tickets have been changed again since" in text(again)

@@ -276,8 +276,8 @@ def test_the_same_archive_under_another_name_is_known_again(world: World, path: 
 def test_another_archive_has_rows_of_its_own(world: World, path: Path) -> None:
     imported(archives.write(path, issue(7)))
 
-    assert "1 tickets new" in imported(archives.write(path, issue(7), repo="example/other")).out
-    assert "1 tickets new" in imported(path, "--source", "a third one").out
+    assert "1 ticket new" in imported(archives.write(path, issue(7), repo="example/other")).out
+    assert "1 ticket new" in imported(path, "--source", "a third one").out
 
 
 def test_an_archive_without_a_name_goes_by_its_file_and_says_so(world: World, path: Path) -> None:
@@ -290,7 +290,7 @@ def test_an_archive_without_a_name_goes_by_its_file_and_says_so(world: World, pa
 def test_each_tenant_imports_for_itself(world: World, path: Path) -> None:
     imported(archives.write(path, issue(7)))
 
-    assert "1 tickets new" in run("import_archive", path, "--tenant", "globex").out
+    assert "1 ticket new" in run("import_archive", path, "--tenant", "globex").out
 
 
 # --- dry run ---

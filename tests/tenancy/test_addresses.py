@@ -165,6 +165,12 @@ def test_a_reserved_name_is_refused_where_it_was_typed(desks: World) -> None:
     assert page.context["form"].errors == {"slug": ["The name admin is reserved. Choose another one."]}
 
 
+def test_a_name_with_other_characters_is_refused_with_the_rule_for_names(desks: World) -> None:
+    page = desks.browser("alice", "acme").send("/desk/settings/", {"name": "Acme", "slug": "acme support!"})
+    assert page.status_code == 422
+    assert page.context["form"].errors == {"slug": [slugs.SLUG_RULE]}
+
+
 # --- how addresses are made ---
 
 

@@ -91,8 +91,8 @@ def bulk_undo(request: TenantRequest) -> HttpResponse:
         messages.error(request, "This change can no longer be undone.")
         return redirect(_back(request))
     if taken.count:
-        text = f"{taken.count} ticket{'s have their' if taken.count != 1 else ' has its'} former status again."
-        messages.success(request, text)
+        moved = "ticket is back in its" if taken.count == 1 else "tickets are back in their"
+        messages.success(request, f"{taken.count} {moved} previous status.")
     if taken.left == 1:
         messages.warning(request, "1 ticket has been changed again since and was left as it is.")
     elif taken.left:

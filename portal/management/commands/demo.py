@@ -46,7 +46,8 @@ BANNER = """
 
   alice@example.com     owner of Acme, agent in Globex
   bob@example.com       agent in Acme
-  charlie@example.com   only in Globex
+  charlie@example.com   owner of Globex only
+  vera@example.com      viewer in Acme
   root@example.com      platform operator
   Password   {password}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
@@ -67,9 +68,9 @@ class Command(PortalCommand):
 def _summary(outcome: ImportResult, *, seconds: float, dry_run: bool) -> str:
     new = "would be new" if dry_run else "new"
     lines = [
-        f"{outcome.rows:,} rows read in {seconds:.1f} s: {outcome.new:,} tickets {new} with {outcome.comments:,} "
-        f"comments, {outcome.unchanged:,} unchanged, {outcome.changed:,} changed since their import, "
-        f"{outcome.refused:,} refused."
+        f"{outcome.rows:,} row{pluralize(outcome.rows)} read in {seconds:.1f} s: {outcome.new:,} "
+        f"ticket{pluralize(outcome.new)} {new} with {outcome.comments:,} comment{pluralize(outcome.comments)}, "
+        f"{outcome.unchanged:,} unchanged, {outcome.changed:,} changed since their import, {outcome.refused:,} refused."
     ]
     if outcome.reviews:
         lines.append(f"{outcome.reviews:,} reviews of code were left out: their remarks need a diff that is not here.")
