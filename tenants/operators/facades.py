@@ -164,9 +164,9 @@ class AuditRow(Facade):
     actor_email = models.CharField("who", max_length=254)
     origin = models.CharField("from", max_length=100)
     action = models.CharField(max_length=60, choices=[(a.value, a.value) for a in recording.AuditAction])
-    entity_type = models.CharField("kind", max_length=40)
-    entity_id = models.CharField("of", max_length=100)
-    entity_name = models.CharField("what", max_length=254)
+    entity_type = models.CharField("object type", max_length=40)
+    entity_id = models.CharField("object id", max_length=100)
+    entity_name = models.CharField("object", max_length=254)
     before = models.TextField()
     after = models.TextField()
 

@@ -54,10 +54,10 @@ class Ticket(Facade):
     title = models.CharField(max_length=200)
     status = models.CharField(max_length=10, choices=_STATUSES)
     priority = models.CharField(max_length=10, choices=_PRIORITIES)
-    requester_name = models.CharField("from", max_length=100)
+    requester_name = models.CharField("requester", max_length=100)
     resolver_name = models.CharField("assignee", max_length=100)
     created_at = models.DateTimeField("created")
-    updated_at = models.DateTimeField("changed")
+    updated_at = models.DateTimeField("updated")
     comment_count = models.PositiveIntegerField("comments")
     version = models.PositiveIntegerField()
 
