@@ -14,8 +14,9 @@ from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import aggregates, keys, leaders, merge, stored, stream_handler, tail
+from tickets.counting.memory import Memory
 from tickets.counting.recent import Recent
-from tickets.counting.stream_handler import Memory, handle
+from tickets.counting.stream_handler import handle
 
 ACME = "a" * 32
 LENGTH = 12  # records of each shard
@@ -122,9 +123,10 @@ class Interleavings(RuleBasedStateMachine):
             ACME, number, tags=[tag], resolver=resolver, created_at=f"2026-11-{number % 5 + 1:02}T10:00:00.000000Z"
         )
 
-    @initialize(full=st.sampled_from([0, 8, 14]))
-    def begin(self, full: int) -> None:
+    @initialize(full=st.sampled_from([0, 8, 14]), large=st.sampled_from([60, 150, 10_000]))
+    def begin(self, full: int, large: int) -> None:
         self.full = full
+        self.patch.setattr(merge, "_COUNTS_FULL", large)  # bytes from which on a batch is merged at once
 
     @rule(
         who=st.integers(0, PROCESSES - 1),
@@ -282,6 +284,42 @@ def test_a_mark_that_no_position_covers_survives_a_merge(table: AggregateTable) 
     stream_handler._memory.forget(ACME)
     handle(batch_of(ARN, SHARDS[0], some(range(1, 8))))
     assert opened(table) == 7
+
+
+def test_a_large_batch_that_is_merged_at_once_counts_once(
+    table: AggregateTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "_COUNTS_FULL", 1)
+    sleeper = Process(Memory(10), SHARDS[0], some(range(1, 4)))
+    sleeper.start()
+    operations: list[str] = []
+    table.before = lambda operation: (operations.append(operation), pause(operation))
+    while "TransactWriteItems" not in operations:
+        sleeper.step()
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    wake(sleeper)
+    assert opened(table) == 5
+
+
+def test_a_large_part_of_a_batch_takes_one_write(table: AggregateTable) -> None:
+    operations: list[str] = []
+    table.before = operations.append
+    days = [
+        image(ACME, n, created_at=f"2026-11-{n % 28 + 1:02}T10:00:00.000000Z", tags=[f"t{n}"]) for n in range(1, 61)
+    ]
+    handle(batch_of(ARN, SHARDS[0], [record(n, None, one) for n, one in enumerate(days, 1)]))
+    assert [name for name in operations if name not in ("GetItem", "BatchGetItem", "Position")] == [
+        "TransactWriteItems"
+    ]
+    assert opened(table) == 60
+
+
+def test_tenants_that_a_process_meets_together_read_the_position_once(table: AggregateTable) -> None:
+    operations: list[str] = []
+    table.before = operations.append
+    table.positions[SHARDS[0]] = "0".zfill(40)
+    handle(batch_of(ARN, SHARDS[0], [record(n, None, image(f"{n:032x}", n)) for n in range(1, 9)]))
+    assert operations.count("Position") == 1
 
 
 TestInterleavings = Interleavings.TestCase

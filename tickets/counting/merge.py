@@ -6,21 +6,24 @@ time, and be killed anywhere. It writes whole items: no other code writes them, 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from portal import clock
 from portal.dynamo.meter import item_size
 from portal.errors import TransactionRefused
 from tickets.counting import aggregate_store, coding, keys, leaders
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.aggregates import Counts, Kind, Part
+from tickets.counting.changes import Change
 from tickets.counting.leaders import Leaders
 from tickets.counting.recent import Recent, Tail
 
 FULL: Final = 2048  # bytes of RECENT
 _COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
+_RUN_FULL: Final = 2500  # bytes of counts of people and tags that one merge adds to those of RECENT
 _MARKS_FULL: Final = 8  # marks since the last merge that make a full RECENT worth merging for them alone
 _ITEMS: Final = 60  # that one merge writes; a transaction has at most 100 members
 TOUCHED: Final = "n"  # attribute: the last merge that touched the item's own part
@@ -31,7 +34,7 @@ Position = Callable[[str], str]  # of a mark: the packed position of its shard, 
 
 def is_full(state: Recent) -> bool:
     """Tell whether RECENT is worth merging. Marks that could not be pruned the last time are no reason to."""
-    if sum(len(name) + 3 for name in state.counts) >= _COUNTS_FULL:
+    if sum(map(_code_bytes, state.counts)) >= _COUNTS_FULL:
         return True
     return len(state.marks.keys() - state.floors.keys()) >= _MARKS_FULL and item_size(state.item()) >= FULL
 
@@ -44,6 +47,55 @@ def merge(tenant_id: str, state: Recent, *, position: Position, bill: Bill | Non
             return merged
         state = merged
     return state
+
+
+def large_group(state: Recent, changes: Sequence[Change]) -> list[Change]:
+    """Return the first of these changes that one merge takes together with RECENT, [] where they do not fill it.
+
+    A tenant's part of a batch that fills RECENT would be merged at once anyway, so it need not be written there first.
+    """
+    codes, items, run_bytes = set(), _items(coding.decoded(state.counts)), 0
+    group: list[Change] = []
+    for change in changes:
+        new = [code for code in change.counts if code not in codes]
+        items |= _items(coding.decoded(dict.fromkeys(new, 1)))
+        run_bytes += sum(_code_bytes(code) for code in new if code[0] in "PG")
+        if change.reason or len(items) > _ITEMS or run_bytes > _RUN_FULL:
+            break
+        codes.update(new)
+        group.append(change)
+    codes |= state.counts.keys()
+    return group if sum(map(_code_bytes, codes)) >= _COUNTS_FULL else []
+
+
+def add_and_merge(
+    tenant_id: str,
+    state: Recent,
+    mark: str,
+    *,
+    last: str,
+    counts: Mapping[str, int],
+    position: Position,
+    bill: Bill | None = None,
+) -> Recent | None:
+    """Add counts by code, set the shard's mark to `last`, and merge, in one transaction.
+
+    It stands on RECENT being as it was read, so what was known to be applied then still is all that is applied. None
+    where somebody else has written RECENT since it was read; then nothing was written.
+    """
+    total = Counter(state.counts)
+    total.update(counts)
+    added = replace(
+        state,
+        counts={code: n for code, n in total.items() if n},
+        marks={**state.marks, mark: last},
+        applied_at=clock.stamp(),
+    )
+    return merge_some(tenant_id, added, position=position, bill=bill)
+
+
+def _code_bytes(code: str) -> int:
+    return len(code) + 3
 
 
 def merge_some(

@@ -11,11 +11,10 @@ What a process knows of a tenant's RECENT it remembers, so that a batch that com
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
 from typing import Final
 
 from portal.dynamo.client import fan_out
@@ -25,6 +24,7 @@ from portal.streams.batch import Batch, BatchResult, Record
 from tickets.counting import aggregate_store, changes, dead_letters, keys, merge, recent, tail
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.changes import Change
+from tickets.counting.memory import Memory
 from tickets.counting.recent import Recent
 
 log = logging.getLogger("pooldesk.stream")
@@ -34,6 +34,8 @@ _REMEMBERED: Final = 10_000  # tenants whose RECENT a process remembers, some 2 
 _REFUSALS: Final = 50  # of updates in a row, by others who are at the same tenant
 _BROKEN: Final = "The database never takes it: "
 
+_memory = Memory(_REMEMBERED)
+
 
 def handle(batch: Batch) -> BatchResult:
     """Apply a batch. What a throttled tenant could not be given comes back as deferred.
@@ -42,6 +44,7 @@ def handle(batch: Batch) -> BatchResult:
     """
     by_tenant, events = changes.by_tenant(batch.records)
     shares = [Share(batch, tenant_id, some) for tenant_id, some in by_tenant.items()]
+    _learn_position(batch, list(by_tenant))
     failures = [one for one in fan_out([partial(_attempt, share) for share in shares]) if one] if shares else []
     if failures and len(failures) == len(shares):
         raise failures[0]
@@ -54,6 +57,33 @@ def handle(batch: Batch) -> BatchResult:
         "write_units": sum(share.write_units for share in shares),
     }
     return BatchResult(deferred=deferred, counts=counts)
+
+
+def _learn_position(batch: Batch, tenant_ids: Sequence[str]) -> None:
+    """Read the shard's position once for all tenants that need it, after RECENT of those that are not remembered.
+
+    A position is good for whoever read RECENT before it. A tenant that cannot be read now reads both by itself later.
+    """
+    mark = recent.mark_name(batch.stream_arn, batch.shard_id)
+    states = {tenant_id: _memory.get(tenant_id) for tenant_id in tenant_ids if tenant_id}
+    lacking = [tenant_id for tenant_id, state in states.items() if state is None or state.floor(mark) is None]
+    if len(lacking) < 2:
+        return
+    read = fan_out([partial(_read_or_none, tenant_id, states[tenant_id]) for tenant_id in lacking])
+    try:
+        floor = position(batch.stream_arn, batch.shard_id)
+    except Unavailable:
+        return
+    for tenant_id, state in zip(lacking, read, strict=True):
+        if state is not None:
+            _memory.put(tenant_id, state if state.floor(mark) is not None else state.knowing(mark, floor))
+
+
+def _read_or_none(tenant_id: str, remembered: Recent | None) -> Recent | None:
+    try:
+        return remembered or read_recent(tenant_id)
+    except Exception:  # said where the tenant's changes are applied
+        return None
 
 
 def _attempt(share: Share) -> Unavailable | None:
@@ -105,7 +135,7 @@ class Share:
             self.updates, self.write_units = bill.updates, bill.write_units
 
     def _add(self, some: list[Change], bill: Bill) -> None:
-        state = _memory.get(self.tenant_id) or self._read()
+        state = _memory.get(self.tenant_id) or read_recent(self.tenant_id)
         for _ in range(_REFUSALS + len(some)):
             state = self._known(state)
             floor = state.floor(self.mark) or ""
@@ -115,8 +145,11 @@ class Share:
             if not some:
                 _memory.put(self.tenant_id, state)
                 return
-            group = next(changes.groups(some, limit=_ATTRIBUTES))
-            state, added = self._send(state, group, bill)
+            if group := merge.large_group(state, some):
+                state, added = self._merge(state, group, bill)
+            else:
+                group = next(changes.groups(some, limit=_ATTRIBUTES))
+                state, added = self._send(state, group, bill)
             if added:
                 self._done(group)
                 some = some[len(group) :]
@@ -128,9 +161,6 @@ class Share:
         self.left = [change for change in self.left if id(change) not in done]
 
     # --- RECENT ---
-
-    def _read(self) -> Recent:
-        return Recent.of(aggregate_store.get(self.tenant_id, keys.RECENT))
 
     def _known(self, state: Recent) -> Recent:
         """The state with a floor for this shard: where RECENT has no mark of it, its position, read now."""
@@ -161,6 +191,22 @@ class Share:
         self.counts.update(dead=len(dead), applied=len(group) - len(dead))
         return state.after(raw), True
 
+    def _merge(self, state: Recent, group: Sequence[Change], bill: Bill) -> tuple[Recent, bool]:
+        """Add a group that would fill RECENT where a merge would put it. RECENT then, and whether it was taken."""
+        merged = merge.add_and_merge(
+            self.tenant_id,
+            state,
+            self.mark,
+            last=recent.packed(group[-1].sequence),
+            counts=changes.summed(group),
+            position=Positions(self.batch.stream_arn),
+            bill=bill,
+        )
+        if merged is None:
+            return state.after(self._read_raw()), False
+        self.counts.update(applied=len(group))
+        return merged, True
+
     def _read_raw(self) -> Raw:
         return aggregate_store.get(self.tenant_id, keys.RECENT)
 
@@ -182,16 +228,16 @@ class Share:
 
     def _tidied(self, state: Recent, bill: Bill) -> Recent:
         """Merge and compact where it is time to. RECENT as it is then, read again where somebody else was at it."""
-        if not merge.is_full(state):
-            return state
         known = Positions(self.batch.stream_arn)
-        merged = merge.merge(self.tenant_id, state, position=known, bill=bill)
-        if merged is None:
-            return state.after(self._read_raw())
-        if tail.is_due(merged.tail):
+        if merge.is_full(state):
+            merged = merge.merge(self.tenant_id, state, position=known, bill=bill)
+            if merged is None:
+                return state.after(self._read_raw())
+            state = merged
+        if tail.is_due(state.tail):
             tail.compact(self.tenant_id, position=known, bill=bill)
-            return merged.after(self._read_raw())
-        return merged
+            return state.after(self._read_raw())
+        return state
 
     def _answer(self, change: Change) -> None:
         """Say that a barrier's marker has come by, and with it all that was in the shard before."""
@@ -205,6 +251,10 @@ class Share:
                 ":ttl": {"N": str(int((change.record.new or {}).get("expires_at", 0)))},
             },
         )
+
+
+def read_recent(tenant_id: str) -> Recent:
+    return Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
 
 
 # --- positions ---
@@ -229,36 +279,3 @@ class Positions:
             shard_id = recent.marked_shard(self.stream_arn, mark)
             self.read[mark] = position(self.stream_arn, shard_id) if shard_id else ""
         return self.read[mark]
-
-
-# --- what a process remembers ---
-
-
-class Memory:
-    """RECENT of the tenants that were met last, by tenant. What is stale in it costs one refused update."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._lock = size, Lock()
-        self._states: OrderedDict[str, Recent] = OrderedDict()
-
-    def get(self, tenant_id: str) -> Recent | None:
-        with self._lock:
-            return self._states.get(tenant_id)
-
-    def put(self, tenant_id: str, state: Recent) -> None:
-        with self._lock:
-            self._states[tenant_id] = state
-            self._states.move_to_end(tenant_id)
-            while len(self._states) > self._size:
-                self._states.popitem(last=False)
-
-    def forget(self, tenant_id: str) -> None:
-        with self._lock:
-            self._states.pop(tenant_id, None)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._states.clear()
-
-
-_memory = Memory(_REMEMBERED)
