@@ -6,6 +6,7 @@ ours loads nothing from anywhere else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -53,6 +54,7 @@ _TAGS = {
 }
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "pre": {"tabindex"}, "code": {"class"}}
 _SCHEMES = {"http", "https", "mailto"}
+_NOWHERE: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?(?://(?:/.*)?)?", re.IGNORECASE)  # an address without a host
 
 
 def _image_as_link(self: Any, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
@@ -63,13 +65,24 @@ def _image_as_link(self: Any, tokens: Sequence[Token], index: int, options: Opti
     return f'<a href="{escape(address)}">{escape(text)}</a>'
 
 
+class _MarkdownIt(MarkdownIt):
+    def validateLink(self, url: str) -> bool:
+        # Nothing is left of a host name of more than 255 characters: a link would hide the text that it stands for.
+        return super().validateLink(url) and _NOWHERE.fullmatch(url) is None
+
+
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("gfm-like", {"html": False, "breaks": True})
+    parser = _MarkdownIt("gfm-like", {"html": False, "breaks": True})
     parser.add_render_rule("image", _image_as_link)
     return parser
 
 
 _markdown = _parser()
+# For each "://" one rule searches all of the paragraph before it, so many of them together would take it half a minute.
+# Without the rule addresses still become links; underscores in them may be read as emphasis.
+_ADDRESSES_LIMIT: Final = 100
+_many_addresses = _parser()
+_many_addresses.inline.ruler.disable("linkify")
 # A page has one h1 and a few h2 of its own; what people write comes below them.
 _HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6"}
 
@@ -88,13 +101,14 @@ def render(text: str) -> SafeString:
 
 
 def _rendered(text: str) -> str:
-    tokens = _markdown.parse(text)
+    markdown = _markdown if text.count("://") <= _ADDRESSES_LIMIT else _many_addresses
+    tokens = markdown.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = _HEADINGS.get(token.tag, token.tag)
         elif token.type in ("fence", "code_block"):
             token.attrSet("tabindex", "0")
-    html = _markdown.renderer.render(tokens, _markdown.options, {})
+    html = markdown.renderer.render(tokens, markdown.options, {})
     return nh3.clean(
         html,
         tags=_TAGS,
