@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_STAMP: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z\Z", re.ASCII)
 
 
 def now() -> datetime:
@@ -13,6 +17,11 @@ def stamp(at: datetime | None = None, *, offset: int = 0) -> str:
     """`at` (default: now) plus `offset` microseconds, as 2026-01-31T12:00:00.000000Z."""
     moment = (at or now()).astimezone(UTC) + timedelta(microseconds=offset)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def is_stamp(text: str) -> bool:
+    """Tell whether a text has the form of a stored stamp, so that it can stand among sort keys."""
+    return _STAMP.match(text) is not None
 
 
 def parse(value: str) -> datetime:

@@ -1,9 +1,34 @@
 """The WSGI application that gunicorn serves."""
 
-import os
+from __future__ import annotations
 
-from django.core.wsgi import get_wsgi_application
+import os
+from typing import Any
+
+import django
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
-application = get_wsgi_application()
+
+class Request(WSGIRequest):
+    """A request whose Content-Type may hold anything.
+
+    Django raises ValueError for a parameter in a character set that does not exist, before any middleware could answer.
+    """
+
+    def _set_content_type_params(self, meta: Any) -> None:
+        try:
+            super()._set_content_type_params(meta)
+        except ValueError:
+            self.content_type, self.content_params = "", {"charset": "unknown"}  # refused by request_limits.py
+
+
+class Application(WSGIHandler):
+    """Django's own handler, with our requests."""
+
+    request_class = Request
+
+
+django.setup(set_prefix=False)
+application = Application()

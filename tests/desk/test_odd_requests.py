@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+from typing import Any
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 from django.conf import LazySettings
@@ -58,6 +60,18 @@ def test_a_form_in_another_character_set_is_refused(settings: LazySettings, debu
     response = Browser().post("/login/", "email=x", content_type=f"{FORM}; charset=latin-1")
     assert response.status_code == 415
     assert "not encoded as UTF-8" in response.content.decode()
+
+
+@pytest.mark.parametrize("parameter", ["charset", "boundary", "name"])
+def test_a_content_type_in_a_character_set_that_does_not_exist_is_refused(parameter: str) -> None:
+    from portal.wsgi import application
+
+    environ: dict[str, Any] = {"PATH_INFO": "/login/", "CONTENT_TYPE": f"text/html; {parameter}*=nonesuch''x"}
+    setup_testing_defaults(environ)
+    answers: list[str] = []
+    page = b"".join(application(environ, lambda status, headers: answers.append(status)))
+    assert answers == ["415 Unsupported Media Type"]
+    assert b"not encoded as UTF-8" in page
 
 
 def test_a_form_that_says_utf_8_is_read(engine: None) -> None:

@@ -254,6 +254,11 @@ def test_an_open_page_learns_of_updates_and_of_nothing_else(world: World) -> Non
     assert "This ticket has been updated." in text(browser.get(ticket))
 
 
+@pytest.mark.parametrize("seen", ["", "~", "\u202e", "2026-01-31", "9" * 5000])
+def test_a_question_for_updates_since_no_moment_is_refused(world: World, seen: str) -> None:
+    assert world.browser("bob").get("/tickets/updates/", {"seen": seen}).status_code == 400
+
+
 def test_internal_notes_are_for_agents(world: World) -> None:
     world.tickets("acme", 1)
     form = {"body": "the customer is difficult", "internal": "on", "request_id": REQUEST}

@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from portal import clock
 from portal.dynamo.pager import Links
+from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.shard_merge import MergedList
@@ -96,7 +98,9 @@ def changed_since(
     """Count the tickets of a list that changed after the moment `seen`, counted up to NEWS_LIMIT.
 
     One Query for each status and shard, at the same time, of nothing but what changed: half a unit each where nothing
-    did. A ticket that left the list is not counted. Raises Invalid for a bad resolver.
+    did. A ticket that left the list is not counted. Raises Invalid for a bad resolver, and where `seen` is no stamp.
     """
+    if not clock.is_stamp(seen):
+        raise Invalid("This page is too old to say what has changed. Reload it.")
     merged = MergedList(tenant, status, resolver, only, newer_than=seen)
     return len(merged.read(None, NEWS_LIMIT, ()).matches)

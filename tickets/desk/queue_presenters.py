@@ -20,7 +20,6 @@ from tickets.desk.summaries import TicketState
 from tickets.desk.ticket_presenters import listed
 from tickets.ticket.fields import MOVES, Status
 
-STAMP_LENGTH: Final = len(clock.stamp())
 _NO_PAGE: Final = TicketPage([], None, None, 0, False)
 
 

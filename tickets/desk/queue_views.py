@@ -47,7 +47,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
         status=address.statuses,
         resolver=address.resolver(request.tenant),
         only=address.only,
-        seen=request.GET.get("seen", "")[: queue_presenters.STAMP_LENGTH],
+        seen=request.GET.get("seen", ""),
     )
     if not count:
         return HttpResponse(status=204)
