@@ -9,11 +9,25 @@ Source: Unicode Technical Report 36, "Unicode Security Considerations", on bidir
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 _CONTROLS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+# Letters and symbols by category that nevertheless show nothing: Hangul fillers, the blank Braille pattern.
+_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
+_BLANK_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+
+
+def is_blank(char: str) -> bool:
+    """Tell whether a character shows nothing: white space, or one that is invisible."""
+    return char in _BLANK_LETTERS or unicodedata.category(char) in _BLANK_CATEGORIES
+
+
+def is_visible_name(text: str) -> bool:
+    """Tell whether a text can be the name of a person or desk: it can be seen, and nothing turns it around."""
+    return not all(map(is_blank, text)) and not has_controls(text)
 
 
 def has_controls(text: str) -> bool:

@@ -192,7 +192,7 @@ def valid_name(name: str) -> str:
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_LIMIT:
         raise Invalid(f"Use 1-{NAME_LIMIT} characters.", field="name")
-    if plain_text.has_controls(name):
+    if not plain_text.is_visible_name(name):
         raise Invalid("Use characters that can be seen.", field="name")
     return name
 

@@ -55,6 +55,14 @@ def test_the_link_in_the_mail_leads_somebody_new_into_the_desk(world: World, mai
     assert role_of(world, "nora@example.org") is Role.AGENT
 
 
+@pytest.mark.parametrize("name", ["Nora\u202egpj.exe", "\u3164", "\u200b\u2800"])
+def test_nobody_takes_a_name_that_cannot_be_seen_or_turns_around(world: World, name: str) -> None:
+    page = Browser().post(link(invite(world, "nora@example.org")), NEW | {"name": name})
+    assert page.status_code == 422
+    assert page.context["form"].errors == {"name": ["Use characters that can be seen."]}
+    assert role_of(world, "nora@example.org") is None
+
+
 def test_reading_the_link_writes_nothing(world: World) -> None:
     sent = invite(world, "nora@example.org")
     for _ in range(2):
@@ -192,6 +200,12 @@ def test_lines_that_are_no_addresses_are_named_and_nothing_is_sent(world: World,
     mails.wait_until_sent()
     assert mailoutbox == []
     assert invite_storage.pending(world.context("alice", "acme").repository) == []
+
+
+@pytest.mark.parametrize("address", ["nora@exam\u200bple.org", "nora@\uff45xample.org"])
+def test_an_address_with_another_ones_mailbox_is_none(world: World, address: str) -> None:
+    page = world.browser("alice", "acme").send("/desk/invitations/", {"addresses": address, "role": "agent"})
+    assert page.context["form"].errors["addresses"][0] == f"Line 1: \u201c{address}\u201d is not an e-mail address."
 
 
 def test_a_pasted_list_takes_names_commas_and_the_same_address_twice(world: World, mailoutbox: list[Any]) -> None:

@@ -83,6 +83,7 @@ def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> Non
         ("name", " "),
         ("name", "x" * 81),
         ("name", "Acme\u202emoc.elgoog"),
+        ("name", "\u2800\u3164"),
         ("slug", "Acme"),
         ("slug", "-acme"),
         ("slug", "a#b"),

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import Final
 
+from portal import plain_text
+
 REPLACEMENT: Final = "\ufffd"
 
 # Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
@@ -17,9 +19,6 @@ _UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 # Joiners that shape a word or an emoji stand between two characters beyond ASCII; anywhere else they only hide.
 _JOINER: Final = re.compile(r"(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
-# Letters and symbols by category that nevertheless show nothing: Hangul fillers, the blank Braille pattern.
-_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
-_BLANK_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 
 
 def block(text: str) -> str:
@@ -39,14 +38,10 @@ def word(text: str) -> str:
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
     kept = {match.start() for match in _JOINER.finditer(plain)}
-    visible = (c for i, c in enumerate(plain) if i in kept or c.isspace() or not _is_blank(c))
+    visible = (c for i, c in enumerate(plain) if i in kept or c.isspace() or not plain_text.is_blank(c))
     return "-".join("".join(visible).split())
 
 
 def shows_nothing(text: str) -> bool:
     """Tell whether nobody could see this text: it is empty, or holds white space and invisible characters only."""
-    return all(_is_blank(char) for char in text)
-
-
-def _is_blank(char: str) -> bool:
-    return char in _BLANK_LETTERS or unicodedata.category(char) in _BLANK_CATEGORIES
+    return all(plain_text.is_blank(char) for char in text)
