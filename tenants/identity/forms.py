@@ -8,6 +8,7 @@ from django import forms
 from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
 
+from portal import plain_text
 from tenants.identity.models import User
 
 _NO_EMAIL = {"required": "Enter your e-mail address."}
@@ -23,7 +24,8 @@ class SignInForm(forms.Form):
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
-    next = forms.CharField(required=False, max_length=2000, widget=forms.HiddenInput)
+    # Any text passes: nobody can mend a hidden field, and views.py goes only to an address of our own.
+    next = forms.Field(required=False, widget=forms.HiddenInput)
 
 
 class PasswordResetForm(forms.Form):
@@ -102,4 +104,7 @@ class NewAccountForm(NewPasswordForm):
         self.fields["new_password1"].label = "Password"  # there is no old one
 
     def clean_name(self) -> str:
-        return " ".join(self.cleaned_data["name"].split())
+        name = " ".join(self.cleaned_data["name"].split())
+        if not plain_text.is_visible_name(name):
+            raise ValidationError("Use characters that can be seen.")
+        return name

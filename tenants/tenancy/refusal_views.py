@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
+from django.utils.http import escape_leading_slashes
 
 from portal.web import error_pages
 from portal.web.access import SAFE
@@ -93,7 +94,7 @@ def _shown_address(request: HttpRequest) -> str:
     current = urlsplit(request.headers.get("HX-Current-URL", ""))
     if "HX-Boosted" in request.headers or not current.path:
         return request.get_full_path()
-    return f"{current.path}?{current.query}".rstrip("?")
+    return f"{escape_leading_slashes(current.path)}?{current.query}".rstrip("?")
 
 
 def _go(request: HttpRequest, url: str) -> HttpResponse:

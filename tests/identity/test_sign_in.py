@@ -70,6 +70,13 @@ def test_signing_in_never_leads_to_another_site(world: World, evil: str) -> None
     assert response["Location"] == "/acme/tickets/"
 
 
+@pytest.mark.parametrize("asked", ["/acme/tickets/?tag=" + "a" * 3000, "/acme/\x00"])
+def test_no_address_that_was_asked_for_keeps_somebody_from_signing_in(world: World, asked: str) -> None:
+    response = Browser().post("/login/", {"email": "bob@example.com", "password": PASSWORD, "next": asked})
+    assert response.status_code == 302
+    assert response["Location"].startswith("/acme/")
+
+
 def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(world: World) -> None:
     def answer(email: str) -> tuple[int, str]:
         response = Client().post("/login/", {"email": email, "password": "wrong"})

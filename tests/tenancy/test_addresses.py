@@ -74,6 +74,12 @@ def test_a_part_of_a_page_moves_the_whole_page_to_the_offer(desks: World) -> Non
     assert (answer.status_code, answer["HX-Redirect"]) == (204, "/acme/tickets/dashboard/?days=90")
 
 
+def test_a_part_of_a_page_never_moves_it_to_another_site(desks: World) -> None:
+    alice = desks.browser("alice", "globex")
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver//acme/tickets/"}
+    assert alice.get("/acme/tickets/updates/", headers=headers)["HX-Redirect"] == "/%2Facme/tickets/"
+
+
 def test_choosing_a_desk_does_not_lead_back_to_another_desks_page(desks: World) -> None:
     alice = desks.browser("alice", "acme")
     fields = {"tenant": desks.tenants["globex"].tenant_id, "next": "/acme/tickets/1/"}
