@@ -51,9 +51,8 @@ def refusal(request: HttpRequest) -> RefusedRequest | None:
     try:
         request.get_host()
     except DisallowedHost:
-        log.warning(
-            "Refused a request for the host %.100r, which ALLOWED_HOSTS does not name.", request.headers["Host"]
-        )
+        host = request.headers.get("Host", "")  # HTTP/1.0 knows requests without one
+        log.warning("Refused a request for the host %.100r, which ALLOWED_HOSTS does not name.", host)
         return RefusedRequest(400, "This host name is not served here.")
     if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000
