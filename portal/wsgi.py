@@ -19,7 +19,7 @@ class Request(WSGIRequest):
 
     def _set_content_type_params(self, meta: Any) -> None:
         try:
-            super()._set_content_type_params(meta)
+            super()._set_content_type_params(meta)  # type: ignore[misc]  # of HttpRequest, missing in the stubs
         except ValueError:
             self.content_type, self.content_params = "", {"charset": "unknown"}  # refused by request_limits.py
 
