@@ -11,7 +11,7 @@ from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 
-class Request(WSGIRequest):
+class PortalRequest(WSGIRequest):
     """A request whose Content-Type may hold anything.
 
     Django raises ValueError for a parameter in a character set that does not exist, before any middleware could answer.
@@ -27,7 +27,7 @@ class Request(WSGIRequest):
 class Application(WSGIHandler):
     """Django's own handler, with our requests."""
 
-    request_class = Request
+    request_class = PortalRequest
 
 
 django.setup(set_prefix=False)
