@@ -24,6 +24,7 @@ _ticket_pages = [
     path("bulk/", queue_views.bulk_change, name="bulk"),
     path("bulk/undo/", queue_views.bulk_undo, name="undo"),
     path("dashboard/verify/", dashboard_views.verify, name="verify"),
+    path("dashboard/verify/stop/", dashboard_views.stop_verifying, name="stop-verifying"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),
     path("people/", people_views.people, name="people"),
     path("handover/", views.handovers, name="handovers"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -196,3 +197,55 @@ def test_a_look_at_it_costs_one_read_beside_identity(world: World, alice: Tenant
     with meter.measure() as bill:
         verify_runs.read(alice)
     assert [call.operation for call in bill.calls] == ["GetItem"]
+
+
+# --- stopping ---
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """A recount of ever more tickets; the event says that it has begun."""
+    begun = threading.Event()
+
+    def verify_for_ever(*args: object, advance: Callable[[int], object], **kwargs: object) -> Verdict:
+        for _ in range(2000):
+            begun.set()
+            advance(100)
+            time.sleep(0.01)
+        return Verdict("ok", 3)
+
+    monkeypatch.setattr(verify, "verify", verify_for_ever)
+    return begun
+
+
+def test_an_owner_stops_a_verification_and_the_page_says_who_did(
+    world: World, alice: TenantContext, endless: threading.Event
+) -> None:
+    browser = world.browser("alice", "acme")
+    browser.send("/tickets/dashboard/verify/")
+    assert endless.wait(10)
+    assert "Stop verifying" in verified(browser)
+    response = browser.send("/tickets/dashboard/verify/stop/")
+    assert (response.status_code, response["Location"]) == (302, "/acme/tickets/dashboard/#verified")  # type: ignore[attr-defined]
+    verify_runs.wait_until_done()
+    page = verified(browser)
+    assert "Alice Example stopped it" in page
+    assert "Stop verifying" not in page
+
+
+def test_who_may_not_start_a_verification_may_not_stop_one(
+    world: World, alice: TenantContext, endless: threading.Event
+) -> None:
+    assert verify_runs.start(alice)
+    assert endless.wait(10)
+    response = world.browser("bob", "acme").send("/tickets/dashboard/verify/stop/")
+    assert response.status_code == 403  # type: ignore[attr-defined]
+    assert verify_runs.read(alice).state == "running"
+    assert verify_runs.stop(alice)
+
+
+def test_stopping_what_has_ended_changes_nothing(world: World, alice: TenantContext) -> None:
+    browser = world.browser("alice", "acme")
+    press(browser)
+    browser.send("/tickets/dashboard/verify/stop/")
+    assert 'data-state="ok"' in verified(browser)

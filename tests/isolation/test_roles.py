@@ -27,7 +27,9 @@ PAGES = {
         "desk/audit/", "desk/audit/export/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
     ),
-    Role.OWNER: ("desk/settings/", "desk/settings/defaults/", "tickets/dashboard/verify/"),
+    Role.OWNER: (
+        "desk/settings/", "desk/settings/defaults/", "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
+    ),
 }  # fmt: skip
 LEAST = {page: role for role, pages in PAGES.items() for page in pages}
 PEOPLE = {Role.VIEWER: "vera", Role.AGENT: "bob", Role.ADMIN: "ada", Role.OWNER: "alice"}

@@ -32,6 +32,13 @@ KEPT: Final = 20  # differences; some 60 bytes each
 COOLDOWN: Final = timedelta(minutes=10)  # after the end of a verification
 SETTLE: Final = verify.SETTLE
 
+
+class VerificationStopped(PortalError):
+    """A person has stopped the verification, or another one has taken its place."""
+
+    code = "stopped"
+
+
 _turn = threading.Lock()  # one at a time in a process, whatever the tenant
 _threads: set[threading.Thread] = set()
 
@@ -117,6 +124,22 @@ def start(tenant: TenantContext) -> bool:
     return True
 
 
+def stop(tenant: TenantContext) -> bool:
+    """End the verification that runs: its thread notices before it reads the next tickets. False where none runs."""
+    values = {
+        "run": "", "state": verify.UNKNOWN, "finished_at": clock.stamp(), "why": f"{tenant.user_name} stopped it",
+    }  # fmt: skip
+    try:
+        tenant.repository.update(
+            _key(tenant),
+            [getattr(VerifiedItem, name).set(value) for name, value in values.items()],
+            condition=VerifiedItem.state == RUNNING,
+        )
+    except ConditionFailed:
+        return False
+    return True
+
+
 def wait_until_done() -> None:
     """Return when all runs of this process so far have ended. For tests."""
     for thread in list(_threads):
@@ -128,11 +151,15 @@ def _key(tenant: TenantContext) -> VerifiedItem:
 
 
 def _logged(tenant: TenantContext, run: str) -> None:
-    finish = partial(_finish, tenant, run)
+    finish, go_on = partial(_finish, tenant, run), partial(_raise_if_stopped, tenant, run)
+    patience = DEAD_AFTER.total_seconds() * 0.8
     try:
         with _turn, verify_lease.held(tenant.repository, by=tenant.user_name):
-            verdict = verify.verify(tenant.repository, settle=SETTLE, give_up_after=DEAD_AFTER.total_seconds() * 0.8)
+            go_on(0)
+            verdict = verify.verify(tenant.repository, settle=SETTLE, give_up_after=patience, advance=go_on)
         finish(verdict)
+    except VerificationStopped:
+        log.info("A verification of tenant %s was stopped.", tenant.tenant_id)
     except PortalError as error:
         log.warning("The numbers of tenant %s could not be verified: %s", tenant.tenant_id, error.message)
         _quietly(finish, error.message.rstrip("."))
@@ -141,6 +168,13 @@ def _logged(tenant: TenantContext, run: str) -> None:
         _quietly(finish, "something went wrong, and the log of the portal says what")
     finally:
         _threads.discard(threading.current_thread())
+
+
+def _raise_if_stopped(tenant: TenantContext, run: str, numbers: int) -> None:
+    """Raise VerificationStopped where this run is over. `numbers` is how many were recounted since the last call."""
+    item = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
+    if item is None or item.run != run:
+        raise VerificationStopped("It was stopped.")
 
 
 def _quietly(finish: Any, why: str) -> None:
@@ -161,4 +195,4 @@ def _finish(tenant: TenantContext, run: str, verdict: Verdict) -> None:
     try:
         tenant.repository.update(_key(tenant), actions, condition=VerifiedItem.run == run)
     except ConditionFailed:
-        log.warning("A verification ended after another one had taken its place.")
+        log.warning("A verification ended after it was stopped, or after another one had taken its place.")

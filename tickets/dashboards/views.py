@@ -39,6 +39,18 @@ def verify(request: TenantRequest) -> HttpResponse:
     return redirect(reverse("tickets:dashboard") + "#verified")
 
 
+@member(Role.OWNER)
+@require_POST
+def stop_verifying(request: TenantRequest) -> HttpResponse:
+    """End the verification that runs."""
+    stopped = verify_runs.stop(request.tenant)
+    if "HX-Request" in request.headers:
+        return _shown(request)
+    if not stopped:
+        messages.info(request, "The verification had already ended.")
+    return redirect(reverse("tickets:dashboard") + "#verified")
+
+
 @member(Role.ADMIN)
 @require_safe
 def verified(request: TenantRequest) -> HttpResponse:
