@@ -18,7 +18,7 @@ class AuditRowAdmin(NamedColumns, DynamoAdmin):
     list_filter = (TrailInput, ActorInput, "action")
     fields = ("at", "actor", "action", "entity_type", "entity_id", "entity_name", "before", "after", "tenant")
 
-    @admin.display(description="what")
+    @admin.display(description="object")
     def what(self, obj: Any) -> str:
         return f"{obj.entity_type} {obj.entity_name or obj.entity_id}"
 

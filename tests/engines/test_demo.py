@@ -17,7 +17,7 @@ from django.conf import settings
 
 from portal.engines import dynamodb_local
 from portal.engines.engine_process import running_engine
-from portal.engines.processes import free_port
+from portal.engines.processes import free_port, port_obstacle
 
 FILES = {
     "manage.py": """
@@ -346,6 +346,7 @@ def test_a_demo_that_is_killed_with_its_engine_says_at_the_next_start_what_was_l
     for pid in [demo.running.pid, *children(demo.running.pid)]:
         os.kill(pid, signal.SIGKILL)
     demo.running.wait()
+    wait_until(lambda: port_obstacle(demo.port) is None)  # gunicorn's workers notice a little later
     assert "The engine ministack was killed the last time. It saves only when it is stopped" in demo.start()
 
 
