@@ -120,9 +120,19 @@ def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -
     transaction.put(account, name=ACCOUNT, condition=AccountItem.pk.does_not_exist())
 
 
-def set_password(user_id: str, password: str, *, by: Actor) -> User:
-    """Store a new password. Every session of the account ends, because sessions carry a hash of the password."""
-    user = _update(user_id, [AccountItem.password.set(make_password(password))], AuditAction.USER_PASSWORD_SET, by)
+def set_password(user_id: str, password: str, *, by: Actor, instead_of: str | None = None) -> User:
+    """Store a new password. Every session of the account ends, because sessions carry a hash of the password.
+
+    `instead_of` is the stored hash that the new one replaces; raises Conflict where another one has replaced it.
+    """
+    user = _update(
+        user_id,
+        [AccountItem.password.set(make_password(password))],
+        AuditAction.USER_PASSWORD_SET,
+        by,
+        condition=None if instead_of is None else AccountItem.password == instead_of,
+        already="changed",
+    )
     session_store.forget(user_id)
     return user
 

@@ -16,10 +16,11 @@ from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_decode
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.dynamo.client import fan_out
-from portal.errors import Invalid, NotFound
+from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import public, signed_in
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
@@ -184,18 +185,26 @@ def password_reset_sent(request: HttpRequest) -> HttpResponse:
 
 @public
 @get_or_post
+@never_cache  # the address of this page is the secret
 def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     user = _user_of_link(uid)
     if user is None or not RESET_LINKS.check_token(user, token):
-        return render(request, "tenants/password_reset_confirm.html", {"invalid": True}, status=404)
+        return _reset_link_is_void(request)
     form = NewPasswordForm(user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         by = Actor(user.id, user.email, client_address(request))
-        accounts.set_password(user.id, form.cleaned_data["new_password1"], by=by)
+        try:
+            accounts.set_password(user.id, form.cleaned_data["new_password1"], by=by, instead_of=user.password)
+        except Conflict:  # the same link has been used at the same moment
+            return _reset_link_is_void(request)
         messages.success(request, "Your password is changed. Sign in with the new one.")
         return redirect("tenants:login")
     page = {"form": form}
     return render(request, "tenants/password_reset_confirm.html", page, status=422 if form.is_bound else 200)
+
+
+def _reset_link_is_void(request: HttpRequest) -> HttpResponse:
+    return render(request, "tenants/password_reset_confirm.html", {"invalid": True}, status=404)
 
 
 @signed_in

@@ -231,6 +231,29 @@ def test_a_reset_link_sets_a_new_password_once(world: World) -> None:
     assert Browser().post("/login/", {"email": "bob@example.com", "password": new["new_password1"]}).status_code == 302
 
 
+def test_of_two_who_use_one_reset_link_at_the_same_moment_one_sets_the_password(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = reset_link("bob@example.com") or ""
+    first, second = (
+        {"new_password1": text, "new_password2": text} for text in ("the first phrase", "the second phrase")
+    )
+    set_password = accounts.set_password
+
+    def overtaken(*args: Any, **values: Any) -> Any:
+        monkeypatch.undo()
+        assert Client().post(link, second).status_code == 302
+        return set_password(*args, **values)
+
+    monkeypatch.setattr(accounts, "set_password", overtaken)
+    assert Client().post(link, first).status_code == 404
+    assert Browser().post("/login/", {"email": "bob@example.com", "password": "the second phrase"}).status_code == 302
+
+
+def test_no_cache_keeps_the_page_of_a_reset_link(world: World) -> None:
+    assert "no-store" in Client().get(reset_link("bob@example.com") or "")["Cache-Control"]
+
+
 def test_a_reset_link_ends_with_a_later_sign_in(world: World) -> None:
     link = reset_link("bob@example.com") or ""
     assert Client().get(link).status_code == 200
