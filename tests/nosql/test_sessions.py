@@ -9,12 +9,13 @@ from portal.dynamo import meter
 from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.nosql.items import SessionItem
-from tenants.identity import sessions
+from tenants.audit_trail.recording import SYSTEM
+from tenants.identity import accounts, sessions
 from tenants.operators.facades import AuditRow
 from tenants.tenancy import pinned_tenant
 from tests.desk.test_cost import _watching
 from tests.support.operators import Operator, calls, make_operator, text_of, user_url
-from tests.support.world import Browser, World
+from tests.support.world import PASSWORD, Browser, World
 
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
 PLATFORM = "0" * 32
@@ -153,6 +154,27 @@ def test_what_ends_every_session_leaves_none_of_them_in_the_list(world: World, b
     }
     assert bob.send(path, new).status_code == 302  # type: ignore[attr-defined]
     assert at(world) == ([id_of(bob)] if signed_in(bob) else [])
+
+
+@pytest.mark.parametrize("path", ["/logout/everywhere/", "/account/password/"])
+def test_a_session_that_was_ended_and_is_still_stored_lets_nobody_in(
+    world: World, bob: Browser, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(stored, "forget", lambda user_id: None)  # the engine did not answer then
+    other = world.browser("bob", "acme")
+    new = "another long one"
+    bob.send(path, {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
+    assert id_of(other) in at(world)
+    assert not signed_in(other)
+
+
+def test_a_session_of_a_disabled_account_that_is_still_stored_lets_nobody_in(
+    world: World, bob: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "forget", lambda user_id: None)
+    accounts.set_active(world.users["bob"].id, False, by=SYSTEM)
+    assert at(world) == [id_of(bob)]
+    assert not signed_in(bob)
 
 
 @pytest.mark.parametrize(
