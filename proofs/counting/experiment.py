@@ -29,10 +29,11 @@ from proofs import cleanup
 from proofs.counting import journal
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
-from tickets.counting import barrier, recount, verify
+from tickets.counting import barrier
 from tickets.counting.barrier import WorkerAway
-from tickets.counting.verify import Verdict
 from tickets.ticket.tables import TICKETS
+from tickets.verification import recount, verify
+from tickets.verification.verify import Verdict
 
 LEASE_SECONDS: Final = 1.5
 DRAIN_SECONDS: Final = 180.0  # without any progress

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from proofs.counting.experiment import Torture
-from tickets.counting import verify
+from tickets.verification import verify
 
 LARGE = 100  # events of a batch from which on its cost per event is counted
 

@@ -12,7 +12,7 @@ from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError
 from proofs.counting.journal import Journal
 from proofs.counting.redelivery import JumpingClock
-from tickets.counting import rebuild, verify
+from tickets.verification import rebuild, verify
 
 PATIENCE = 60.0  # seconds that the hostile pollers may make no progress
 

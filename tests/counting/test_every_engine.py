@@ -8,9 +8,10 @@ from tests.support import folding
 from tests.support.engines import AnyEngine
 from tests.support.folding import poller, recounted, stored
 from tests.support.world import World
-from tickets.counting import dead_letters, rebuild, verify
+from tickets.counting import dead_letters
 from tickets.desk import commenting
 from tickets.ticket.fields import Status
+from tickets.verification import rebuild, verify
 
 pytest_plugins = ["tests.support.engines"]
 

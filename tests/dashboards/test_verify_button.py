@@ -15,9 +15,9 @@ from portal.errors import Unavailable
 from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant, recounted, stored
 from tests.support.world import Browser, World
-from tickets.counting import verify, verify_lease
-from tickets.counting.verify import Difference, Verdict
 from tickets.dashboards import verify_runs
+from tickets.verification import verify, verify_lease
+from tickets.verification.verify import Difference, Verdict
 
 BUTTON = "Verify numbers"
 

@@ -19,8 +19,8 @@ from portal.dynamo.repository import TenantRepository
 from portal.engines.engine_process import running_engine
 from tenants.tenancy import tenant_directory
 from tests.engines.test_demo import FILES, Demo
-from tickets.counting import verify
-from tickets.counting.verify import Verdict
+from tickets.verification import verify
+from tickets.verification.verify import Verdict
 
 PORTAL = {
     "manage.py": FILES["manage.py"],

@@ -14,7 +14,7 @@ from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Record, batch_of, parse
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, recount, stream_handler
+from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, stream_handler
 from tickets.counting import stored as storing
 from tickets.counting.aggregates import Contribution, Kind, Part
 from tickets.counting.changes import Change
@@ -23,6 +23,7 @@ from tickets.counting.stream_handler import handle
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
+from tickets.verification import recount
 
 ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/made-up/stream/1"
 

@@ -20,9 +20,10 @@ from typing import Any, Final, Literal
 from portal import clock
 from portal.errors import ConditionFailed, PortalError
 from tenants.tenancy.context import TenantContext
-from tickets.counting import keys, verify, verify_lease
+from tickets.counting import keys
 from tickets.counting.items import VerifiedItem
-from tickets.counting.verify import Difference, Verdict
+from tickets.verification import verify, verify_lease
+from tickets.verification.verify import Difference, Verdict
 
 log = logging.getLogger("pooldesk.verify")
 

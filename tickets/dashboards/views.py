@@ -11,8 +11,8 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.web.access import member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
-from tickets.counting import verify as verifying
 from tickets.dashboards import dashboard, presenters, verify_runs
+from tickets.verification import verify as verifying
 
 
 @member(Role.AGENT)

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.management.command import PortalCommand, Progress
 from proofs.counting import experiment, fault_injection, figures
 from proofs.counting.experiment import Torture, TortureOptions
-from tickets.counting import verify
+from tickets.verification import verify
 
 CANNOT_TELL = 3
 

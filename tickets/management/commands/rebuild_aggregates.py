@@ -10,10 +10,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
-from tickets.counting import rebuild, recount
-from tickets.counting.rebuild import Rebuilt
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
+from tickets.verification import rebuild, recount
+from tickets.verification.rebuild import Rebuilt
 
 SHOWN = 40  # counts that were wrong, of one tenant
 

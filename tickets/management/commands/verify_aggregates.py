@@ -11,12 +11,12 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict
 from portal.management.command import PortalCommand, Progress
-from tickets.counting import rebuild, recount, verify, verify_lease
-from tickets.counting.rebuild import NotCounted, WorkerAway
-from tickets.counting.verify import Difference, Verdict
 from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild, seconds
 from tickets.management.tenant_option import Chosen
+from tickets.verification import rebuild, recount, verify, verify_lease
+from tickets.verification.rebuild import NotCounted, WorkerAway
+from tickets.verification.verify import Difference, Verdict
 
 CANNOT_TELL = 3
 SHOWN = 40  # differences of one tenant; --json has them all

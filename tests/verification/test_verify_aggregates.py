@@ -16,12 +16,12 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, plant, poller
 from tests.support.world import World
-from tickets.counting import recount, verify
-from tickets.counting.verify import Difference
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.verification import recount, verify
+from tickets.verification.verify import Difference
 
 
 @pytest.fixture(autouse=True)

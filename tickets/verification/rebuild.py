@@ -27,17 +27,17 @@ from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards, worker
 from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored
-from tickets.counting import recount as recounting
 from tickets.counting.aggregates import Counts, Part
 from tickets.counting.barrier import Say, WorkerAway
 from tickets.counting.recent import CORRECTION, MERGES, VERSION, Recent
-from tickets.counting.recount import Advance
 from tickets.counting.stored import Stored
 from tickets.counting.stream_handler import Positions
-from tickets.counting.verify import Difference, label
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem, SummaryItem
 from tickets.ticket.tables import TICKETS
+from tickets.verification import recount as recounting
+from tickets.verification.recount import Advance
+from tickets.verification.verify import Difference, label
 
 __all__ = ["NotCounted", "Rebuilt", "WorkerAway", "rebuild"]
 

@@ -17,13 +17,14 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, merge_all, numbers, plant, poller, recounted, stored
 from tests.support.world import World
-from tickets.counting import aggregate_store, dead_letters, keys, rebuild, verify
-from tickets.counting.verify import Difference
+from tickets.counting import aggregate_store, dead_letters, keys
 from tickets.desk import changing, commenting, creating, summaries
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
 from tickets.ticket.tables import TICKETS
+from tickets.verification import rebuild, verify
+from tickets.verification.verify import Difference
 
 
 @pytest.fixture(autouse=True)

@@ -18,11 +18,11 @@ from typing import Final, Literal
 
 from portal.dynamo.repository import TenantRepository
 from tickets.counting import aggregates, barrier, coding, stored
-from tickets.counting import recount as recounting
 from tickets.counting.aggregates import Contribution, Counts
 from tickets.counting.barrier import WorkerAway
-from tickets.counting.recount import Advance
 from tickets.counting.stored import Group
+from tickets.verification import recount as recounting
+from tickets.verification.recount import Advance
 
 ROUNDS: Final = 5
 PAUSE: Final = 1.0  # seconds before the second round, doubled each time
