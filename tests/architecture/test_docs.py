@@ -109,3 +109,14 @@ def test_the_picture_of_the_house_shows_every_room() -> None:
     packages = {r for line in rooms for r in line.split() if (ROOT / r.replace(".", "/")).is_dir()}
     missing = {p for p in packages if p.rpartition(".")[2] not in picture} - {"tickets.templatetags"}
     assert {p for p in missing if not p.endswith(("templatetags", "management"))} == set()
+
+
+def test_each_room_begins_with_a_file_that_it_has() -> None:
+    missing = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for app in ("portal", "tenants", "tickets", "proofs")
+        for page in (ROOT / app).rglob("__init__.py")
+        for name in re.findall(r"`([\w/]+\.py)`", page.read_text())
+        if not (page.parent / name).exists()
+    ]
+    assert missing == []
