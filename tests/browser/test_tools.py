@@ -33,7 +33,7 @@ def test_the_witness_sees_what_does_not_show(browse: NewPage, witness: Witness) 
         ("fetch('http://localhost:9/').catch(() => 0)", "connect"),
         ("console.error('broken')", "console: broken"),
         ("setTimeout(() => { throw new Error('thrown') })", "uncaught: "),
-        ("fetch('/nothing/')", "404 for GET"),
+        ("fetch('/static/nothing')", "404 for GET"),
         ("setTimeout(() => { location.href = 'http://localhost:9/' })", "another origin: http://localhost:9/"),
     ):
         assert not witness.problems
