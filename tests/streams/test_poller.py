@@ -394,7 +394,8 @@ def test_four_hundred_shards_are_listed_by_one_poller_a_page_a_second(
         for one in pollers:
             one._look_if_due()
         seconds += 2
-    assert tree.calls.count("DescribeStream") <= 4 + 40
+    # A page a second for all together; each of the three may list the four pages once before it sees who lists.
+    assert tree.calls.count("DescribeStream") <= 3 * 4 + 40
     assert sum(one.held for one in pollers) >= 400
 
 
