@@ -67,7 +67,7 @@ def bob_changes(number: int) -> None:
         number,
         version=int(ticket.version),
         title=ticket.title,
-        description=summaries.read_description(tenant, number),
+        description=f"{summaries.read_description(tenant, number)}\n\nThe customer waits for an answer.",
         priority=fields.Priority.URGENT,
         tags=[*ticket.tags, "customer-waits"],
     )
