@@ -28,7 +28,7 @@ def unused() -> list[str]:
     patterns = [line for line in ALLOWED.read_text().splitlines() if line and not line.startswith("#")]
     vulture = Vulture(ignore_names=patterns, ignore_decorators=DECORATORS)
     vulture.scavenge([str(ROOT / name) for name in PACKAGES], exclude=["*/portal/settings.py"])
-    for template in ROOT.glob("**/templates/**/*.*"):
+    for template in (path for name in ("templates", *PACKAGES[1:]) for path in (ROOT / name).rglob("*.html")):
         vulture.used_names.update(IDENTIFIER.findall(template.read_text()))
     for module in (path for name in PACKAGES for path in (ROOT / name).rglob("*.py")):
         for path in DOTTED_PATH.findall(module.read_text()):
