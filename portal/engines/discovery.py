@@ -12,13 +12,22 @@ from urllib.parse import urlsplit
 
 import environ as dotenv
 
+from portal.engines import queue_engine
 from portal.engines.endpoint import answers, point_at
 from portal.engines.engine_process import ENGINES, LOCK_NAME, EngineError, engine_class
 from portal.engines.processes import LOOPBACK, inspect_lock
 
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"
-_NEED_NO_DATABASE = {"demo", "iam_evaluate", "iam_policy", "infra_template"}
+_NEED_NO_DATABASE = {
+    "demo",
+    "event_document",
+    "iam_evaluate",
+    "iam_policy",
+    "infra_template",
+    "noisy_neighbour",
+    "torture_demo",
+}
 _MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one
 _LOOPBACK_NAMES = {LOOPBACK, "localhost", "::1"}
 
@@ -40,6 +49,7 @@ def prepare(
             fill_in(address, environ)
         else:
             point_at(address, environ)
+        queue_engine.find(checkout / "var" / kind, environ)
         environ.setdefault("DEBUG", "1")
         say(f"Using the engine of `make run`, {kind} at {address}, with DEBUG={environ['DEBUG']}.")
     elif argv[1] not in _MAY_NEED_ONE and not environ.get(ENDPOINT_VARIABLE) and not _aws_credentials():

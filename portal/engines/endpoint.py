@@ -28,12 +28,21 @@ def point_at(endpoint_url: str, environ: MutableMapping[str, str]) -> None:
 
 def answers(port: int) -> bool:
     """Tell whether ListTables succeeds; the signature is not checked, but both engines want its shape."""
+    return _succeeds(port, "dynamodb", "DynamoDB_20120810.ListTables")
+
+
+def has_queues(port: int) -> bool:
+    """Tell whether ListQueues succeeds."""
+    return _succeeds(port, "sqs", "AmazonSQS.ListQueues")
+
+
+def _succeeds(port: int, service: str, target: str) -> bool:
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
-    scope = f"{ACCESS_KEY}/20260101/{REGION}/dynamodb/aws4_request"
+    scope = f"{ACCESS_KEY}/20260101/{REGION}/{service}/aws4_request"
     headers = {
         "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0",
         "Content-Type": "application/x-amz-json-1.0",
-        "X-Amz-Target": "DynamoDB_20120810.ListTables",
+        "X-Amz-Target": target,
     }
     try:
         connection.request("POST", "/", body=b"{}", headers=headers)

@@ -87,6 +87,10 @@ class Engine:
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
+    def answers(self) -> bool:
+        """Tell whether it serves what it is for."""
+        return answers(self.port)
+
     def poll(self) -> int | None:
         """Return the exit status of an engine that ended by itself, else None."""
         return self._child.poll() if self._child else None
@@ -182,7 +186,7 @@ class Engine:
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not answers(self.port):
+        while not self.answers():
             if (status := self.poll()) is not None:
                 raise EngineError(f"{self.kind} ended at once with exit status {status}.\n{self._tail()}")
             if time.monotonic() > deadline:
@@ -208,6 +212,8 @@ class Ministack(Engine):
     """The embedded default. It works in memory and saves when it ends by SIGTERM, and only then."""
 
     kind = "ministack"
+    services = "dynamodb,dynamodbstreams,sqs,sts,iam,cloudformation,lambda,logs"
+    state_file = "dynamodb.json"
 
     def _command(self) -> Sequence[str | Path]:
         return [sys.executable, "-P", "-m", "ministack"]
@@ -216,7 +222,7 @@ class Ministack(Engine):
         return {
             "BIND_HOST": LOOPBACK,
             "GATEWAY_PORT": str(self.port),
-            "SERVICES": "dynamodb,dynamodbstreams,sqs,sts,iam,cloudformation,lambda,logs",
+            "SERVICES": self.services,
             "MINISTACK_REGION": REGION,
             "PERSIST_STATE": "1" if self.state_dir else "0",
             "STATE_DIR": str(self.state_dir or self._scratch.name),
@@ -232,7 +238,7 @@ class Ministack(Engine):
         }
 
     def _saved_at(self) -> float:
-        state = self.state_dir / "dynamodb.json" if self.state_dir else None
+        state = self.state_dir / self.state_file if self.state_dir else None
         return state.stat().st_mtime if state and state.exists() else 0.0
 
     def lost_data(self) -> str:

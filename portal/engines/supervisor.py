@@ -14,6 +14,7 @@ MOST_DEATHS = 5
 WINDOW_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 0.5  # doubled with each death within the window
 STOP_SECONDS = 15.0
+JOB_PAUSE_SECONDS = 30.0
 
 
 class Supervised(Protocol):
@@ -63,6 +64,45 @@ class Command:
         """End it at once; what it was doing has become pointless."""
         if self._child:
             self._child.kill()
+        self._child = None
+
+
+class Job:
+    """A command line that has to succeed once: after each failure it runs again. What it prints goes to a file."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        env: Mapping[str, str],
+        log: Path,
+        *,
+        pause: float = JOB_PAUSE_SECONDS,
+    ) -> None:
+        self.name = name
+        self._argv, self._env, self._log, self._pause = argv, env, log, pause
+        self._child: Child | None = None
+        self._due: float | None = None
+
+    def begin(self) -> None:
+        """Run it, from its beginning where it runs already."""
+        self.end()
+        with self._log.open("ab") as log:
+            self._child = Child(self.name, self._argv, env=self._env, output=log)
+
+    def tend(self) -> None:
+        """Notice that it failed, and run it again when that is due."""
+        if self._child and (status := self._child.poll()) is not None:
+            self.end()
+            self._due = time.monotonic() + self._pause if status else None
+        if self._due is not None and time.monotonic() >= self._due:
+            self.begin()
+
+    def end(self) -> None:
+        """Stop it, and do not run it again."""
+        self._due = None
+        if self._child:
+            self._child.stop(seconds=STOP_SECONDS)
         self._child = None
 
 

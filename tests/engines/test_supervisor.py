@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from portal.engines.supervisor import GaveUp, StartError, Supervisor
+from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
 
 
 @dataclass
@@ -105,3 +109,64 @@ def test_before_all_is_up_a_death_is_only_said(scene: Scene) -> None:
     assert scene.supervisor.first_death() is None
     scene.worker.status = 3
     assert scene.supervisor.first_death() == "The worker ended unexpectedly, with exit status 3."
+
+
+# --- what has to succeed once ---
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """The file to which each run of the job adds a line."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def job(tmp_path: Path, runs: Path) -> Iterator[Job]:
+    """Fails twice, then succeeds."""
+    script = f'echo run >> "{runs}"; echo said; test $(wc -l < "{runs}") -ge 3'
+    job = Job("job", ["/bin/sh", "-c", script], dict(os.environ), tmp_path / "log", pause=0)
+    yield job
+    job.end()
+
+
+def ran(runs: Path) -> int:
+    return len(runs.read_text().splitlines()) if runs.exists() else 0
+
+
+def tend_until(job: Job, runs: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while ran(runs) < count:
+        assert time.monotonic() < deadline
+        job.tend()
+        time.sleep(0.01)
+
+
+def test_a_job_that_fails_runs_again_until_it_succeeds(job: Job, runs: Path, tmp_path: Path) -> None:
+    job.begin()
+    tend_until(job, runs, 3)
+    for _ in range(30):
+        time.sleep(0.01)
+        job.tend()
+    assert ran(runs) == 3
+    assert (tmp_path / "log").read_text() == "said\n" * 3
+
+
+def test_a_job_that_was_ended_does_not_run_again(job: Job, runs: Path) -> None:
+    job.begin()
+    tend_until(job, runs, 1)
+    job.end()
+    for _ in range(30):
+        time.sleep(0.01)
+        job.tend()
+    assert ran(runs) == 1
+
+
+def test_a_job_that_is_begun_again_stops_what_it_was_doing(tmp_path: Path, runs: Path) -> None:
+    script = f'echo run >> "{runs}"; sleep 60; echo end >> "{runs}"'
+    job = Job("job", ["/bin/sh", "-c", script], dict(os.environ), tmp_path / "log")
+    job.begin()
+    tend_until(job, runs, 1)
+    job.begin()
+    tend_until(job, runs, 2)
+    job.end()
+    assert runs.read_text().split() == ["run", "run"]

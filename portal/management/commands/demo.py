@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.engines import discovery
+from portal.engines import discovery, queue_engine
 from portal.engines import supervisor as supervision
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import (
@@ -32,12 +32,13 @@ from portal.engines.engine_process import (
     start_engine,
 )
 from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
-from portal.engines.supervisor import GaveUp, StartError, Supervisor
+from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
+from portal.management import demo_processes
 
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 60
 CHILD_STOP_SECONDS = 15
-DRAIN_SECONDS = 10  # that the stream worker may take to count what the last requests wrote
+CREATE_QUEUES = "create_queues"  # a command of the rooms above, if they are there
 SHOW_CURSOR = "\x1b[?25h"
 
 BANNER = """
@@ -60,12 +61,10 @@ class StopAskedFor(Exception):
 
 
 class SupervisedEngine:
-    """The engine, started again at its address; ``recover`` then brings the rest in line with it."""
+    """An engine, started again at its address; ``recover`` then brings the rest in line with it."""
 
-    name = "engine"
-
-    def __init__(self, engine: Engine, recover: Callable[[], object]) -> None:
-        self._engine, self._recover = engine, recover
+    def __init__(self, engine: Engine, recover: Callable[[], object], name: str = "engine") -> None:
+        self._engine, self._recover, self.name = engine, recover, name
         self.poll, self.end = engine.poll, engine.clear_up
 
     def start(self) -> None:
@@ -104,6 +103,7 @@ class Command(BaseCommand):
             raise CommandError(f"The portal's port {obstacle}; choose another with PORT=<number>.")
         self.environ = {"DEBUG": "1", **os.environ, "WEB_THREADS": str(options["threads"])}
         self.signal: int | None = None
+        self.queues: Engine | None = None  # a second engine, where the first has no queues
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._note_signal)
         status = 0
@@ -137,8 +137,25 @@ class Command(BaseCommand):
             engine = start_engine(kind, port=port, state_dir=var / kind, log_path=log_path, report=self._say)
             stack.enter_context(engine)
             point_at(engine.endpoint_url, self.environ)
-        self._manage("create_tables", "--wait")
+        self._queues(stack, var / (discovery.ENDPOINT if given else kind), join=join)
+        self._create_what_is_missing()
         return engine
+
+    def _queues(self, stack: contextlib.ExitStack, beside: Path, *, join: bool) -> None:
+        """Point ``self.environ`` at queues, where the engine has none: at those that run, or at new ones."""
+        endpoint_url = self.environ["DYNAMODB_ENDPOINT_URL"]
+        if CREATE_QUEUES not in get_commands() or not discovery.is_local(endpoint_url):
+            return
+        if (join and queue_engine.find(beside, self.environ)) or not queue_engine.is_needed(endpoint_url, self.environ):
+            return
+        log_path = Path(settings.BASE_DIR) / "var" / "log" / "queues.log"
+        self.queues = queue_engine.beside(beside, log_path=log_path, environ=self.environ, report=self._say)
+        stack.enter_context(self.queues)
+
+    def _create_what_is_missing(self) -> None:
+        self._manage("create_tables", "--wait")
+        if CREATE_QUEUES in get_commands():
+            self._manage(CREATE_QUEUES, "--wait")
 
     def _note_endpoint(self, stack: contextlib.ExitStack, folder: Path, address: str) -> None:
         """Write the engine file of an engine that is not ours, for the commands that are called meanwhile."""
@@ -150,18 +167,16 @@ class Command(BaseCommand):
 
     def _serve(self, stack: contextlib.ExitStack, engine: Engine | None, options: dict[str, Any]) -> None:
         """Start all children, say where they are, and keep them alive; ends by StopAskedFor, CommandError or GaveUp."""
-        gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
-        gunicorn += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{options['port']}"]
-        gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
-        gunicorn += ["--log-level", "warning"]
         supervisor = Supervisor(self._say)
-        worker = self._argv("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0")
-        stream_worker = supervision.Command("stream worker", worker, {"LOG_LEVEL": "WARNING", **self.environ})
-        web_server = supervision.Command("web server", gunicorn, self.environ)
+        workers = demo_processes.workers(self.environ)
+        web_server = demo_processes.web_server(self.environ, options)
+        verification = self._verification()
         if engine:
-            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(stack, engine, stream_worker)))
-        # The last is the first to be stopped, so that the worker still sees what the last requests wrote.
-        for command in (stream_worker, web_server):
+            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(engine, workers, verification)))
+        if self.queues:
+            supervisor.watch(SupervisedEngine(self.queues, self._recover_queues, "engine of the queues"))
+        # The last is the first to be stopped, so that the workers still see what the last requests wrote.
+        for command in (*workers, web_server):
             command.start()
             stack.callback(command.end)
             supervisor.watch(command)
@@ -175,35 +190,50 @@ class Command(BaseCommand):
                 password=self.environ.get("DEMO_PASSWORD", "demo-pass-123"),
             )
         )
-        if engine:
-            self._verify_in_background(stack)
+        if engine and verification:
+            stack.callback(verification.end)
+            verification.begin()
         while True:
             self._sleep()
             supervisor.tend()
+            if verification:
+                verification.tend()
 
-    def _recover(self, stack: contextlib.ExitStack, engine: Engine, stream_worker: supervision.Command) -> None:
+    def _recover(self, engine: Engine, workers: list[supervision.Command], verification: Job | None) -> None:
         """Bring tables, data and aggregates in line with an engine that has just been started again.
 
         Raises StartError.
         """
         self._say(engine.lost_data())
-        stream_worker.kill()  # it follows a stream that is no more
+        for worker in workers:
+            worker.kill()  # some follow a stream that is no more
         try:
-            self._manage("create_tables", "--wait")
+            self._create_what_is_missing()
             self._manage("seed", "--if-empty")
         except CommandError as error:
             raise StartError(str(error)) from error
-        stream_worker.start()
-        self._verify_in_background(stack)
+        for worker in workers:
+            worker.start()
+        if verification:
+            verification.begin()
 
-    def _verify_in_background(self, stack: contextlib.ExitStack) -> None:
-        """Make the aggregates right again, should the engine have ended before they were: it forgets its stream."""
+    def _recover_queues(self) -> None:
+        """Make the queues anew; the outbox still has what was in them. Raises StartError."""
+        try:
+            self._manage(CREATE_QUEUES, "--wait")
+        except CommandError as error:
+            raise StartError(str(error)) from error
+
+    def _verification(self) -> Job | None:
+        """Return what makes the aggregates right, should the engine have ended before they were: it forgets its stream.
+
+        It takes over from the one before, which may have died with the engine and left its mark.
+        """
         if "verify_aggregates" not in get_commands():
-            return
-        log = stack.enter_context((Path(settings.BASE_DIR) / "var" / "log" / "verify_aggregates.log").open("ab"))
-        command = self._argv("verify_aggregates", "--all", "--repair")
-        child = Child("verification", command, env=self.environ, output=log)
-        stack.callback(child.stop, seconds=CHILD_STOP_SECONDS)
+            return None
+        log = Path(settings.BASE_DIR) / "var" / "log" / "verify_aggregates.log"
+        command = demo_processes.manage("verify_aggregates", "--all", "--repair", "--take-over")
+        return Job("verification", command, self.environ, log)
 
     def _sleep(self) -> None:
         """Sleep a moment; raises StopAskedFor after a signal."""
@@ -231,7 +261,7 @@ class Command(BaseCommand):
 
     def _manage(self, *arguments: str) -> None:
         """Run a management command to its end, out of reach of Ctrl-C. Raises StopAskedFor, CommandError."""
-        child = Child(f"command {arguments[0]}", self._argv(*arguments), env=self.environ)
+        child = Child(f"command {arguments[0]}", demo_processes.manage(*arguments), env=self.environ)
         while (status := child.poll()) is None:
             if self.signal is not None:
                 child.stop(seconds=CHILD_STOP_SECONDS)
@@ -244,15 +274,12 @@ class Command(BaseCommand):
 
     def _run_in_terminal(self, command: list[str]) -> int:
         """Run it with our stdin, in reach of Ctrl-C; its exit status."""
-        process = subprocess.Popen(self._argv(*command), env=self.environ)
+        process = subprocess.Popen(demo_processes.manage(*command), env=self.environ)
         while (status := process.poll()) is None:
             if self.signal == signal.SIGTERM:
                 process.terminate()
             time.sleep(POLL_SECONDS)
         return status if status >= 0 else 128 - status
-
-    def _argv(self, *arguments: str) -> list[str]:
-        return [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), *arguments]
 
     def _note_signal(self, number: int, frame: FrameType | None) -> None:
         self.signal = number

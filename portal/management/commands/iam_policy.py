@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from portal.isolation import policies
 from portal.schema.registry import ROLES
@@ -17,6 +17,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("role", choices=ROLES, help="whose policy")
+        parser.add_argument("--part", type=int, help="one of the managed policies that it is attached as, from 1 on")
 
-    def handle(self, *args: Any, role: str, **options: Any) -> None:
-        self.stdout.write(json.dumps(policies.document(role), indent=2))
+    def handle(self, *args: Any, role: str, part: int | None, **options: Any) -> None:
+        document, managed = policies.document(role), policies.managed(role)
+        if part is not None:
+            if not 1 <= part <= len(managed):
+                raise CommandError(f"The policy of the {role} role has the parts 1 to {len(managed)}.")
+            document = managed[part - 1]
+        self.stdout.write(json.dumps(document, indent=2))

@@ -1,0 +1,47 @@
+"""Say which processes the demo keeps alive: the web server, and the workers of the rooms that are there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.management import get_commands
+
+from portal.engines.processes import LOOPBACK, free_port, port_obstacle
+from portal.engines.supervisor import Command
+
+DRAIN_SECONDS: Final = 10  # that the stream worker may take to count what the last requests wrote
+RECEIVER_PORT: Final = 8410
+# By name, the command and its options; the first is the first to be started and the last to be stopped, so that each
+# still sees what those behind it leave.
+_WORKERS: Final = {
+    "development receiver": ("webhook_receiver",),
+    "stream worker": ("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0"),
+    "delivery worker": ("run_delivery", "--metrics", "0"),
+    "dispatcher": ("run_dispatch", "--metrics", "0"),
+}
+
+
+def manage(*arguments: str) -> list[str]:
+    """Return the command line of a management command."""
+    return [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), *arguments]
+
+
+def workers(environ: MutableMapping[str, str]) -> list[Command]:
+    """Return the workers whose commands there are, and name in `environ` where the development receiver is."""
+    there = {name: line for name, line in _WORKERS.items() if line[0] in get_commands()}
+    port = free_port() if port_obstacle(RECEIVER_PORT) else RECEIVER_PORT
+    environ.setdefault("WEBHOOK_RECEIVER", f"http://{LOOPBACK}:{port}")
+    quiet = {"LOG_LEVEL": "WARNING", **environ}
+    return [Command(name, manage(*line), quiet) for name, line in there.items()]
+
+
+def web_server(environ: MutableMapping[str, str], options: dict[str, Any]) -> Command:
+    """Return the web server, with the port, processes and threads of the demo's options."""
+    gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
+    gunicorn += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{options['port']}"]
+    gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
+    return Command("web server", [*gunicorn, "--log-level", "warning"], environ)
