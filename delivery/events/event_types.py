@@ -1,0 +1,104 @@
+"""Declare event types: name, version and payload, in one place, from which also their documentation is made.
+
+A room declares what it tells (`declare_event`). The version of a type grows when a field goes or changes its meaning;
+a new field leaves it as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal.errors import Invalid
+
+PAYLOAD_LIMIT: Final = 256 * 1024  # bytes of one event's JSON
+_NAME: Final = re.compile(r"[a-z]+\.[a-z]+(?:_[a-z]+)*\Z")
+
+
+@dataclass(frozen=True)
+class EventField:
+    """One field of a payload. `type` is a word for people; `example` is JSON-ready and stands in the documentation."""
+
+    name: str
+    type: str
+    summary: str
+    example: Any
+
+
+@dataclass(frozen=True)
+class EventType:
+    """Something that can be told: "ticket.created". `summary` is a sentence that says when it is."""
+
+    name: str
+    version: int
+    summary: str
+    fields: tuple[EventField, ...]
+
+    def example(self) -> dict[str, Any]:
+        """Return a payload as the declaration describes it."""
+        return {field.name: field.example for field in self.fields}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that has happened. `data` has exactly the fields of its type.
+
+    `sequence` grows with each change of what it happened to, so that a receiver can tell older from newer.
+    """
+
+    type: EventType
+    data: Mapping[str, Any]
+    sequence: int
+
+    def __post_init__(self) -> None:
+        declared = {field.name for field in self.type.fields}
+        if self.data.keys() != declared:
+            raise ValueError(f"{self.type.name} has the fields {sorted(declared)}, not {sorted(self.data)}")
+
+
+_declared: Final[dict[str, EventType]] = {}
+
+
+def declare_event(kind: EventType) -> EventType:
+    """Add a type to those that can be subscribed to. Raises ValueError for a bad name, and for one that is taken."""
+    if not _NAME.match(kind.name):
+        raise ValueError(f"{kind.name} is no name of an event type")
+    if _declared.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"{kind.name} is declared twice")
+    return kind
+
+
+def declared() -> tuple[EventType, ...]:
+    """Return all types by name."""
+    return tuple(_declared[name] for name in sorted(_declared))
+
+
+def find(name: str) -> EventType:
+    """Return the type of this name. Raises Invalid where there is none."""
+    try:
+        return _declared[name]
+    except KeyError:
+        raise Invalid(f"There is no event type “{name}”.", field="event_types") from None
+
+
+def encoded(event: Event) -> str:
+    """Return an event as the outbox stores it: JSON of type, version, sequence and data.
+
+    Raises Invalid above PAYLOAD_LIMIT.
+    """
+    content = {
+        "type": event.type.name,
+        "version": event.type.version,
+        "sequence": event.sequence,
+        "data": dict(event.data),
+    }
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    if (size := len(text.encode())) > PAYLOAD_LIMIT:
+        raise Invalid(
+            f"The event “{event.type.name}” would have {size:,} bytes, and those who subscribed to it take at most "
+            f"{PAYLOAD_LIMIT:,}. Nothing was changed. Shorten the text."
+        )
+    return text

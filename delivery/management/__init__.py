@@ -1,0 +1,1 @@
+"""Run what leaves the desk from the command line."""

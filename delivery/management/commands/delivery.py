@@ -1,0 +1,38 @@
+"""`manage.py delivery`: let one tenant's deliveries wait, drain, go on or drop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from delivery.holding import holding
+from delivery.holding.carrying_out import HoldKeeper
+from portal.management.command import PortalCommand
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy import tenant_directory
+
+BY = Actor(origin="delivery")
+_ACTS = {"pause": holding.pause, "drain": holding.drain, "resume": holding.resume, "drop": holding.drop}
+
+
+class Command(PortalCommand):
+    help = (
+        "Say whether a tenant's deliveries go out (show), or change that. pause: everything waits. drain: what was "
+        "written until now goes out, what comes later waits. resume: everything goes out, what waited too. drop: what "
+        "was written until now is not delivered. No other tenant is touched. Workers obey within some seconds; what is "
+        "being delivered at that moment is finished. What waits longer than 30 days is lost."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("action", choices=["show", *_ACTS])
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant")
+        parser.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the tenant's audit trail")
+
+    def work(self, options: dict[str, Any]) -> None:
+        tenant = tenant_directory.find(options["tenant"])
+        if options["action"] != "show":
+            _ACTS[options["action"]](tenant, by=BY, reason=options["reason"])
+            changed = HoldKeeper().step()
+            self.stdout.write(f"{changed:,} events were moved or dropped.")
+        self.stdout.write(f"Deliveries of {tenant.name}: {holding.state_of(tenant.tenant_id)}")

@@ -1,0 +1,15 @@
+"""`manage.py event_document`: the page that tells receivers of the types of events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delivery.events import event_document
+from portal.management.command import PortalCommand
+
+
+class Command(PortalCommand):
+    help = f"Print the types of events and their fields, as declared: event_document > {event_document.PATH}"
+
+    def work(self, options: dict[str, Any]) -> None:
+        self.stdout.write(event_document.document(), ending="")

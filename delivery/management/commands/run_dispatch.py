@@ -1,0 +1,43 @@
+"""`manage.py run_dispatch`: sends what the outbox holds, one of any number of dispatchers."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from delivery.dispatching.beside import Beside
+from delivery.dispatching.dispatcher import Dispatcher
+from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.sender import Sender
+from delivery.outbox.tables import OUTBOX
+from delivery.queues.queue_transport import QueueTransport
+from portal.management.following import FollowCommand
+from portal.streams.poller import Poller
+
+
+class Command(FollowCommand):
+    help = (
+        "Follow the outbox's stream and send what is new to the queues, until Ctrl-C or SIGTERM; and send what is due "
+        "again, or was missed, as the index of pending rows has it. Any number of these may run, on any machines: they "
+        "share the shards, and take over from one that died. While the queues or the database cannot be reached, "
+        "events wait in the outbox. A line of JSON on stdout says every ten seconds, and at the end, what the stream "
+        "brought since the start: records read, messages sent, those that waited here or were left to the index "
+        "because their tenant had enough on its way, answers seen, batches, the shards held, errors of reading and "
+        "writing, and lag_ms. "
+        "Exit status: 0 stopped as asked; 1 refused or failed."
+    )
+    counts: ClassVar[dict[str, float]] = {"sent": 0, "waiting": 0, "left": 0, "answers": 0}
+
+    def poller(self, *, lease_seconds: float) -> Poller:
+        transport = QueueTransport()
+        sender = Sender(transport)
+        dispatcher = Dispatcher(sender)
+        poller = Poller(OUTBOX, dispatcher.handle, lease_seconds=lease_seconds)
+        self._beside = Beside(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: poller.leads)
+        return poller
+
+    def beside(self) -> AbstractContextManager[None]:
+        return self._beside.running()
+
+    def is_done(self) -> bool:
+        return self._beside.exhaust()
