@@ -1,4 +1,4 @@
-"""Define what a ticket is: its words and limits, its keys, its stored items.
+"""Define what a ticket is: its words and limits, its keys, its stored items, and what is told of it.
 
-May import the kernel only. Begin with `fields.py`.
+Begin with `fields.py`.
 """

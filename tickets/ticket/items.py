@@ -18,7 +18,8 @@ class SummaryItem(Item):
     """Hold what lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
 
     `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments.
-    `comment_count` counts comments and no internal notes: viewers see it too.
+    `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
+    `noted_at`, when the last note was added, is for agents alone, so it is in no index.
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened and commented on; in `days` how often which of these happened on which day
@@ -48,6 +49,7 @@ class SummaryItem(Item):
     resolved_at = UnicodeAttribute(null=True)
     reopened_at = UnicodeAttribute(null=True)
     commented_at = UnicodeAttribute(null=True)
+    noted_at = UnicodeAttribute(null=True)
     days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     epoch = NumberAttribute(default=0)
 

@@ -1,0 +1,108 @@
+"""Tell those who subscribed what a transaction changes: by one row that the same transaction writes, or by none.
+
+Who subscribed stands in the tenant's own item, which every request has read already. So a desk that nobody listens to
+pays nothing: no read, no write, no member of the transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from delivery.events import event_types
+from delivery.events.event_types import Event, EventType
+from delivery.outbox import keys
+from delivery.outbox.items import OutboxItem
+from portal import clock
+from portal.dynamo.repository import Transaction
+from tenants.tenancy.context import TenantContext
+
+KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it
+
+
+def tell(
+    tenant: TenantContext, transaction: Transaction, *events: Event, subject: str, at: str = "", open_to: str = ""
+) -> None:
+    """Add the row that tells of these events to the transaction, or nothing where nobody subscribed to any of them.
+
+    `subject` names what they are about, "ticket/7"; `at` is the moment of the change, now by default. `open_to` names
+    one destination instead of those that subscribed. Raises Invalid for an event that is too large.
+    """
+    whom = [(event, (open_to,) if open_to else tenant.subscriptions.get(event.type.name, ())) for event in events]
+    told = [(event, destinations) for event, destinations in whom if destinations]
+    if told:
+        row = new_row(
+            tenant_id=tenant.tenant_id,
+            tenant={"id": tenant.tenant_id, "name": tenant.name, "slug": tenant.slug},
+            queues=tenant.queues,
+            events=[event for event, _ in told],
+            members=[member(index, to) for index, (_, destinations) in enumerate(told) for to in destinations],
+            subject=subject,
+            at=at,
+        )
+        transaction.put(row)
+
+
+def is_told(tenant: TenantContext, *types: EventType) -> bool:
+    """Tell whether somebody subscribed to any of these types, so that changes take one more item of a transaction."""
+    return any(tenant.subscriptions.get(kind.name) for kind in types)
+
+
+def member(index: int, destination: str) -> str:
+    """Return what stands in `open` for one event of a row and one destination."""
+    return f"{index}/{destination}"
+
+
+def member_parts(text: str) -> tuple[int, str]:
+    """Take apart what `member` made."""
+    index, _, destination = text.partition("/")
+    return int(index), destination
+
+
+def new_row(
+    *,
+    tenant_id: str,
+    tenant: dict[str, Any],
+    queues: Sequence[int],
+    events: Sequence[Event],
+    members: Iterable[str],
+    subject: str,
+    at: str = "",
+) -> OutboxItem:
+    """Make a row that is due at once. `tenant` is what receivers are told of the tenant."""
+    row_id, stamp = uuid.uuid4().hex, at or clock.stamp()
+    return OutboxItem(
+        keys.outbox_row(tenant_id, row_id),
+        stamp,
+        tenant=json.dumps(tenant, ensure_ascii=False, separators=(",", ":")),
+        subject=subject,
+        events=[event_types.encoded(event) for event in events],
+        queues=list(queues),
+        open=set(members),
+        sent_until=stamp,
+        pending=keys.pending_of(row_id),
+        due_at=stamp,
+        expires_at=int(time.time()) + KEPT_SECONDS,
+    )
+
+
+def delivery_id(row: OutboxItem, index: int) -> str:
+    """Return the id by which a receiver knows an event again, however often it arrives."""
+    return f"evt_{keys.row_parts(row.event_id)[1]}_{index}"
+
+
+def envelope(row: OutboxItem, index: int) -> dict[str, Any]:
+    """Return one event of a row as receivers get it."""
+    event = json.loads(row.events[index])
+    return {
+        "id": delivery_id(row, index),
+        "type": event["type"],
+        "version": event["version"],
+        "timestamp": row.timestamp,
+        "tenant": json.loads(row.tenant),
+        "sequence": event["sequence"],
+        "data": event["data"],
+    }

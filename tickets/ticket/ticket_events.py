@@ -1,0 +1,162 @@
+"""Declare what is told of tickets to those outside, and make it of what the rules know.
+
+A payload holds all that a receiver needs: nobody has to ask back. `sequence` is the version that the change made of
+the ticket. A comment makes none, and carries that of the last change; comments between two changes follow each other
+by the timestamp of their event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from delivery.events.event_types import Event, EventField, EventType, declare_event
+from delivery.outbox import telling
+from tenants.tenancy.context import TenantContext
+
+Json = dict[str, Any]
+
+_ALICE: Final = {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "Alice Example"}
+_BOB: Final = {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"}
+_NUMBER: Final = EventField("number", "number", "the ticket's number, as in its address", 7)
+_BY: Final = EventField("by", "person", "who did it", _BOB)
+_BODY: Final = EventField("body", "text", "what was written, in Markdown", "It works again after a **restart**.")
+_AT: Final = EventField("at", "moment", "when it was written", "2026-11-20T09:30:00.000000Z")
+
+CREATED: Final = declare_event(
+    EventType(
+        "ticket.created",
+        1,
+        "Somebody opened a ticket.",
+        (
+            _NUMBER,
+            EventField("title", "text", "one line", "The printer on the third floor"),
+            EventField("description", "text", "in Markdown, perhaps empty", "It prints *every* page twice."),
+            EventField("status", "text", "open", "open"),
+            EventField("priority", "text", "urgent, high, normal or low", "normal"),
+            EventField("tags", "list of texts", "perhaps empty", ["printer"]),
+            EventField("requester", "person", "for whom it was opened", _ALICE),
+            EventField("by", "person", "who opened it", _ALICE),
+        ),
+    )
+)
+CHANGED: Final = declare_event(
+    EventType(
+        "ticket.changed",
+        1,
+        "Title, description, priority or tags were changed.",
+        (
+            _NUMBER,
+            EventField(
+                "changes",
+                "list of changes",
+                "each with `field`, `before` and `after`; `before` of a description is null",
+                [{"field": "priority", "before": "normal", "after": "urgent"}],
+            ),
+            _BY,
+        ),
+    )
+)
+STATUS_CHANGED: Final = declare_event(
+    EventType(
+        "ticket.status_changed",
+        1,
+        "The status was changed, of one ticket or of many together: there is one event for each.",
+        (
+            _NUMBER,
+            EventField("before", "text", "open, pending, resolved or closed", "open"),
+            EventField("after", "text", "the status since then", "resolved"),
+            _BY,
+        ),
+    )
+)
+ASSIGNED: Final = declare_event(
+    EventType(
+        "ticket.assigned",
+        1,
+        "The ticket was given to somebody, or to nobody.",
+        (
+            _NUMBER,
+            EventField("before", "person or null", "who had it", None),
+            EventField("after", "person or null", "who has it now", _BOB),
+            _BY,
+        ),
+    )
+)
+COMMENTED: Final = declare_event(
+    EventType("ticket.commented", 1, "Somebody commented on the ticket.", (_NUMBER, _BODY, _AT, _BY))
+)
+NOTE_ADDED: Final = declare_event(
+    EventType("ticket.note_added", 1, "Somebody added an internal note.", (_NUMBER, _BODY, _AT, _BY))
+)
+
+
+def created(tenant: TenantContext, *, number: int, description: str, summary: Mapping[str, Any]) -> Event:
+    """Tell of a new ticket. `summary` holds its title, status, priority and tags."""
+    me = _me(tenant)
+    told = {name: summary[name] for name in ("title", "status", "priority", "tags")}
+    return Event(CREATED, {"number": number, **told, "description": description, "requester": me, "by": me}, 1)
+
+
+def commented(tenant: TenantContext, number: int, *, kind: str, body: str, at: str, version: int) -> Event:
+    """Tell of a comment, or of an internal note where `kind` is note, on a ticket that has this version."""
+    data = {"number": number, "body": body, "at": at, "by": _me(tenant)}
+    return Event(NOTE_ADDED if kind == "note" else COMMENTED, data, version)
+
+
+def revised(
+    tenant: TenantContext,
+    *,
+    number: int,
+    version: int,
+    changes: Iterable[tuple[str, str, str]],
+    resolver: tuple[str, str],
+    description: str | None = None,
+) -> list[Event]:
+    """Tell of changed fields: field, text before, text after. `version` is what they made of the ticket.
+
+    `resolver` are the ids of whoever had it and of whoever has it; `description` is the new one in full.
+    """
+    events, others = [], []
+    for name, before, after in changes:
+        told: Json = {"number": number, "before": before, "after": after, "by": _me(tenant)}
+        if name == "status":
+            events.append(Event(STATUS_CHANGED, told, version))
+        elif name == "resolver":
+            people = {"before": _person(resolver[0], before), "after": _person(resolver[1], after)}
+            events.append(Event(ASSIGNED, told | people, version))
+        else:
+            others.append(_change(name, before, after, description))
+    if others:
+        events.append(Event(CHANGED, {"number": number, "changes": others, "by": _me(tenant)}, version))
+    return events
+
+
+def subject(number: int) -> str:
+    """Return what the outbox calls a ticket."""
+    return f"ticket/{number}"
+
+
+def are_told(tenant: TenantContext) -> bool:
+    """Tell whether changes of many tickets at once are told to anybody, which takes a member of the transaction."""
+    return telling.is_told(tenant, STATUS_CHANGED, ASSIGNED)
+
+
+def _change(name: str, before: str, after: str, description: str | None) -> Json:
+    if name == "description":
+        return {"field": name, "before": None, "after": description}
+    if name == "tags":
+        return {"field": name, "before": _tags(before), "after": _tags(after)}
+    return {"field": name, "before": before, "after": after}
+
+
+def _tags(text: str) -> list[str]:
+    return text.split(", ") if text else []
+
+
+def _person(user_id: str, name: str) -> Json | None:
+    return {"id": user_id, "name": name} if user_id else None
+
+
+def _me(tenant: TenantContext) -> Json:
+    return {"id": tenant.user_id, "name": tenant.user_name}
