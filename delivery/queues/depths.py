@@ -1,0 +1,45 @@
+"""Tell operators how full the queues are, as a worker last saw it: the portal itself has no right to ask them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from delivery.queues import keys
+from delivery.queues.items import DepthsItem
+from delivery.queues.queue_transport import Depth
+from portal import clock
+from portal.dynamo import platform
+from portal.streams import worker
+
+EVERY_SECONDS: Final = 60  # how often workers look
+LATE_SECONDS: Final = 150  # two turns and a half: after so long nobody looks any more
+
+
+@dataclass(frozen=True)
+class Depths:
+    """The depth of each queue by number, seen at `at`."""
+
+    at: datetime
+    queues: tuple[Depth, ...]
+
+    @property
+    def is_late(self) -> bool:
+        return (clock.now() - self.at).total_seconds() > LATE_SECONDS
+
+
+def tell(depths: Sequence[Depth]) -> None:
+    """Store what was seen now, as the worker: one PutItem."""
+    seen = [[depth.waiting, depth.in_flight, depth.delayed] for depth in depths]
+    worker.put(DepthsItem(keys.DEPTHS, keys.LATEST, at=clock.stamp(), depths=json.dumps(seen)))
+
+
+def read() -> Depths | None:
+    """Return what was seen last, None where nobody has looked yet: one GetItem."""
+    item = platform.get(DepthsItem, keys.DEPTHS, keys.LATEST)
+    if item is None:
+        return None
+    return Depths(clock.parse(item.at), tuple(Depth(*seen) for seen in json.loads(item.depths)))

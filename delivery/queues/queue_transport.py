@@ -1,0 +1,238 @@
+"""Send messages to the numbered queues, receive and delete them; names of queues are formed here alone.
+
+A message holds ids and no data of a tenant. Its group is the tenant, by which Amazon SQS keeps one tenant's backlog
+from delaying the others' messages in the same queue; local engines take the group and do nothing with it.
+
+Do not cancel a `receive`: its messages would stay invisible for the whole of their visibility timeout. Let it return.
+
+Sources: AWS, "Amazon SQS fair queues", "SendMessageBatch", "DeleteMessageBatch" (an entry may fail in an answer that
+succeeds as a whole).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+from django.conf import settings
+
+from delivery.queues import sets
+from portal.dynamo.client import fan_out
+from portal.errors import Invalid, Unavailable
+from portal.queueing import sqs_client
+from portal.queueing.sqs_client import LONGEST_POLL
+from portal.schema import keys
+from portal.schema.registry import Role
+
+NAME: Final = "delivery"  # of all queues, before the number
+BATCH: Final = 10  # entries of one request; AWS, "Amazon SQS quotas"
+RETENTION_SECONDS: Final = 14 * 86400  # the longest that there is
+VISIBILITY_SECONDS: Final = 60  # until a message whose worker has died is seen again, unless receiving says otherwise
+_LONGEST_DELAY: Final = 900  # seconds
+_WAIT_SECONDS: Final = 60  # for a queue that was created to be usable; AWS speaks of one second
+ATTRIBUTES: Final = {
+    "MessageRetentionPeriod": str(RETENTION_SECONDS),
+    "VisibilityTimeout": str(VISIBILITY_SECONDS),
+    "SqsManagedSseEnabled": "true",
+}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One event for one destination: the keys of its row in the outbox, and which of the row's members it is.
+
+    `postponed` counts how often a consumer has put it behind others because its tenant had enough in flight, and
+    `strikes` how often it was being worked on when that ended badly; neither would survive as a count of receives.
+    """
+
+    tenant_id: str
+    event_id: str
+    timestamp: str
+    index: int
+    destination: str
+    postponed: int = 0
+    strikes: int = 0
+
+    def body(self) -> str:
+        """Return the message as JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def read(cls, body: str) -> Message:
+        """Return the message of a body. Raises Invalid for what `body` never wrote."""
+        try:
+            message = cls(**json.loads(body))
+            keys.tenant(message.tenant_id)
+            texts = (message.event_id, message.timestamp, message.destination)
+            if not all(isinstance(text, str) and text for text in texts):
+                raise ValueError("a key is no text")
+            keys.whole_number(message.index, "an index")
+            keys.whole_number(message.postponed, "the number of postponements")
+            keys.whole_number(message.strikes, "the number of strikes")
+        except (TypeError, ValueError) as error:
+            raise Invalid(f"This is no message of ours: {error}") from error
+        return message
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message that one worker has for a while. `receives` counts how often it was received, this time included;
+    `handle` is what deletes or extends it. `read` takes the body apart."""
+
+    body: str
+    handle: str
+    receives: int
+    sent_at: float  # seconds since the epoch
+
+    def read(self) -> Message:
+        """Return the message. Raises Invalid."""
+        return Message.read(self.body)
+
+
+@dataclass(frozen=True)
+class Depth:
+    """Hold the approximate number of messages in a queue: those that wait, are being worked on, and are delayed."""
+
+    waiting: int
+    in_flight: int
+    delayed: int
+
+    @property
+    def total(self) -> int:
+        return self.waiting + self.in_flight + self.delayed
+
+
+class QueueTransport:
+    """The queues as one role may use them. Queues are numbered from 0 to DELIVERY_QUEUES - 1.
+
+    Every method raises Unavailable, Throttled, Rejected, and IsolationError for what the role was not granted.
+    """
+
+    def __init__(self, role: Role = "worker", *, name: str = NAME) -> None:
+        self._role, self._name = role, name
+
+    @property
+    def queues(self) -> int:
+        return sets.valid_count(settings.DELIVERY_QUEUES)
+
+    def queue_name(self, queue: int) -> str:
+        """Return the full name of a queue: `Pooldesk-Prod-delivery-07`."""
+        return sqs_client.full_name(f"{self._name}-{queue:02}")
+
+    def send(self, queue: int, messages: Sequence[Message], *, delay: int = 0) -> list[Message]:
+        """Send messages, which can be received after `delay` seconds (at most 900). Returns those that SQS refused.
+
+        Costs a request for each 10.
+        """
+        refused = []
+        for batch in _batches(messages):
+            entries = [
+                {
+                    "Id": str(number),
+                    "MessageBody": message.body(),
+                    "MessageGroupId": message.tenant_id,
+                    "DelaySeconds": min(delay, _LONGEST_DELAY),
+                }
+                for number, message in enumerate(batch)
+            ]
+            refused += [batch[number] for number in self._batch("SendMessageBatch", queue, entries)]
+        return refused
+
+    def receive(
+        self, queue: int, *, most: int = BATCH, wait: int = LONGEST_POLL, visibility: int = VISIBILITY_SECONDS
+    ) -> list[Received]:
+        """Receive up to `most` (at most 10) messages, waiting up to `wait` seconds (at most 20) for the first."""
+        answer = self._call(
+            "ReceiveMessage",
+            queue,
+            MaxNumberOfMessages=min(most, BATCH),
+            WaitTimeSeconds=min(wait, LONGEST_POLL),
+            VisibilityTimeout=visibility,
+            MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
+        )
+        return [_received(raw) for raw in answer.get("Messages", [])]
+
+    def delete(self, queue: int, handles: Sequence[str]) -> list[str]:
+        """Delete messages by their handles. Returns those that SQS refused: too old, or received again since."""
+        refused = []
+        for batch in _batches(handles):
+            entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
+            refused += [batch[number] for number in self._batch("DeleteMessageBatch", queue, entries)]
+        return refused
+
+    def extend(self, queue: int, handles: Sequence[str], *, seconds: int) -> list[str]:
+        """Keep messages invisible for so many more seconds from now; 0 shows them at once. Returns those refused."""
+        refused = []
+        for batch in _batches(handles):
+            entries = [
+                {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
+                for number, handle in enumerate(batch)
+            ]
+            refused += [batch[number] for number in self._batch("ChangeMessageVisibilityBatch", queue, entries)]
+        return refused
+
+    def depth(self, queue: int) -> Depth:
+        """Return how many messages a queue holds: one request."""
+        names = [
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+        ]
+        attributes = self._call("GetQueueAttributes", queue, AttributeNames=names)["Attributes"]
+        return Depth(*(int(attributes.get(name, 0)) for name in names))
+
+    def depths(self) -> list[Depth]:
+        """Return how many messages each queue holds, by number: a request for each, all at the same time."""
+        return fan_out([partial(self.depth, queue) for queue in range(self.queues)])
+
+    def create_all(self, *, wait: bool = False) -> dict[str, bool]:
+        """Create the queues that are missing. Returns their names, True where created now.
+
+        Raises Unavailable also where, with `wait`, a queue cannot be used in time.
+        """
+        connection = sqs_client.queue_connection(self._role)
+        missing = self.missing()
+        for name in missing:
+            connection.create(name, ATTRIBUTES)
+        if wait:
+            self._wait()
+        return {name: name in missing for name in map(self.queue_name, range(self.queues))}
+
+    def _wait(self) -> None:
+        for _ in range(_WAIT_SECONDS):
+            if not self.missing():
+                return
+            time.sleep(1)
+        raise Unavailable(f"The queues cannot be used after {_WAIT_SECONDS} s.")
+
+    def missing(self) -> list[str]:
+        """Return the names of the queues that do not exist."""
+        connection = sqs_client.queue_connection(self._role)
+        return [name for name in map(self.queue_name, range(self.queues)) if not connection.exists(name)]
+
+    def _batch(self, operation: str, queue: int, entries: list[dict[str, Any]]) -> list[int]:
+        """Send one batch; the numbers of the entries that failed."""
+        return [int(failed["Id"]) for failed in self._call(operation, queue, Entries=entries).get("Failed", [])]
+
+    def _call(self, operation: str, queue: int, **params: Any) -> dict[str, Any]:
+        return sqs_client.queue_connection(self._role).call(operation, self.queue_name(queue), **params)
+
+
+def _received(raw: dict[str, Any]) -> Received:
+    attributes = raw.get("Attributes", {})
+    return Received(
+        raw["Body"],
+        raw["ReceiptHandle"],
+        int(attributes.get("ApproximateReceiveCount", 1)),
+        int(attributes.get("SentTimestamp", 0)) / 1000,
+    )
+
+
+def _batches(members: Iterable[Any]) -> Iterator[list[Any]]:
+    every = list(members)
+    for start in range(0, len(every), BATCH):
+        yield every[start : start + BATCH]
