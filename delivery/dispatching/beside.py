@@ -1,0 +1,89 @@
+"""Do beside the stream what is due by the clock: send what waited, sweep, and look up what nobody has answered."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from delivery.dispatching.dispatcher import WATCHED_SECONDS, Dispatcher
+from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.sender import Sender
+from delivery.dispatching.sweeper import GRACE, Sweeper
+from delivery.holding.carrying_out import HoldKeeper
+from portal.errors import Unavailable
+
+log = logging.getLogger("pooldesk.delivery")
+
+SWEEP_SECONDS: Final = 2.0  # between two sweeps; each costs a Query for each shard of the index
+_LOOK_SECONDS: Final = 0.25  # between two looks whether something is due, at most
+_AWAY_SECONDS: Final = 2.0  # after which it is tried again when the database was away
+
+
+class Beside:
+    """Works in a thread of its own. `sweeps` tells whether this dispatcher is the one that sweeps."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, sender: Sender, *, refresher: Refresher, sweeps: Callable[[], bool]
+    ) -> None:
+        self._dispatcher, self._sender, self._refresher, self._sweeps = dispatcher, sender, refresher, sweeps
+        self._sweeper = Sweeper(dispatcher)
+        self._hold_keeper = HoldKeeper()
+        self._swept_at = self._looked_at = time.monotonic()
+        self._sweeping = threading.Lock()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Work while the context lasts."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self._run, args=(stop,), name="beside the stream")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def turn(self) -> None:
+        """Do what is due now. Raises Unavailable."""
+        now = time.monotonic()
+        self._dispatcher.pump()
+        self._refresher.turn()
+        if now - self._looked_at >= WATCHED_SECONDS:
+            self._looked_at = now
+            self._dispatcher.look_up()
+        if now - self._swept_at >= SWEEP_SECONDS and self._sweeps():
+            self._swept_at = now
+            self._hold_keeper.step(seconds=SWEEP_SECONDS)
+            self.sweep()
+
+    def sweep(self, *, grace: timedelta = GRACE) -> int:
+        """Sweep once. Return how many messages went."""
+        with self._sweeping:
+            return self._sweeper.sweep(grace=grace)["sent"]
+
+    def exhaust(self) -> bool:
+        """Send all that is due, also what the stream might still send. Return whether there was nothing to send."""
+        return self.sweep(grace=timedelta(0)) + self._dispatcher.pump() == 0
+
+    def _run(self, stop: threading.Event) -> None:
+        away = False
+        while not stop.wait(_AWAY_SECONDS if away else self._pause()):
+            try:
+                self.turn()
+                away = False
+            except Unavailable as error:
+                if not away:
+                    log.warning("What is due cannot be sent, it is tried again: %s", error.message)
+                away = True
+            except Exception:  # the stream goes on whatever happens here, and so does this thread
+                log.exception("What is due could not be sent")
+                away = True
+
+    def _pause(self) -> float:
+        due = self._sender.seconds_to_pump()
+        return _LOOK_SECONDS if due is None else min(_LOOK_SECONDS, max(0.01, due))

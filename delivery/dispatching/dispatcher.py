@@ -1,0 +1,194 @@
+"""Send what the outbox holds: what the stream brings at once, what waits in the sender, and what the stream missed.
+
+Sending comes first and the note of it second: whoever dies in between has sent a message that is sent again, and nobody
+has noted one that was never sent. A row that the stream brings late may have been sent already, by whoever died or by
+the sweeper, so it is read before.
+
+One dispatcher may have any number of threads. Several dispatchers share the shards of the stream, and one of them
+sweeps.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from threading import Lock
+from typing import Final, Protocol
+
+from delivery.dispatching import outbox_reader
+from delivery.dispatching.outbox_reader import RowKey
+from delivery.dispatching.sender import Offer, Taken
+from delivery.holding.holds import HoldBoard, Verdict
+from delivery.outbox import keys, progress, telling
+from delivery.outbox.items import OutboxItem
+from delivery.queues.queue_transport import Message
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.streams.batch import Batch, BatchResult
+
+log = logging.getLogger("pooldesk.delivery")
+
+LATE: Final = timedelta(seconds=2)  # a row that comes so long after it was written may have been sent already
+WATCHED_SECONDS: Final = 10.0  # after which a message that nobody has answered is looked up, and each time again
+
+
+class Sends(Protocol):
+    """The part of `Sender` that a dispatcher needs."""
+
+    def offer(self, offers: Iterable[Offer]) -> Taken: ...
+
+    def pump(self) -> Taken: ...
+
+    def over(self, event_id: str, index: int, destination: str) -> bool: ...
+
+
+@dataclass
+class _Watched:
+    """A message on its way, whose unit this dispatcher's sender holds."""
+
+    row: RowKey
+    member: str
+    attempt: int
+    at: float  # monotonic
+
+
+class Dispatcher:
+    """Bring rows to the sender, and note what it sent. `handle` is a handler of the outbox's stream."""
+
+    def __init__(self, sender: Sends, *, board: HoldBoard | None = None) -> None:
+        self._sender, self._board = sender, board or HoldBoard()
+        self._lock = Lock()
+        self._watched: dict[tuple[RowKey, str], _Watched] = {}
+
+    def handle(self, batch: Batch) -> BatchResult:
+        """Send the new rows of a batch, and free the units of those that have been answered.
+
+        Raises Unavailable where the database cannot be reached; then the batch comes again, and nothing is sent twice.
+        """
+        fresh: dict[RowKey, OutboxItem] = {}
+        over = 0
+        for record in batch.records:
+            key = record.keys["event_id"], record.keys["timestamp"]
+            new = outbox_reader.of_image(record.raw["dynamodb"].get("NewImage"))
+            old = outbox_reader.of_image(record.raw["dynamodb"].get("OldImage"))
+            if old is not None:
+                fresh.pop(key, None)  # whoever changed it had it before us
+                over += self._note_over(old, new)
+            if new is not None and (old is None or _is_back(old, new)):
+                fresh[key] = new
+        taken = self.send(self._unsent(fresh))
+        later = self.pump() if over else 0
+        sent, waiting, left = len(taken.sent) + later, len(taken.waiting), len(taken.left)
+        return BatchResult(counts={"sent": sent, "waiting": waiting, "left": left, "answers": over})
+
+    def send(self, rows: Collection[OutboxItem]) -> Taken:
+        """Offer what is due of these rows to the sender, and note what it sent. What an operator holds is put aside."""
+        taken = self._sender.offer([offer for row in self._free_to_go(rows) for offer in _offers(row)])
+        self._note_sent(taken.sent)
+        return taken
+
+    def pump(self) -> int:
+        """Send what waited and may go now. Return how many messages went."""
+        taken = self._sender.pump()
+        self._note_sent(taken.sent)
+        return len(taken.sent)
+
+    def look_up(self, *, older_than: float = WATCHED_SECONDS) -> int:
+        """Free the units whose answer came by a shard of the stream that another dispatcher reads. Return how many."""
+        now = time.monotonic()
+        with self._lock:
+            waiting = [one for one in self._watched.values() if now - one.at >= older_than]
+        rows = outbox_reader.stored(one.row for one in waiting)
+        return sum(self._has_ended(one, rows.get(one.row), now) for one in waiting)
+
+    # --- inside ---
+
+    def _free_to_go(self, rows: Collection[OutboxItem]) -> list[OutboxItem]:
+        """Return the rows that no operator holds; put aside those that are to wait, and close those to be dropped."""
+        by_verdict: dict[Verdict, list[OutboxItem]] = {"go": [], "wait": [], "drop": []}
+        for row in rows:
+            by_verdict[self._board.verdict(keys.row_parts(row.event_id)[0], row.timestamp)].append(row)
+        fan_out(
+            [
+                *(partial(progress.hold, row) for row in by_verdict["wait"]),
+                *(partial(progress.drop, row) for row in by_verdict["drop"]),
+            ]
+        )
+        return by_verdict["go"]
+
+    def _unsent(self, fresh: Mapping[RowKey, OutboxItem]) -> list[OutboxItem]:
+        late = clock.stamp(clock.now() - LATE)
+        old = {key for key in fresh if key[1] < late}
+        stored = outbox_reader.stored(old) if old else {}
+        rows = [stored.get(key) if key in old else row for key, row in fresh.items()]
+        return [row for row in rows if row is not None and _is_pending(row)]
+
+    def _note_sent(self, sent: Iterable[Offer]) -> None:
+        rows: dict[RowKey, OutboxItem] = {}
+        members: dict[RowKey, set[str]] = defaultdict(set)
+        now = time.monotonic()
+        with self._lock:
+            for offer in sent:
+                key, member = outbox_reader.key_of(offer.row), _member(offer)
+                rows[key] = offer.row
+                members[key].add(member)
+                self._watched[key, member] = _Watched(key, member, offer.attempt, now)
+        fan_out([partial(progress.sent, row, members[key]) for key, row in rows.items()])
+
+    def _note_over(self, old: OutboxItem, new: OutboxItem | None) -> int:
+        """Free the units of attempts that this change of a row ended. Return how many."""
+        ended = [
+            member
+            for member in old.open or ()
+            if new is None
+            or not _is_pending(new)
+            or member not in (new.open or ())
+            or progress.attempts_of(new, member) > progress.attempts_of(old, member)
+        ]
+        for member in ended:
+            self._free(outbox_reader.key_of(old), member)
+        return len(ended)
+
+    def _has_ended(self, one: _Watched, row: OutboxItem | None, now: float) -> bool:
+        done = row is None or one.member not in (row.open or ())
+        if row is not None and (done or progress.attempts_of(row, one.member) >= one.attempt):
+            done = True
+        if done or now - one.at > progress.CERTAINLY_ANSWERED.total_seconds():
+            self._free(one.row, one.member)
+        return done
+
+    def _free(self, key: RowKey, member: str) -> None:
+        index, destination = telling.member_parts(member)
+        self._sender.over(key[0], index, destination)
+        with self._lock:
+            self._watched.pop((key, member), None)
+
+
+def _is_pending(row: OutboxItem) -> bool:
+    """Tell whether a row waits to be sent or answered, and no operator holds it."""
+    return row.pending == keys.pending_of(keys.row_parts(row.event_id)[1])
+
+
+def _is_back(old: OutboxItem, new: OutboxItem) -> bool:
+    """Tell whether an operator has let a row go again, or opened it anew."""
+    return _is_pending(new) and (not _is_pending(old) or not (new.open or set()) <= (old.open or set()))
+
+
+def _offers(row: OutboxItem) -> list[Offer]:
+    tenant_id = keys.row_parts(row.event_id)[0]
+    offers = []
+    for member in sorted(progress.due_members(row)):
+        index, destination = telling.member_parts(member)
+        message = Message(tenant_id, row.event_id, row.timestamp, index, destination)
+        queues = [int(number) for number in row.queues]
+        offers.append(Offer(message, queues, progress.attempts_of(row, member) + 1, row))
+    return offers
+
+
+def _member(offer: Offer) -> str:
+    return telling.member(offer.message.index, offer.message.destination)

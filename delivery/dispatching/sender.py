@@ -1,0 +1,287 @@
+"""Send messages to the queues, so much of one tenant's at a time and no more, each where least is to do.
+
+A sender knows best what it sent itself: it counts, for each queue and tenant, the messages that it sent and has not
+seen answered. A unit of a tenant stays taken until the attempt is over (`over`) or so old that it certainly is. What
+the depths of the queues say of other senders comes a minute late, and corrects the count slowly: whoever follows a late
+number runs after all others to the queue that was empty a minute ago.
+
+What is over a tenant's limits waits here, in a list with bounds; what finds no place in it, and what a queue did not
+take, stays in the outbox, where the sweeper finds it.
+
+A queue is as busy as the workers behind it, which serve other queues too. Counting queue by queue, a sender would
+follow an empty queue to a worker that another queue keeps busy, and a noisy neighbour would be noticed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Protocol
+
+from django.conf import settings
+
+from delivery.outbox.progress import CERTAINLY_ANSWERED
+from delivery.queues import assignment, limits, sets
+from delivery.queues.limits import LimitsOf
+from delivery.queues.queue_transport import Depth, Message
+from delivery.queues.token_bucket import TokenBucket
+from portal.dynamo.client import fan_out
+from portal.errors import Rejected, Unavailable
+
+log = logging.getLogger("pooldesk.delivery")
+
+MOST_WAITING: Final = 10_000  # offers, of all tenants
+MOST_WAITING_OF_ONE: Final = 500
+_SMOOTHING: Final = 0.5  # how much of a late number counts when it comes
+
+_Key = tuple[str, int, str]
+
+
+class Queues(Protocol):
+    """The part of `QueueTransport` that a sender needs."""
+
+    @property
+    def queues(self) -> int: ...
+
+    def send(self, queue: int, messages: Sequence[Message]) -> list[Message]: ...
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A message to be sent to one of a tenant's queues. `attempt` counts from 1; `row` is the caller's own and is
+    handed back."""
+
+    message: Message
+    queues: Collection[int]
+    attempt: int = 1
+    row: Any = field(default=None, compare=False)
+
+    @property
+    def key(self) -> _Key:
+        return self.message.event_id, self.message.index, self.message.destination
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Tell what became of offers: they were sent, now or before; they wait here; they are left to the sweeper."""
+
+    sent: list[Offer]
+    waiting: list[Offer]
+    left: list[Offer]
+
+
+@dataclass
+class _Unit:
+    tenant_id: str
+    queue: int
+    attempt: int
+    until: float
+
+
+class Sender:
+    """Choose queues and hold tenants to their limits, for any number of threads.
+
+    `workers` says how many serve the queues, DELIVERY_WORKERS without it. `clock` gives seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        transport: Queues,
+        *,
+        workers: int | None = None,
+        limits_of: LimitsOf = limits.of_all,
+        clock: Callable[[], float] = time.monotonic,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._transport, self._limits_of, self._clock = transport, limits_of, clock
+        self._chance = chance or random.Random()  # noqa: S311  # a choice among queues is no secret
+        self._workers = settings.DELIVERY_WORKERS if workers is None else workers
+        self._lock = threading.Lock()
+        self._units: OrderedDict[_Key, _Unit] = OrderedDict()  # the oldest first
+        self._in_flight: Counter[str] = Counter()
+        self._own: Counter[int] = Counter()
+        self._others: dict[int, float] = defaultdict(float)
+        self._buckets: dict[str, TokenBucket] = {}
+        self._waiting: OrderedDict[str, deque[Offer]] = OrderedDict()  # the tenant whose turn is next first
+        self._waiting_keys: set[_Key] = set()
+
+    def offer(self, offers: Iterable[Offer]) -> Taken:
+        """Send what the tenants' limits allow. An offer that is on its way already counts as sent and is not sent
+        again, unless it is of a later attempt: then the earlier one is over."""
+        going: list[tuple[Offer, int]] = []
+        sent, waiting, left = [], [], []
+        with self._lock:
+            self._let_go_of_the_certain()
+            for offer in offers:
+                unit = self._units.get(offer.key)
+                if unit is not None and unit.attempt >= offer.attempt:
+                    sent.append(offer)
+                    continue
+                if unit is not None:
+                    self._release(offer.key)
+                if offer.key in self._waiting_keys:
+                    waiting.append(offer)
+                elif offer.message.tenant_id not in self._waiting and self._may_go(offer):
+                    going.append((offer, self._take(offer)))
+                elif self._wait(offer):
+                    waiting.append(offer)
+                else:
+                    left.append(offer)
+        gone, refused = self._send(going)
+        with self._lock:
+            sent = [offer for offer in sent if offer.key in self._units]  # not what was refused just now
+        return Taken(sent + gone, waiting, left + refused)
+
+    def pump(self) -> Taken:
+        """Send what has waited and may go now, one message of each tenant in turn."""
+        going: list[tuple[Offer, int]] = []
+        with self._lock:
+            self._let_go_of_the_certain()
+            stuck: set[str] = set()
+            while tenants := [tenant for tenant in self._waiting if tenant not in stuck]:
+                for tenant_id in tenants:
+                    offer = self._waiting[tenant_id][0]
+                    if not self._may_go(offer):
+                        stuck.add(tenant_id)
+                        continue
+                    self._forget_waiting(tenant_id)
+                    going.append((offer, self._take(offer)))
+        gone, refused = self._send(going)
+        return Taken(gone, [], refused)
+
+    def over(self, event_id: str, index: int, destination: str) -> bool:
+        """Free the unit of an attempt that has ended, however it ended. False where this sender holds none."""
+        with self._lock:
+            return self._release((event_id, index, destination))
+
+    def seconds_to_pump(self) -> float | None:
+        """Return when the bucket of a tenant that waits lets its next message through; None where none waits, or each
+        waits for an answer."""
+        with self._lock:
+            self._let_go_of_the_certain()
+            return min(
+                (
+                    self._bucket(tenant_id).seconds_to_next()
+                    for tenant_id in self._waiting
+                    if self._in_flight[tenant_id] < self._limits_of(tenant_id).in_flight
+                ),
+                default=None,
+            )
+
+    def correct(self, depths: Sequence[Depth]) -> None:
+        """Take note of how full the queues are, by number: what this sender has not sent, others have."""
+        with self._lock:
+            for queue, depth in enumerate(depths):
+                others = max(0, depth.total - self._own[queue])
+                self._others[queue] += (others - self._others[queue]) * _SMOOTHING
+
+    def counts(self) -> dict[str, int]:
+        """Return how many messages are in flight and how many wait, for a log."""
+        with self._lock:
+            return {"in_flight": len(self._units), "waiting": len(self._waiting_keys)}
+
+    # --- all below is called with the lock held, but for `_send` ---
+
+    def _may_go(self, offer: Offer) -> bool:
+        tenant_id = offer.message.tenant_id
+        return self._in_flight[tenant_id] < self._limits_of(tenant_id).in_flight and self._bucket(tenant_id).take()
+
+    def _take(self, offer: Offer) -> int:
+        """Take a unit for the offer, whose token is taken already, and choose its queue."""
+        queue = self._choose(offer)
+        tenant_id = offer.message.tenant_id
+        until = self._clock() + CERTAINLY_ANSWERED.total_seconds()
+        self._units[offer.key] = _Unit(tenant_id, queue, offer.attempt, until)
+        self._in_flight[tenant_id] += 1
+        self._own[queue] += 1
+        return queue
+
+    def _choose(self, offer: Offer) -> int:
+        known = [queue for queue in offer.queues if 0 <= queue < self._transport.queues]
+        ours = known or sorted(sets.without_allocation(offer.message.tenant_id, self._transport.queues))
+        busy = self._busy()
+        return min(
+            self._chance.sample(ours, len(ours)),
+            key=lambda queue: (busy[queue], self._own[queue] + self._others[queue]),
+        )
+
+    def _busy(self) -> list[float]:
+        """Return, by queue, how much each of its workers has to do, in messages: those of its other queues too."""
+        workers_of = assignment.workers_of(self._workers, self._transport.queues)
+        of_worker: dict[int, float] = defaultdict(float)
+        for queue, workers in enumerate(workers_of):
+            for worker in workers:
+                of_worker[worker] += (self._own[queue] + self._others[queue]) / len(workers)
+        return [sum(of_worker[worker] for worker in workers) / len(workers) for workers in workers_of]
+
+    def _wait(self, offer: Offer) -> bool:
+        """Put the offer into the list; False where that is full, for all or for this tenant."""
+        line = self._waiting.get(offer.message.tenant_id, deque())
+        if len(self._waiting_keys) >= MOST_WAITING or len(line) >= MOST_WAITING_OF_ONE:
+            return False
+        line.append(offer)
+        self._waiting[offer.message.tenant_id] = line
+        self._waiting_keys.add(offer.key)
+        return True
+
+    def _forget_waiting(self, tenant_id: str) -> None:
+        """Take the first of a tenant's offers out of the list; the tenant's next turn comes after all others'."""
+        self._waiting_keys.discard(self._waiting[tenant_id].popleft().key)
+        self._waiting.move_to_end(tenant_id)
+        if not self._waiting[tenant_id]:
+            del self._waiting[tenant_id]
+
+    def _release(self, key: _Key) -> bool:
+        unit = self._units.pop(key, None)
+        if unit is None:
+            return False
+        self._own[unit.queue] -= 1
+        self._in_flight[unit.tenant_id] -= 1
+        if not self._in_flight[unit.tenant_id]:
+            del self._in_flight[unit.tenant_id]
+        return True
+
+    def _let_go_of_the_certain(self) -> None:
+        """Free the units that are so old that their messages are answered or dead."""
+        now = self._clock()
+        while self._units and next(iter(self._units.values())).until <= now:
+            self._release(next(iter(self._units)))
+
+    def _bucket(self, tenant_id: str) -> TokenBucket:
+        if tenant_id not in self._buckets:
+            own = self._limits_of(tenant_id)
+            self._buckets[tenant_id] = TokenBucket(per_second=own.per_second, burst=own.burst, clock=self._clock)
+        return self._buckets[tenant_id]
+
+    def _send(self, going: Sequence[tuple[Offer, int]]) -> tuple[list[Offer], list[Offer]]:
+        """Send to all queues at the same time; what went and what did not, whose units are free again."""
+        by_queue: dict[int, list[Offer]] = defaultdict(list)
+        for offer, queue in going:
+            by_queue[queue].append(offer)
+        refused = {
+            message
+            for messages in fan_out([partial(self._send_to, queue, offers) for queue, offers in by_queue.items()])
+            for message in messages
+        }
+        gone = [offer for offer, _ in going if offer.message not in refused]
+        back = [offer for offer, _ in going if offer.message in refused]
+        with self._lock:
+            for offer in back:
+                self._bucket(offer.message.tenant_id).give_back()
+                self._release(offer.key)
+        return gone, back
+
+    def _send_to(self, queue: int, offers: Sequence[Offer]) -> list[Message]:
+        messages = [offer.message for offer in offers]
+        try:
+            return self._transport.send(queue, messages)
+        except (Rejected, Unavailable) as error:
+            # Some of them may have gone; they go twice, and whoever receives them knows them by their id.
+            log.warning("%d messages stay in the outbox: %s", len(messages), error.message)
+            return messages
