@@ -1,0 +1,230 @@
+"""Deliver what a worker's queues bring: a thread for each queue that waits for messages, and one for each slot.
+
+A queue is asked only while a slot is free, for one message where it was quiet and for more while it brings as many as
+it was asked for. What is received waits in a short hand until a slot takes it, from the queue with the fewest running
+first. What its tenant may not begin now is put behind others, so that it never stands in the way of another tenant's.
+
+The queues may be away: each thread then waits with full jitter and goes on. A worker that is killed leaves nothing
+behind; what it had is seen again after `receipts.VISIBILITY_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from delivery.consuming import handling, receipts
+from delivery.consuming.handling import Handled
+from delivery.consuming.receipts import Receipts, Transport
+from delivery.consuming.slots import Schedule
+from delivery.queues import limits
+from delivery.queues.limits import LimitsOf
+from delivery.queues.queue_transport import BATCH, Message, Received
+from portal.dynamo import retry
+from portal.errors import PortalError
+
+log = logging.getLogger("pooldesk.delivery")
+
+# A poll is not cancelled, so stopping takes as long; and each is paid for.
+POLL_SECONDS: Final = 5
+STOP_SECONDS: Final = 25.0  # that what runs may take to finish; what is left then is seen again by others
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds, while the queues are away
+
+Handle = Callable[[Received, Message], Handled]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A message in a hand."""
+
+    queue: int
+    received: Received
+    message: Message
+
+    @property
+    def is_suspect(self) -> bool:
+        return handling.strikes_of(self.received, self.message) > 0
+
+
+class Consumer:
+    """One worker, with the queues that it serves."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        handle: Handle,
+        queues: Sequence[int],
+        *,
+        slots: int,
+        limits_of: LimitsOf = limits.of_all,
+        poll_seconds: int = POLL_SECONDS,
+    ) -> None:
+        self._transport, self._handle, self._queues, self._slots = transport, handle, queues, slots
+        self._poll_seconds = poll_seconds
+        self._schedule = Schedule(slots, limits_of=limits_of)
+        self._receipts = Receipts(transport)
+        self._changed = threading.Condition()
+        self._hands: dict[int, deque[_Waiting]] = {queue: deque() for queue in queues}
+        self._appetite = dict.fromkeys(queues, 1)  # how many messages the next poll asks for
+        self._asked: Counter[int] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._stopping = False
+        self._polling: list[threading.Thread] = []
+        self._working: list[threading.Thread] = []
+        self._finished = threading.Event()
+        # Set by an error that nobody expected. The worker then works with less than it has; it should be started anew.
+        self.failed = threading.Event()
+
+    def start(self) -> None:
+        """Begin to receive and to deliver."""
+        self._polling = [self._thread(self._poll, queue) for queue in self._queues]
+        self._working = [self._thread(self._work) for _ in range(self._slots)]
+        self._keeping = self._thread(self._receipts.run, lambda: not self._finished.is_set())
+
+    def stop(self, *, seconds: float = STOP_SECONDS) -> bool:
+        """Finish what runs and give back what has not begun. Return whether all of it has ended within the time."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            self._stopping = True
+            left = [waiting for hand in self._hands.values() for waiting in hand]
+            for hand in self._hands.values():
+                hand.clear()
+            self._changed.notify_all()
+        self._give_back(left)
+        for thread in [*self._polling, *self._working]:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._finished.set()
+        self._keeping.join(max(1.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in [*self._polling, *self._working, self._keeping])
+
+    def report(self) -> dict[str, int]:
+        """Return what was done since the start, by word, and how many deliveries run and wait now."""
+        with self._changed:
+            waiting = sum(map(len, self._hands.values()))
+            return {**self._counts, "running": self._schedule.running, "waiting": waiting}
+
+    def _thread(self, target: Callable[..., object], *args: object) -> threading.Thread:
+        def run() -> None:
+            try:
+                target(*args)
+            except BaseException:
+                log.exception("A thread of the worker ended by an error")
+                self.failed.set()
+
+        # A daemon: a delivery that hangs must not keep the process from ending.
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    # --- receiving ---
+
+    def _poll(self, queue: int) -> None:
+        failures = 0
+        while most := self._ask(queue):
+            received: list[Received] = []
+            try:
+                received = self._transport.receive(
+                    queue, most=most, wait=self._poll_seconds, visibility=receipts.VISIBILITY_SECONDS
+                )
+                failures = 0
+            except PortalError as error:
+                failures += 1
+                log.warning("Queue %s could not be read: %s", queue, error.message)
+            self._take_in(queue, most, received)
+            if failures:
+                self._wait(retry.pause(failures, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE))
+
+    def _ask(self, queue: int) -> int:
+        """Wait until a slot is free, and the hand of the queue is empty. Return how many to ask for, 0 at the end."""
+        with self._changed:
+            while not self._stopping and (self._hands[queue] or self._schedule.free < 1):
+                self._changed.wait()
+            if self._stopping:
+                return 0
+            spare = self._schedule.free - self._asked.total() - sum(map(len, self._hands.values()))
+            self._asked[queue] = max(1, min(self._appetite[queue], spare, BATCH))
+            return self._asked[queue]
+
+    def _take_in(self, queue: int, most: int, received: list[Received]) -> None:
+        self._receipts.hold(queue, received)
+        waiting = []
+        for one in received:
+            message = handling.read(one)
+            if message is None:
+                self._conclude(queue, one, Handled("refused"))
+            else:
+                waiting.append(_Waiting(queue, one, message))
+        with self._changed:
+            self._asked[queue] = 0
+            self._appetite[queue] = min(2 * most, BATCH) if len(received) == most else 1
+            self._counts["received"] += len(received)
+            if not self._stopping:
+                self._hands[queue].extend(waiting)
+                waiting = []
+            self._changed.notify_all()
+        self._give_back(waiting)
+
+    def _wait(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping, seconds)
+
+    # --- delivering ---
+
+    def _work(self) -> None:
+        while (taken := self._take()) is not None:
+            waiting, seconds = taken
+            if seconds:
+                self._conclude(waiting.queue, waiting.received, handling.postponed(
+                    waiting.received, waiting.message, seconds=seconds
+                ))  # fmt: skip
+                continue
+            self._receipts.begin(waiting.received)
+            handled = self._handle(waiting.received, waiting.message)
+            self._conclude(waiting.queue, waiting.received, handled)
+            with self._changed:
+                self._schedule.end(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect)
+                self._changed.notify_all()
+
+    def _take(self) -> tuple[_Waiting, float] | None:
+        """Wait for the next message. Return it, and the seconds by which it has to be put off; None at the end."""
+        with self._changed:
+            while not self._stopping:
+                turns = self._schedule.in_turn(queue for queue, hand in self._hands.items() if hand)
+                if turns and self._schedule.free:
+                    waiting = self._hands[turns[0]].popleft()
+                    seconds = self._schedule.begin(
+                        waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect
+                    )
+                    self._changed.notify_all()
+                    return waiting, seconds
+                self._changed.wait()
+        return None
+
+    # --- letting go ---
+
+    def _give_back(self, left: list[_Waiting]) -> None:
+        """Let others have what has not begun, at once. As a new message: that it was received here is no strike."""
+        for waiting in left:
+            handled = handling.postponed(waiting.received, waiting.message, seconds=0)
+            self._conclude(waiting.queue, waiting.received, handled)
+
+    def _conclude(self, queue: int, received: Received, handled: Handled) -> None:
+        """Delete the message, after what is to be sent in its place has been sent. Without that it comes again."""
+        with self._changed:
+            self._counts[handled.did] += 1
+        if handled.again is None or self._sent(queue, handled.again, handled.delay):
+            self._receipts.done(queue, received)
+        else:
+            self._receipts.let_go(received)
+
+    def _sent(self, queue: int, message: Message, delay: int) -> bool:
+        try:
+            return not self._transport.send(queue, [message], delay=delay)
+        except PortalError as error:
+            log.warning("A message could not be put off: %s", error.message)
+            return False

@@ -1,0 +1,127 @@
+"""Keep what could not be delivered: list it, try it again, or throw it away.
+
+A delivery dies when its destination cannot take it (its attempts are used up, the destination says so, nobody delivers
+there) or when it was being worked on each time that a worker died. The letter is written in one transaction with the
+outbox's row, which from then on waits for it no longer. Replayed, the row waits for it again, in one transaction with
+the letter's removal; so it is tried again once, however often and by however many it is asked for.
+
+Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from delivery.consuming import keys
+from delivery.consuming.items import DeadDeliveryItem
+from delivery.consuming.tables import DEAD_BY_TIME, DEAD_DELIVERIES
+from delivery.outbox import progress, telling
+from delivery.outbox.items import OutboxItem
+from portal import clock
+from portal.dynamo import platform
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
+from portal.schema import keys as schema_keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+
+log = logging.getLogger("pooldesk.delivery")
+
+REASON_LIMIT: Final = 500  # characters
+_LETTER: Final = "dead letter"
+_ROW: Final = "row"
+
+
+# --- keeping ---
+
+
+def keep(repository: TenantRepository, row: OutboxItem, *, index: int, destination: str, reason: str) -> None:
+    """Give up a delivery: write its dead letter, and let the row wait for it no longer, both or neither.
+
+    The same again replaces itself. Raises Throttled and Unavailable.
+    """
+    member = telling.member(index, destination)
+    event = json.loads(row.events[index]) if 0 <= index < len(row.events) else {}
+    letter = DeadDeliveryItem(
+        repository.tenant_id,
+        keys.dead_delivery(row.timestamp, row.event_id, member),
+        event_id=row.event_id,
+        timestamp=row.timestamp,
+        index=index,
+        destination=destination,
+        event_type=str(event.get("type", "")),
+        subject=row.subject,
+        reason=reason[:REASON_LIMIT],
+        at=clock.stamp(),
+        listed=keys.LISTED,
+        expires_at=row.expires_at,
+    )
+    beside = Transaction()
+    beside.put(letter)
+    progress.dead(repository, row, member, beside=beside)
+    log.error("A delivery is dead: tenant %s, %s to %s: %s", repository.tenant_id, letter.subject, destination, reason)
+
+
+# --- reading ---
+
+
+def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
+    """All dead deliveries, newest first, or those of one tenant by the moment of their events: a Query a megabyte."""
+    if tenant_id:
+        raws = TenantRepository(tenant_id).query_all(DEAD_DELIVERIES, schema_keys.tenant, consistent=True)
+    else:
+        raws = platform.query_all(DEAD_DELIVERIES, keys.LISTED, index=DEAD_BY_TIME, descending=True)
+    yield from (DeadDeliveryItem.from_raw_data(raw) for raw in raws)
+
+
+def name_of(letter: DeadDeliveryItem) -> str:
+    """Return the name that a person calls it by."""
+    return schema_keys.split(letter.letter_id)[-1]
+
+
+# --- an operator's acts ---
+
+
+def drop(letter: DeadDeliveryItem, *, by: Actor) -> None:
+    """Remove it, with its row in the audit trail; it is never delivered. Raises NotFound where it has just gone,
+    Throttled and Unavailable."""
+    try:
+        recording.commit(_removal(letter), [_entry(letter, AuditAction.DEAD_DELIVERY_DROPPED, by)])
+    except TransactionRefused as refused:
+        raise _refusal(refused) from refused
+
+
+def replay(letter: DeadDeliveryItem, *, by: Actor) -> None:
+    """Let it be delivered after all, with all its attempts before it, remove it and write who did it, all or none.
+
+    Raises Conflict where the outbox has it no longer, NotFound where it has just gone, Throttled and Unavailable.
+    """
+    writing = _removal(letter)
+    member = telling.member(int(letter.index), letter.destination)
+    progress.reopen(writing, OutboxItem(letter.event_id, letter.timestamp), member, name=_ROW)
+    try:
+        recording.commit(writing, [_entry(letter, AuditAction.DEAD_DELIVERY_REPLAYED, by)])
+    except TransactionRefused as refused:
+        raise _refusal(refused) from refused
+
+
+def _removal(letter: DeadDeliveryItem) -> Transaction:
+    writing = Transaction()
+    writing.delete(letter, name=_LETTER, condition=DeadDeliveryItem.letter_id.exists())
+    return writing
+
+
+def _refusal(refused: TransactionRefused) -> PortalError:
+    reason = refused.reason(_LETTER)
+    if reason is not None and reason.code == "ConditionalCheckFailed":
+        return NotFound("It has been replayed or dropped by somebody else.")
+    return Conflict("The outbox has no such event any more, so it cannot be replayed; drop it.")
+
+
+def _entry(letter: DeadDeliveryItem, action: AuditAction, by: Actor) -> AuditEntry:
+    before = {"event": letter.event_type, "destination": letter.destination, "reason": letter.reason}
+    entity_id = schema_keys.anonymous(letter.letter_id)
+    return AuditEntry(letter.tenant_id, action, by, "dead_delivery", entity_id, name_of(letter), before)

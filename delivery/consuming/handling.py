@@ -1,0 +1,145 @@
+"""Do what one message asks for: find what is to be delivered, let its destination deliver it, write what came of it.
+
+A message only says where to look. Everything else is read with the repository of the tenant that it names, so that a
+message with one tenant's id and another's row finds nothing; and the row says whether there is still something to do,
+so that the same message twice does it once.
+
+Counted as a strike: that a worker died while it had the message, and that whoever delivers raised an error that nobody
+expected. A message with MOST_STRIKES is not begun again; its delivery is a dead letter. A database that is away, a
+tenant that has enough in flight and a worker that stops are no strikes: then the same is sent again as a new message,
+since SQS would count the next receive.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from delivery.consuming import dead_deliveries
+from delivery.holding.holds import HoldBoard
+from delivery.outbox import destinations, keys, progress, retry_times, telling
+from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.items import OutboxItem
+from delivery.queues.queue_transport import Message, Received
+from portal import clock
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Invalid, NotFound, Unavailable
+
+log = logging.getLogger("pooldesk.delivery")
+
+MOST_STRIKES: Final = 3
+DELIVERY_SECONDS: Final = 30.0  # that a delivery may take; whoever delivers cuts it off
+AWAY_SECONDS: Final = 5  # until the same is tried again where the database is away, or something was struck
+# Longer than this a message is not passed on; its row comes due and brings a new one. Times the longest pause it stays
+# well within progress.CERTAINLY_ANSWERED.
+MOST_POSTPONEMENTS: Final = 60
+
+
+@dataclass(frozen=True)
+class Handled:
+    """Say what came of a message: `did` for the counts; `again` is sent in its place after `delay` seconds."""
+
+    did: str
+    again: Message | None = None
+    delay: int = 0
+
+
+def strikes_of(received: Received, message: Message) -> int:
+    """Return how often it was being worked on when that ended badly: each receive but this one was such a time."""
+    return message.strikes + received.receives - 1
+
+
+def read(received: Received) -> Message | None:
+    """Return the message, None for what is none: that is logged, and nobody's to keep."""
+    try:
+        return received.read()
+    except Invalid as error:
+        log.error("A message was thrown away: %s", error.message)
+        return None
+
+
+def postponed(received: Received, message: Message, *, seconds: float) -> Handled:
+    """Put a message that was not begun behind others, as a new one with the same strikes; after too many times, leave
+    it to its row."""
+    if message.postponed >= MOST_POSTPONEMENTS:
+        return Handled("left")
+    again = replace(message, postponed=message.postponed + 1, strikes=strikes_of(received, message))
+    return Handled("postponed", again, max(0, int(seconds + 0.999)))
+
+
+class MessageHandler:
+    """Handles messages, any number at the same time."""
+
+    def __init__(self, *, board: HoldBoard | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._board = board or HoldBoard()
+        self._clock = clock
+
+    def handle(self, received: Received, message: Message) -> Handled:
+        """Deliver, and write what came of it. Returns what is to happen with the message; raises nothing."""
+        try:
+            return self._handle(message, strikes_of(received, message))
+        except Unavailable as error:
+            log.warning("A message is put off, the database is away: %s", error.message)
+            return postponed(received, message, seconds=AWAY_SECONDS)
+        except Exception:
+            log.exception("A message of tenant %s could not be handled", message.tenant_id)
+            struck = replace(message, strikes=strikes_of(received, message) + 1)
+            return Handled("struck", struck, AWAY_SECONDS)
+
+    def _handle(self, message: Message, strikes: int) -> Handled:
+        try:
+            owner, row_id = keys.row_parts(message.event_id)
+        except ValueError:
+            owner, row_id = "", ""
+        if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
+            log.error("A message was thrown away: its ids are not those of tenant %s", message.tenant_id)
+            return Handled("refused")
+        repository = TenantRepository(message.tenant_id)
+        row = repository.get(OutboxItem, keys.outbox_row, row_id, sort=message.timestamp, consistent=True)
+        member = telling.member(message.index, message.destination)
+        if row is None or member not in (row.open or ()):
+            return Handled("closed")
+        verdict = self._board.verdict(message.tenant_id, message.timestamp)
+        if verdict == "wait":
+            progress.hold(row, member=member)
+            return Handled("held")
+        if verdict == "drop":
+            progress.drop(row)
+            return Handled("dropped")
+        if strikes >= MOST_STRIKES:
+            reason = f"It was being worked on {strikes} times when that ended badly."
+            return _give_up(repository, row, message, reason)
+        return self._deliver(repository, row, message, member)
+
+    def _deliver(self, repository: TenantRepository, row: OutboxItem, message: Message, member: str) -> Handled:
+        try:
+            deliver = destinations.deliver_for(message.destination)
+        except NotFound as error:
+            return _give_up(repository, row, message, error.message)
+        attempt = progress.attempts_of(row, member) + 1
+        deadline = self._clock() + DELIVERY_SECONDS
+        work = Work(message.tenant_id, repository, row, message.index, message.destination, attempt, deadline)
+        outcome = deliver(work)
+        return _write(repository, row, message, member, attempt, outcome)
+
+
+def _write(
+    repository: TenantRepository, row: OutboxItem, message: Message, member: str, attempt: int, outcome: Outcome
+) -> Handled:
+    if outcome.state == "answered":
+        progress.answered(repository, row, member)
+        return Handled("answered")
+    pause = retry_times.pause(attempt)
+    if outcome.state == "dead" or pause is None:
+        return _give_up(repository, row, message, outcome.note or "Its attempts are used up.")
+    seconds = pause.total_seconds() if outcome.retry_after is None else outcome.retry_after
+    progress.failed(repository, row, member, next_at=clock.stamp(offset=int(seconds * 1_000_000)))
+    return Handled(outcome.state)
+
+
+def _give_up(repository: TenantRepository, row: OutboxItem, message: Message, reason: str) -> Handled:
+    dead_deliveries.keep(repository, row, index=message.index, destination=message.destination, reason=reason)
+    return Handled("dead")

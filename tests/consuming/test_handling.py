@@ -1,0 +1,239 @@
+"""What becomes of one message: delivered once, tried again, a dead letter, or thrown away; as its own tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from delivery.consuming import dead_deliveries, handling, receipts, slots
+from delivery.consuming.handling import Handled, MessageHandler
+from delivery.outbox import keys, progress, retry_times
+from delivery.outbox.destinations import Outcome, Work
+from delivery.queues.queue_transport import Message
+from portal import clock
+from portal.dynamo.meter import Meter
+from portal.errors import Unavailable
+from tests.support import deliveries, fakes
+from tests.support.world import World
+
+ENDPOINT = "test_receiver"
+
+
+class Receiver:
+    """Answers as a test wants, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | Exception = Outcome("answered")
+        self.work: list[Work] = []
+
+    def __call__(self, work: Work) -> Outcome:
+        self.work.append(work)
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    with deliveries.destination(ENDPOINT, receiver):
+        yield receiver
+
+
+@pytest.fixture
+def acme(world: World) -> str:
+    return world.tenants["acme"].tenant_id
+
+
+@pytest.fixture
+def globex(world: World) -> str:
+    return world.tenants["globex"].tenant_id
+
+
+def handle(told: Message, *, receives: int = 1) -> Handled:
+    return MessageHandler().handle(deliveries.received(told, receives=receives), told)
+
+
+def reasons(tenant_id: str = "") -> list[str]:
+    return [letter.reason for letter in dead_deliveries.stored(tenant_id=tenant_id)]
+
+
+def test_what_is_answered_leaves_the_outbox(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    assert handle(deliveries.message(row, ENDPOINT)) == Handled("answered")
+    (work,) = receiver.work
+    assert (work.tenant_id, work.destination, work.index, work.attempt) == (acme, ENDPOINT, 0, 1)
+    assert (deliveries.stored(row).open, deliveries.stored(row).pending) == (None, None)
+
+
+def test_the_same_message_twice_is_delivered_once(acme: str, receiver: Receiver) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
+    assert [handle(told).did, handle(told, receives=2).did] == ["answered", "closed"]
+    assert len(receiver.work) == 1
+
+
+def test_each_event_and_destination_of_a_row_is_delivered_by_itself(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT, f"{ENDPOINT}_2", events=2)
+    handle(deliveries.message(row, f"{ENDPOINT}_2", index=1))
+    assert deliveries.stored(row).open == {f"0/{ENDPOINT}", f"0/{ENDPOINT}_2", f"1/{ENDPOINT}"}
+    assert deliveries.stored(row).pending
+
+
+def test_what_failed_is_due_again_after_a_pause_and_knows_its_attempt(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    receiver.outcome = Outcome("failed", note="It answered 500.")
+    before = clock.now()
+    assert handle(deliveries.message(row, ENDPOINT)) == Handled("failed")
+    due = clock.parse(str(deliveries.stored(row).due_at)) - before
+    assert timedelta(seconds=retry_times.PAUSES[0] * (1 - retry_times.JITTER)) <= due
+    handle(deliveries.message(row, ENDPOINT))
+    assert [work.attempt for work in receiver.work] == [1, 2]
+
+
+def test_a_receiver_may_say_when_to_come_again(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    receiver.outcome = Outcome("failed", retry_after=7200.0)
+    before = clock.now()
+    handle(deliveries.message(row, ENDPOINT))
+    assert clock.parse(str(deliveries.stored(row).due_at)) - before >= timedelta(hours=2)
+
+
+def test_after_the_last_attempt_it_is_a_dead_letter(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    receiver.outcome = Outcome("failed", note="It answered 500.")
+    did = [handle(deliveries.message(row, ENDPOINT)).did for _ in range(retry_times.ATTEMPTS)]
+    assert did == ["failed"] * (retry_times.ATTEMPTS - 1) + ["dead"]
+    assert reasons(acme) == ["It answered 500."]
+    assert deliveries.stored(row).pending is None
+
+
+def test_what_a_receiver_does_not_want_any_more_is_a_dead_letter_at_once(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    receiver.outcome = Outcome("dead", note="It answered 410.")
+    assert handle(deliveries.message(row, ENDPOINT)) == Handled("dead")
+    (letter,) = dead_deliveries.stored()
+    assert (letter.tenant_id, letter.destination, letter.event_type) == (acme, ENDPOINT, "test.happened")
+    assert (letter.subject, letter.reason, letter.expires_at) == ("ticket/7", "It answered 410.", row.expires_at)
+
+
+def test_what_others_wait_for_stays_when_one_destination_is_dead(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT, f"{ENDPOINT}_2")
+    receiver.outcome = Outcome("dead")
+    handle(deliveries.message(row, ENDPOINT))
+    assert deliveries.stored(row).open == {f"0/{ENDPOINT}_2"}
+    assert deliveries.stored(row).pending
+
+
+@pytest.mark.parametrize(("strikes", "receives"), [(0, 4), (3, 1), (2, 2)])
+def test_what_ended_badly_three_times_is_not_begun_again(
+    acme: str, receiver: Receiver, strikes: int, receives: int
+) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT, strikes=strikes)
+    assert handle(told, receives=receives) == Handled("dead")
+    assert receiver.work == []
+    assert reasons(acme) == ["It was being worked on 3 times when that ended badly."]
+
+
+@pytest.mark.parametrize(("strikes", "receives"), [(0, 3), (2, 1), (1, 2)])
+def test_up_to_then_it_is_tried(acme: str, receiver: Receiver, strikes: int, receives: int) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT, strikes=strikes)
+    assert handle(told, receives=receives) == Handled("answered")
+
+
+def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
+    receiver.outcome = ZeroDivisionError("a bug")
+    first = handle(told)
+    assert (first.did, first.again) == ("struck", replace(told, strikes=1))
+    third = handle(replace(told, strikes=2))
+    assert third.again is not None
+    assert handle(third.again) == Handled("dead")
+
+
+def test_a_database_that_is_away_is_no_strike(acme: str, receiver: Receiver) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
+    with fakes.answering("tenant", "GetItem", *[fakes.refusal("InternalServerError", status=500)] * 10):
+        put_off = handle(told, receives=2)
+    assert (put_off.did, put_off.again) == ("postponed", replace(told, postponed=1, strikes=1))
+    assert put_off.delay > 0
+    receiver.outcome = Unavailable("away")
+    assert handle(told).again == replace(told, postponed=1)
+
+
+def test_nobody_delivers_to_an_unknown_destination(acme: str) -> None:
+    row = deliveries.row(acme, "pigeon")
+    assert handle(deliveries.message(row, "pigeon")) == Handled("dead")
+    assert reasons(acme) == ["Nobody delivers to this destination."]
+
+
+# --- messages that nobody of ours has sent ---
+
+
+def test_one_tenants_id_with_anothers_row_finds_nothing(
+    acme: str, globex: str, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = deliveries.row(globex, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    _, row_id = keys.row_parts(row.event_id)
+    assert handle(replace(told, tenant_id=acme)) == Handled("refused")
+    assert "thrown away" in caplog.text
+    assert handle(replace(told, tenant_id=acme, event_id=keys.outbox_row(acme, row_id))) == Handled("closed")
+    assert receiver.work == []
+    assert deliveries.stored(row).open == {f"0/{ENDPOINT}"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"event_id": "no key"},
+        {"event_id": "../x"},
+        {"timestamp": "yesterday"},
+        {"timestamp": "2026-11-22T03:00:00.000000Z"},
+        {"index": 7},
+        {"destination": "test_other"},
+        {"tenant_id": "f" * 32},
+    ],
+)
+def test_ids_that_lead_nowhere_are_no_crash_and_leave_the_row(
+    acme: str, receiver: Receiver, wrong: dict[str, str]
+) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    handled = handle(replace(deliveries.message(row, ENDPOINT), **wrong))
+    assert handled.did in ("refused", "closed")
+    assert handled.again is None
+    assert receiver.work == []
+    assert deliveries.stored(row).open == {f"0/{ENDPOINT}"}
+
+
+def test_a_row_that_is_gone_is_nobodys(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    gone = replace(deliveries.message(row, ENDPOINT), event_id=keys.outbox_row(acme, "0" * 32))
+    assert handle(gone) == Handled("closed")
+
+
+def test_a_message_is_put_off_so_many_times_and_then_left_to_its_row() -> None:
+    told = Message("a" * 32, "x", "y", 0, ENDPOINT)
+    assert handling.postponed(deliveries.received(told), told, seconds=0.2).delay == 1
+    told = replace(told, postponed=handling.MOST_POSTPONEMENTS)
+    assert handling.postponed(deliveries.received(told), told, seconds=1) == Handled("left")
+
+
+def test_all_that_a_message_may_take_is_over_before_its_row_comes_due_again() -> None:
+    longest_pause = max(slots.OVER_CAP_SECONDS, slots.SUSPECT_SECONDS, handling.AWAY_SECONDS)
+    put_off = handling.MOST_POSTPONEMENTS * longest_pause
+    received = handling.MOST_STRIKES * (slots.HANGS_SECONDS + receipts.VISIBILITY_SECONDS)
+    assert put_off + received < progress.CERTAINLY_ANSWERED.total_seconds()
+
+
+def test_handling_one_message_costs_one_read_and_one_write(acme: str, receiver: Receiver, bill: Meter) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    handler = MessageHandler()
+    handler._board.verdict(acme, row.timestamp)  # read once every few seconds for all
+    before = bill.trips
+    told = deliveries.message(row, ENDPOINT)
+    handler.handle(deliveries.received(told), told)
+    assert bill.trips - before == 2

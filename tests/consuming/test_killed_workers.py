@@ -1,0 +1,153 @@
+"""Workers in processes of their own, on real queues: killed, poisoned, stopped, and cut off from the queues."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from delivery.consuming import dead_deliveries
+from delivery.consuming.consumer import Consumer
+from delivery.consuming.handling import MessageHandler
+from delivery.outbox.items import OutboxItem
+from delivery.queues.queue_transport import QueueTransport
+from portal.queueing import sqs_client
+from tests.support import deliveries
+from tests.support.world import World
+
+PATIENCE = 90  # seconds for what has to come; no measure
+
+
+class Workers:
+    """Worker processes, each started again when asked; what they do stands in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, worker: int = 1, of: int = 1) -> subprocess.Popen[bytes]:
+        module = [sys.executable, "-m", "tests.support.delivery_worker", str(self.file), str(worker), str(of)]
+        environ = {**os.environ, "LOG_LEVEL": "WARNING"}
+        process = subprocess.Popen(module, cwd=settings.BASE_DIR, env=environ)
+        self.processes.append(process)
+        return process
+
+    def lines(self, beginning: str) -> list[str]:
+        return [line for line in self.file.read_text().splitlines() if line.startswith(beginning)]
+
+    def end(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def transport(world: World) -> QueueTransport:
+    sqs_client.reset()
+    transport = QueueTransport()
+    transport.create_all()
+    return transport
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Workers]:
+    file = tmp_path / "lines"
+    file.touch()
+    workers = Workers(file)
+    yield workers
+    workers.end()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.1)
+
+
+def send(transport: QueueTransport, tenant_id: str, to: str, *, queue: int = 0) -> OutboxItem:
+    row = deliveries.row(tenant_id, to)
+    transport.send(queue, [deliveries.message(row, to)])
+    return row
+
+
+def is_closed(row: OutboxItem) -> bool:
+    return deliveries.stored(row).pending is None
+
+
+def test_what_a_killed_worker_had_is_delivered_by_the_next(
+    world: World, transport: QueueTransport, workers: Workers
+) -> None:
+    acme = world.tenants["acme"].tenant_id
+    row = send(transport, acme, "test_slow")
+    first = workers.start()
+    until(lambda: workers.lines("begun"))
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert not is_closed(row)
+    workers.start()
+    until(lambda: is_closed(row))
+    assert len(workers.lines("begun")) == 2
+
+
+def test_poison_that_kills_its_worker_is_dead_after_three_times_and_the_others_are_served(
+    world: World, transport: QueueTransport, workers: Workers
+) -> None:
+    acme, globex = world.tenants["acme"].tenant_id, world.tenants["globex"].tenant_id
+    # They are in the worker with the poison when it dies, and come back with it.
+    beside = [send(transport, globex, f"test_slow_{number}", queue=number) for number in range(3)]
+    poison = send(transport, acme, "test_kill", queue=0)
+    deaths = 0
+    process = workers.start()
+
+    def tended() -> bool:
+        nonlocal process, deaths
+        if process.poll() is not None:
+            assert process.returncode == -signal.SIGKILL
+            deaths += 1
+            process = workers.start()
+        return is_closed(poison) and all(map(is_closed, beside))
+
+    until(tended)
+    assert 0 < deaths == len(workers.lines(f"begun {acme} test_kill")) <= 3
+    assert [letter.destination for letter in dead_deliveries.stored()] == ["test_kill"]
+    assert sorted(workers.lines("answered")) == sorted(f"answered {globex} test_slow_{number}" for number in range(3))
+
+
+def test_stopping_finishes_what_runs(world: World, transport: QueueTransport, workers: Workers) -> None:
+    row = send(transport, world.tenants["acme"].tenant_id, "test_slow")
+    process = workers.start()
+    until(lambda: workers.lines("begun"))
+    process.terminate()
+    assert process.wait(PATIENCE) == 0
+    assert is_closed(row)
+    assert transport.depth(0).total == 0
+
+
+def test_while_the_queues_are_away_a_worker_waits_and_then_goes_on(
+    world: World, transport: QueueTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    acme = world.tenants["acme"].tenant_id
+    with deliveries.destination("test_", lambda work: done.append(work.tenant_id) or deliveries.ANSWERED):
+        with override_settings(SQS_ENDPOINT_URL="http://127.0.0.1:9"):
+            sqs_client.reset()
+            consumer = Consumer(transport, MessageHandler().handle, [0], slots=2, poll_seconds=1)
+            consumer.start()
+            time.sleep(1)
+            assert consumer.report().get("received", 0) == 0
+        sqs_client.reset()
+        row = send(transport, acme, "test_ok")
+        until(lambda: is_closed(row))
+        assert consumer.stop()
+        assert not consumer.failed.is_set()
+    assert done == [acme]

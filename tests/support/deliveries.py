@@ -1,0 +1,63 @@
+"""Rows of the outbox, the messages that tell of them, and a destination whose answer a test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from delivery.events.event_types import Event, EventField, EventType
+from delivery.outbox import destinations, keys, telling
+from delivery.outbox.destinations import Outcome, Work
+from delivery.outbox.items import OutboxItem
+from delivery.queues.queue_transport import Message, Received
+from portal.dynamo.repository import TenantRepository, Transaction
+
+TOLD = EventType("test.happened", 1, "Something happened in a test.", (EventField("number", "number", "Which.", 1),))
+ANSWERED = Outcome("answered")
+_handles = count(1)
+
+
+def row(tenant_id: str, *to: str, events: int = 1, number: int = 1) -> OutboxItem:
+    """Write a row with so many events, each for all of these destinations, and return it."""
+    written = telling.new_row(
+        tenant_id=tenant_id,
+        tenant={"id": tenant_id, "name": "Acme", "slug": "acme"},
+        queues=[0, 1, 2, 3],
+        events=[Event(TOLD, {"number": number + index}, 1) for index in range(events)],
+        members=[telling.member(index, one) for index in range(events) for one in to],
+        subject="ticket/7",
+    )
+    transaction = Transaction()
+    transaction.put(written)
+    TenantRepository(tenant_id).transact(transaction)
+    return written
+
+
+def stored(written: OutboxItem) -> OutboxItem:
+    """Read a row as it is now."""
+    tenant_id, row_id = keys.row_parts(written.event_id)
+    found = TenantRepository(tenant_id).get(
+        OutboxItem, keys.outbox_row, row_id, sort=written.timestamp, consistent=True
+    )
+    assert found is not None
+    return found
+
+
+def message(written: OutboxItem, to: str, *, index: int = 0, strikes: int = 0) -> Message:
+    tenant_id, _ = keys.row_parts(written.event_id)
+    return Message(tenant_id, written.event_id, written.timestamp, index, to, strikes=strikes)
+
+
+def received(told: Message, *, receives: int = 1) -> Received:
+    return Received(told.body(), f"handle {next(_handles)}", receives, 0.0)
+
+
+@contextmanager
+def destination(beginning: str, deliver: Callable[[Work], Outcome]) -> Iterator[None]:
+    """Let a function deliver to the destinations that begin so, inside."""
+    destinations.declare_destination(beginning, deliver)
+    try:
+        yield
+    finally:
+        del destinations._declared[beginning]

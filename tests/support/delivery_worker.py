@@ -1,0 +1,52 @@
+"""A worker in a process of its own, for tests that kill it: `python -m tests.support.delivery_worker FILE I W`.
+
+What it delivers is a line in FILE, tenant and destination. A destination with "kill" in its name kills the process in
+the middle of the work, one with "hang" never returns, one with "slow" takes a second. What a dead worker had is seen
+again after five seconds instead of thirty.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import django
+from django.apps import apps
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+if not apps.ready:
+    django.setup()
+
+from django.core.management import call_command
+
+from delivery.consuming import receipts
+from delivery.outbox import destinations
+from delivery.outbox.destinations import Outcome, Work
+
+
+def main(file: Path, worker: str, workers: str) -> None:
+    def deliver(work: Work) -> Outcome:
+        with file.open("a") as lines:
+            lines.write(f"begun {work.tenant_id} {work.destination}\n")
+        if "kill" in work.destination:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "hang" in work.destination:
+            threading.Event().wait()
+        if "slow" in work.destination:
+            time.sleep(1)
+        with file.open("a") as lines:
+            lines.write(f"answered {work.tenant_id} {work.destination}\n")
+        return Outcome("answered")
+
+    receipts.VISIBILITY_SECONDS = 5  # type: ignore[misc]
+    receipts.EXTEND_SECONDS = 1.0  # type: ignore[misc]
+    destinations.declare_destination("test_", deliver)
+    call_command("run_delivery", "--worker", worker, "--of", workers, "--metrics", "0")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
