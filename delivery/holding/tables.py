@@ -1,0 +1,14 @@
+"""Let the workers read whose deliveries are held, and note what has been carried out."""
+
+from __future__ import annotations
+
+from delivery.holding.keys import HOLDS
+from portal.schema.registry import Grant, declare
+from tenants.tenancy.tables import DIRECTORY
+
+declare(
+    grants=(
+        Grant("platform", DIRECTORY, ("GetItem",), "ReadHolds", leading_keys=HOLDS),
+        Grant("worker", DIRECTORY, ("DeleteItem", "Query", "UpdateItem"), "CarryOutHolds", leading_keys=HOLDS),
+    ),
+)
