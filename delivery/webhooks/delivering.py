@@ -1,0 +1,153 @@
+"""Deliver one event to one endpoint: sign it, send it once, write down what came of it, and say how it goes on.
+
+What happens to an endpoint that keeps failing: its deliveries are tried again for some three days. When one of them is
+given up and none was answered meanwhile, or when the endpoint answers 410 Gone, it is paused and its owners are told.
+
+The process needs the platform's credentials for that pause alone: it changes what the tenant subscribed to.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from delivery.outbox import progress, retry_times, telling
+from delivery.outbox.destinations import Outcome, Work
+from delivery.webhooks import delivery_log, endpoints, rotation, safe_addresses, signatures
+from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
+from delivery.webhooks.items import EndpointItem, SecretItem
+from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
+from portal.schema import keys
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy import context, tenant_directory
+from tenants.tenancy.context import TenantContext
+
+log = logging.getLogger("pooldesk.webhooks")
+
+GONE: Final = 410
+LONGEST_WAIT: Final = 24 * 3600  # seconds that a receiver may ask us to wait
+_ASK_FOR_TIME: Final = (429, 503)
+_USER_AGENT: Final = "Pooldesk-Webhooks/1"
+_WORKER: Final = Actor(origin="webhooks")
+
+# Is told of an endpoint that was paused, and why.
+Tell = Callable[[TenantContext, EndpointItem, str], None]
+
+
+def deliver(work: Work, *, tell: Tell) -> Outcome:
+    """Send an event to an endpoint. Raises what the database raises; the delivery is then made again.
+
+    Costs two GetItems at the same time and one UpdateItem, and one more where the endpoint begins or ceases to fail.
+    """
+    endpoint, secret = _stored(work)
+    if endpoint is None or secret is None:
+        return Outcome("answered", note="The endpoint was removed; nobody waits for this any more.")
+    if endpoint.state == endpoints.PAUSED:
+        delivery_log.note(work, endpoint, Attempt(clock.stamp(), note="The endpoint was paused."), state=SKIPPED)
+        return Outcome("answered", note="The endpoint is paused; its log has this, to be sent again from there.")
+    attempt, asked = _attempt(work, endpoint, rotation.signing(secret))
+    if 200 <= attempt.status < 300:
+        delivery_log.note(work, endpoint, attempt, state=ANSWERED)
+        _note_health(work, endpoint, is_well=True)
+        return Outcome("answered", note=f"Answered {attempt.status}.")
+    note = attempt.note or f"Answered {attempt.status}."
+    pause = retry_times.pause(work.attempt)
+    if attempt.status == GONE or pause is None:
+        delivery_log.note(work, endpoint, attempt, state=DEAD)
+        _note_health(work, endpoint, is_well=False)
+        if attempt.status == GONE:
+            _pause(work, "It answered 410 Gone.", tell)
+        elif _failed_throughout(work, endpoint):
+            _pause(work, f"No delivery was answered since {endpoint.failing_since[:10]}. The last: {note}", tell)
+        return Outcome("dead", note=note)
+    seconds = max(pause.total_seconds(), asked)
+    next_at = clock.stamp(clock.now() + timedelta(seconds=seconds))
+    delivery_log.note(work, endpoint, attempt, state=FAILED, next_at=next_at)
+    _note_health(work, endpoint, is_well=False)
+    return Outcome("failed", seconds, note)
+
+
+def _stored(work: Work) -> tuple[EndpointItem | None, SecretItem | None]:
+    def read(model: type[Any]) -> Any:
+        return work.repository.get(model, keys.tenant, sort=work.destination, consistent=True)
+
+    endpoint, secret = fan_out([partial(read, EndpointItem), partial(read, SecretItem)])
+    return endpoint, secret
+
+
+def body_of(work: Work) -> bytes:
+    """Return the bytes of a delivery: its event in the envelope, as JSON."""
+    return json.dumps(telling.envelope(work.row, work.index), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tuple[Attempt, float]:
+    """Send once. Return what came of it, and how many seconds the receiver asked us to wait."""
+    at, begun = clock.stamp(), time.monotonic()
+    body = body_of(work)
+    headers = {"content-type": "application/json", "user-agent": _USER_AGENT}
+    event_id = telling.delivery_id(work.row, work.index)
+    headers |= signatures.headers(secrets, event_id=event_id, timestamp=int(time.time()), body=body)
+    note, answer = "", None
+    try:
+        target = endpoints.read_target(endpoint.url)
+        answer = _client(target, work.deadline - begun).post(target, body=body, headers=headers)
+    except (AddressRefused, Invalid, NoAnswer) as error:
+        note = error.message
+    ms = round((time.monotonic() - begun) * 1000)
+    if answer is None:
+        return Attempt(at, ms=ms, note=note), 0
+    if 300 <= answer.status < 400:
+        note = f"Answered {answer.status}. Redirects are not followed."
+    excerpt = answer.body.decode(errors="replace")[: delivery_log.EXCERPT_LIMIT]
+    return Attempt(at, answer.status, ms, note, excerpt), _asked(answer)
+
+
+def _client(target: safe_addresses.WebhookAddress, left: float) -> SafeClient:
+    is_receiver = target.scheme == "http"  # the development receiver, which alone may be without TLS
+    allowed = safe_addresses.is_loopback if is_receiver else safe_addresses.is_public
+    return SafeClient(is_allowed=allowed, deadline=min(DEADLINE, max(left, 0.1)))
+
+
+def _asked(answer: HttpAnswer) -> float:
+    text = answer.header("retry-after")
+    if answer.status not in _ASK_FOR_TIME or not text.isdecimal() or len(text) > 9:
+        return 0
+    return float(min(int(text), LONGEST_WAIT))
+
+
+def _note_health(work: Work, endpoint: EndpointItem, *, is_well: bool) -> None:
+    """Write down that an endpoint begins or ceases to fail; nothing where it goes on as before."""
+    key = EndpointItem(endpoint.tenant_id, endpoint.endpoint_id)
+    since = EndpointItem.failing_since
+    with suppress(ConditionFailed):  # another delivery was first, or the endpoint was removed
+        if is_well and endpoint.failing_since:
+            work.repository.update(key, [since.remove()], condition=since == endpoint.failing_since)
+        elif not is_well and not endpoint.failing_since:
+            fresh = EndpointItem.endpoint_id.exists() & since.does_not_exist()
+            work.repository.update(key, [since.set(clock.stamp())], condition=fresh)
+
+
+def _failed_throughout(work: Work, endpoint: EndpointItem) -> bool:
+    """Tell whether nothing was answered from the first attempt of this delivery to the last."""
+    first = progress.first_failed_at(work.row, telling.member(work.index, work.destination))
+    return bool(endpoint.failing_since and first and endpoint.failing_since <= first)
+
+
+def _pause(work: Work, because: str, tell: Tell) -> None:
+    try:
+        tenant = context.for_system(tenant_directory.get(work.tenant_id), name="Pooldesk")
+        paused = endpoints.pause(tenant, endpoint_id=work.destination, by=_WORKER, because=because)
+    except (Conflict, NotFound) as error:
+        log.info("An endpoint was not paused: tenant %s, %s: %s", work.tenant_id, work.destination, error.message)
+        return
+    log.warning("An endpoint was paused: tenant %s, %s: %s", work.tenant_id, work.destination, because)
+    tell(tenant, paused, because)

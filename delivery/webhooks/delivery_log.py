@@ -1,0 +1,140 @@
+"""Keep what came of each delivery for 30 days: what was sent where, what was answered, how often it was tried.
+
+A row stands for one event and one endpoint; each attempt updates it. Rows of an endpoint that was removed cannot be
+reached any more and go by TTL.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from delivery.outbox import keys as outbox_keys
+from delivery.outbox import telling
+from delivery.outbox.destinations import Work
+from delivery.outbox.items import OutboxItem
+from delivery.webhooks import keys
+from delivery.webhooks.items import DeliveryItem, EndpointItem
+from delivery.webhooks.tables import DELIVERIES
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.dynamo.pager import Pager
+from portal.dynamo.repository import Action, TenantRepository
+from portal.errors import NotFound
+
+ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
+KEPT: Final = timedelta(days=30)
+EXCERPT_LIMIT: Final = 2_000  # characters of an answer
+PAGE_SIZE: Final = 25
+_EVENT: Final = "evt_"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try. `status` is 0 where there was no answer, and `note` then says why. `ms` is how long it took."""
+
+    at: str
+    status: int = 0
+    ms: int = 0
+    note: str = ""
+    excerpt: str = ""
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """Deliveries of one endpoint, the latest event first. `next` and `previous` are cursors, None at the ends."""
+
+    rows: list[DeliveryItem]
+    next: str | None
+    previous: str | None
+
+
+def note(work: Work, endpoint: EndpointItem, attempt: Attempt, *, state: str, next_at: str | None = None) -> None:
+    """Add an attempt to the row of its delivery, which is made where it is missing: one UpdateItem."""
+    event = json.loads(work.row.events[work.index])
+    tried = {"at": attempt.at, "status": attempt.status, "ms": attempt.ms, "note": attempt.note}
+    actions: list[Action] = [
+        DeliveryItem.event_type.set(event["type"]),
+        DeliveryItem.subject.set(work.row.subject),
+        DeliveryItem.url.set(endpoint.url),
+        DeliveryItem.state.set(state),
+        DeliveryItem.status.set(attempt.status),
+        DeliveryItem.ms.set(attempt.ms),
+        DeliveryItem.note.set(attempt.note),
+        DeliveryItem.excerpt.set(attempt.excerpt),
+        DeliveryItem.attempts.set((DeliveryItem.attempts | []).append([tried])),
+        DeliveryItem.expires_at.set(int(time.time() + KEPT.total_seconds())),
+        DeliveryItem.next_at.set(next_at) if next_at else DeliveryItem.next_at.remove(),
+    ]
+    row = DeliveryItem(
+        work.repository.key(keys.deliveries, work.destination),
+        keys.delivery(work.row.timestamp, telling.delivery_id(work.row, work.index)),
+    )
+    work.repository.update(row, actions)
+
+
+def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = None, size: int = PAGE_SIZE) -> LogPage:
+    """Return a page of an endpoint's log: one Query. Raises Invalid for a cursor of another list."""
+    pager = Pager(repository.tenant_id, ("deliveries", endpoint_id))
+    place = pager.place(after, size=1) if after else None
+    backwards = place is not None and place.backwards
+    partition = repository.key(keys.deliveries, endpoint_id)
+    start = None
+    if place:
+        start = {DELIVERIES.hash: {"S": partition}, str(DELIVERIES.range): {"S": str(place.position[0])}}
+    stored = repository.query(
+        DELIVERIES, keys.deliveries, endpoint_id, descending=not backwards, limit=size + 1, start=start
+    )
+    raws = stored.items[:size]
+    if not raws:
+        return LogPage([], None, None)
+    more = len(stored.items) > size or stored.last_key is not None
+    begin, end = ([raw[str(DELIVERIES.range)]["S"]] for raw in (raws[0], raws[-1]))
+    links = pager.links(place, begin=begin, end=end, more=more)
+    rows = [DeliveryItem.from_raw_data(raw) for raw in (raws[::-1] if backwards else raws)]
+    return LogPage(rows, links.next, links.previous)
+
+
+def since(repository: TenantRepository, endpoint_id: str, *, at: str, limit: int) -> tuple[list[DeliveryItem], bool]:
+    """Return deliveries of events from a moment on, the oldest first, and whether there are more: one Query."""
+    stored = repository.query(DELIVERIES, keys.deliveries, endpoint_id, between=(at, "~"), limit=limit + 1)
+    more = len(stored.items) > limit or stored.last_key is not None
+    return [DeliveryItem.from_raw_data(raw) for raw in stored.items[:limit]], more
+
+
+def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[DeliveryItem, OutboxItem | None]:
+    """Return a delivery, and what was to be delivered if the outbox still has it: two GetItems at once.
+
+    `name` is as `name_of` forms it. Raises NotFound.
+    """
+    at, event_id = parts(name)
+    row_id = event_id.removeprefix(_EVENT).partition("_")[0]
+    reads: list[Callable[[], Any]] = [
+        partial(repository.get, DeliveryItem, keys.deliveries, endpoint_id, sort=keys.delivery(at, event_id)),
+        partial(repository.get, OutboxItem, outbox_keys.outbox_row, row_id, sort=at),
+    ]
+    delivery, row = fan_out(reads)
+    if delivery is None:
+        raise NotFound("There is no such delivery. Deliveries are kept for 30 days.")
+    return delivery, row
+
+
+def name_of(row: DeliveryItem) -> str:
+    """Return the name of a delivery in addresses: `<event id>.<time stamp>`."""
+    at, event_id = keys.delivery_parts(row.timestamp_event_id)
+    return f"{event_id}.{at}"
+
+
+def parts(name: str) -> tuple[str, str]:
+    """Return time stamp and event id in the name of a delivery. Raises NotFound for what is no name of one."""
+    event_id, _, at = name.partition(".")
+    row_id, _, index = event_id.removeprefix(_EVENT).partition("_")
+    is_name = event_id.startswith(_EVENT) and len(row_id) == 32 and row_id.isalnum() and row_id.isascii()
+    if not (is_name and index.isdecimal() and index.isascii() and len(index) < 4 and clock.is_stamp(at)):
+        raise NotFound("There is no such delivery.")
+    return at, event_id

@@ -1,0 +1,95 @@
+"""Check what admins enter about endpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from delivery.webhooks import endpoints, safe_addresses, webhook_events
+from delivery.webhooks.endpoints import EndpointChoice
+from delivery.webhooks.items import EndpointItem
+from portal.errors import Invalid
+from portal.schema import keys
+
+
+class EndpointForm(forms.Form):
+    """Take the address of an endpoint and what it wants to be told. `choice` is what the form holds, once it is valid.
+
+    A new endpoint has a `request_id`, so that a form that is sent twice makes one; an existing one the `version` that
+    the form showed.
+    """
+
+    url = forms.CharField(
+        label="Address",
+        help_text="Begins with https:// and names a host of the internet.",
+        widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    description = forms.CharField(label="Description", required=False)
+    event_types = forms.MultipleChoiceField(
+        label="Events",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={
+            "required": "Choose at least one event type.",
+            "invalid_choice": "There is no event type “%(value)s”.",
+        },
+    )
+    request_id = forms.CharField(required=False, widget=forms.HiddenInput)
+    version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+
+    choice: EndpointChoice
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(kind.name, f"{kind.name}: {kind.summary}") for kind in webhook_events.offered()]
+        self.fields["event_types"].choices = choices  # type: ignore[attr-defined]  # a MultipleChoiceField
+
+    @classmethod
+    def of(cls, endpoint: EndpointItem) -> EndpointForm:
+        """Return the form that shows an endpoint."""
+        values = {"url": endpoint.url, "description": endpoint.description, "event_types": endpoint.event_types}
+        return cls(initial=values | {"version": int(endpoint.version)})
+
+    def clean_request_id(self) -> str:
+        request_id: str = self.cleaned_data["request_id"]
+        if request_id and not keys.TENANT_ID.match(request_id):
+            raise forms.ValidationError("This form is damaged. Open it again.")
+        return request_id
+
+    def clean(self) -> None:
+        if self.errors:
+            return
+        try:
+            self.choice = EndpointChoice(
+                url=self.cleaned_data["url"],
+                event_types=tuple(self.cleaned_data["event_types"]),
+                description=self.cleaned_data["description"],
+            )
+        except Invalid as error:
+            self.add_error(error.field, error.message)
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"]
+        try:
+            endpoints.read_target(url)
+        except Invalid as error:
+            raise forms.ValidationError(error.message) from error
+        return url[: safe_addresses.URL_LIMIT]
+
+
+class SendSinceForm(forms.Form):
+    """Take the moment, in UTC, from which on deliveries are sent again."""
+
+    since = forms.DateTimeField(
+        label="Since (UTC)",
+        input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%fZ"],
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        error_messages={"invalid": "Enter a day and a time.", "required": "Enter a day and a time."},
+    )
+    also_answered = forms.BooleanField(label="Also those that were delivered", required=False)
+
+
+class VersionForm(forms.Form):
+    """Take the version of the endpoint that a page showed."""
+
+    version = forms.IntegerField(min_value=1)

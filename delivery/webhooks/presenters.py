@@ -1,0 +1,114 @@
+"""Say what templates show of endpoints, deliveries and event types."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from delivery.events.event_types import EventType
+from delivery.outbox import telling
+from delivery.outbox.items import OutboxItem
+from delivery.webhooks import delivery_log, endpoints, rotation
+from delivery.webhooks import keys as webhook_keys
+from delivery.webhooks.items import DeliveryItem, EndpointItem
+from portal import clock
+from tenants.tenancy.context import TenantContext
+
+
+@dataclass(frozen=True)
+class ShownBadge:
+    """A state as a word, with the kind of badge and the icon that go with it."""
+
+    word: str
+    kind: str
+    icon: str
+
+
+_ACTIVE: Final = ShownBadge("Active", "resolved", "check")
+_FAILING: Final = ShownBadge("Failing", "pending", "warning")
+_PAUSED: Final = ShownBadge("Paused", "closed", "close")
+_RESULTS: Final = {
+    delivery_log.ANSWERED: ShownBadge("Delivered", "resolved", "check"),
+    delivery_log.FAILED: ShownBadge("Will be tried again", "pending", "warning"),
+    delivery_log.DEAD: ShownBadge("Not delivered", "failed", "error"),
+    delivery_log.SKIPPED: ShownBadge("Skipped", "closed", "close"),
+}
+
+
+def endpoint(item: EndpointItem) -> dict[str, Any]:
+    """Return an endpoint as the list and its own page show it."""
+    paused, failing = item.state == endpoints.PAUSED, bool(item.failing_since)
+    overlap_ends = clock.parse(item.rotated_at) + rotation.OVERLAP
+    return {
+        "id": item.endpoint_id,
+        "url": item.url,
+        "host": urlsplit(item.url).netloc,
+        "description": item.description,
+        "event_types": list(item.event_types),
+        "badge": _PAUSED if paused else _FAILING if failing else _ACTIVE,
+        "is_paused": paused,
+        "paused_because": item.paused_because or "",
+        "failing_since": clock.parse(item.failing_since) if failing and not paused else None,
+        "version": int(item.version),
+        "created_at": clock.parse(item.created_at),
+        "rotated_at": clock.parse(item.rotated_at),
+        "overlap_ends": overlap_ends if item.rotated_at != item.created_at and overlap_ends > clock.now() else None,
+    }
+
+
+def delivery(row: DeliveryItem) -> dict[str, Any]:
+    """Return a delivery as a line of the log."""
+    at, event_id = webhook_keys.delivery_parts(row.timestamp_event_id)
+    return {
+        "name": delivery_log.name_of(row),
+        "event_id": event_id,
+        "event_type": row.event_type,
+        "subject": row.subject.replace("/", " "),
+        "at": clock.parse(at),
+        "badge": _RESULTS[row.state],
+        "is_failed": row.state == delivery_log.FAILED,
+        "answer": f"{int(row.status)}" if row.status else "No answer",
+        "ms": int(row.ms),
+        "attempts": len(row.attempts),
+        "note": row.note,
+        "next_at": clock.parse(row.next_at) if row.next_at else None,
+    }
+
+
+def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any]:
+    """Return a delivery with its request, its answer and all of its attempts."""
+    _, event_id = webhook_keys.delivery_parts(row.timestamp_event_id)
+    body = ""
+    if stored is not None:
+        body = _pretty(telling.envelope(stored, int(event_id.rpartition("_")[2])))
+    tries = [{**tried, "at": clock.parse(tried["at"])} for tried in row.attempts]
+    return {"url": row.url, "body": body, "excerpt": row.excerpt, "tries": tries[::-1], **delivery(row)}
+
+
+def event_type(tenant: TenantContext, kind: EventType) -> dict[str, Any]:
+    """Return an event type with an example of what is sent for it, as this tenant gets it."""
+    example = {
+        "id": f"evt_{'5f2c9a7be01d4432' * 2}_0",
+        "type": kind.name,
+        "version": kind.version,
+        "timestamp": "2026-01-31T12:00:00.000000Z",
+        "tenant": {"id": tenant.tenant_id, "name": tenant.name, "slug": tenant.slug},
+        "sequence": 3,
+        "data": kind.example(),
+    }
+    fields = [{"name": f.name, "type": f.type, "summary": f.summary} for f in kind.fields]
+    return {"name": kind.name, "version": kind.version, "summary": kind.summary, "fields": fields} | {
+        "example": _pretty(example)
+    }
+
+
+def datetime_local(moment: datetime) -> str:
+    """Return a moment as an input of a form takes it, in UTC."""
+    return f"{moment:%Y-%m-%dT%H:%M}"
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,99 @@
+"""Send again what was delivered or given up, and try an endpoint out. Admins of a tenant do this.
+
+What is sent again has the same id, so that a receiver that got it before can tell. It goes through the outbox like
+anything else, as long as the outbox has it: 30 days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from delivery.events.event_types import Event
+from delivery.outbox import keys as outbox_keys
+from delivery.outbox import progress, telling
+from delivery.outbox.items import OutboxItem
+from delivery.webhooks import delivery_log, endpoints, webhook_events
+from delivery.webhooks import keys as webhook_keys
+from delivery.webhooks.items import DeliveryItem, EndpointItem
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, TransactionRefused
+from tenants.tenancy.context import TenantContext
+
+AT_ONCE: Final = 100  # deliveries that one form sends again
+MOST_ATTEMPTS: Final = 100  # of one delivery, over all times that it was sent again
+_ROW: Final = "row"  # names a member of a transaction
+_OPEN: Final = "It is still being delivered."
+
+
+@dataclass(frozen=True)
+class Redelivered:
+    """Say how many are on their way again, and from when on there are more, None where there are none."""
+
+    count: int
+    more_from: str | None
+
+
+def send_test(tenant: TenantContext, *, endpoint_id: str) -> None:
+    """Send an endpoint a test event, whatever it subscribed to. Raises NotFound and, where it is paused, Conflict."""
+    endpoint = _active(tenant, endpoint_id)
+    data = {"endpoint": endpoint.endpoint_id, "sent_by": tenant.user_name}
+    transaction = Transaction()
+    event = Event(webhook_events.TEST, data, sequence=1)
+    telling.tell(tenant, transaction, event, subject="a test", open_to=endpoint.endpoint_id)
+    tenant.repository.transact(transaction)
+
+
+def send_again(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
+    """Send one delivery again, at once. Raises NotFound, and Conflict where that cannot be."""
+    _active(tenant, endpoint_id)
+    delivery, row = delivery_log.find(tenant.repository, endpoint_id, name)
+    if row is None:
+        raise Conflict("This event is no longer kept, so it cannot be sent again.")
+    if len(delivery.attempts) >= MOST_ATTEMPTS:
+        raise Conflict(f"This delivery has been tried {MOST_ATTEMPTS} times. It is not sent again.")
+    if not _reopened(tenant, endpoint_id, delivery):
+        raise Conflict(_OPEN)
+
+
+def send_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
+    """Send again what was given up or skipped since a moment, or all of it: the oldest first, up to AT_ONCE of them.
+
+    Raises NotFound and, where the endpoint is paused, Conflict.
+    """
+    _active(tenant, endpoint_id)
+    rows, has_more = delivery_log.since(tenant.repository, endpoint_id, at=clock.stamp(since), limit=AT_ONCE)
+    states = {delivery_log.DEAD, delivery_log.SKIPPED} | ({delivery_log.ANSWERED} if also_answered else set())
+    chosen = [row for row in rows if row.state in states and len(row.attempts) < MOST_ATTEMPTS]
+    reopened = fan_out([partial(_reopened, tenant, endpoint_id, row) for row in chosen])
+    # Not after the last: those of one bulk change have one moment, and what is open already is not opened twice.
+    more_from = webhook_keys.delivery_parts(rows[-1].timestamp_event_id)[0] if has_more else None
+    return Redelivered(sum(reopened), more_from)
+
+
+def _active(tenant: TenantContext, endpoint_id: str) -> EndpointItem:
+    endpoint = endpoints.find(tenant.repository, endpoint_id)
+    if endpoint.state == endpoints.PAUSED:
+        raise Conflict("This endpoint is paused. Resume it first.")
+    return endpoint
+
+
+def _reopened(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem) -> bool:
+    """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
+    at, event_id = webhook_keys.delivery_parts(delivery.timestamp_event_id)
+    _, row_id, index = event_id.split("_")
+    row = OutboxItem(tenant.repository.key(outbox_keys.outbox_row, row_id), at)
+    transaction = Transaction()
+    progress.reopen(transaction, row, telling.member(int(index), endpoint_id), name=_ROW)
+    try:
+        tenant.repository.transact(transaction)
+    except TransactionRefused as refused:
+        reason = refused.reason(_ROW)
+        if reason is not None and reason.code == "ConditionalCheckFailed":
+            return False
+        raise
+    return True

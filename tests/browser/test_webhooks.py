@@ -1,0 +1,116 @@
+"""An admin adds an endpoint, tries it out and sees the delivery, and what the receiver shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+from playwright.sync_api import Browser, expect
+
+from portal.engines.processes import LOOPBACK, Child, free_port
+from tests.browser.conftest import NewPage
+from tests.browser.portal_process import Portal, serve
+from tests.support.endpoints import endpoint, tell, work_off
+from tests.support.world import World
+
+pytestmark = pytest.mark.browser
+
+
+@dataclass(frozen=True)
+class DevelopmentReceiver:
+    """The command `webhook_receiver` in a process of its own."""
+
+    url: str
+
+    def page(self) -> str:
+        return urllib.request.urlopen(f"{self.url}/", timeout=10).read().decode()
+
+    def tell(self, **values: str) -> None:
+        data = urllib.parse.urlencode(values).encode()
+        urllib.request.urlopen(f"{self.url}/", data, timeout=10).close()
+
+
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentReceiver]:
+    found = DevelopmentReceiver(f"http://{LOOPBACK}:{free_port()}")
+    log = tmp_path_factory.mktemp("receiver") / "receiver.log"
+    environ = {"DJANGO_SETTINGS_MODULE": "tests.settings", "WEBHOOK_RECEIVER": found.url}
+    with log.open("wb") as output:
+        command = [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), "webhook_receiver"]
+        child = Child("receiver", command, env={**os.environ, **environ}, output=output)
+    try:
+        deadline = time.monotonic() + 60
+        while b"Send webhooks to" not in log.read_bytes():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield found
+    finally:
+        child.stop(seconds=10)
+
+
+@pytest.fixture(scope="module")
+def portal(
+    chromium: Browser, receiver: DevelopmentReceiver, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Portal]:
+    """The portal, to which the development receiver is known."""
+    with serve(tmp_path_factory.mktemp("portal") / "server.log", WEBHOOK_RECEIVER=receiver.url) as portal:
+        yield portal
+
+
+@pytest.fixture(autouse=True)
+def known(receiver: DevelopmentReceiver) -> Iterator[None]:
+    """The receiver is known to the rules in this process too."""
+    with override_settings(WEBHOOK_RECEIVER=receiver.url):
+        yield
+
+
+def test_an_admin_adds_an_endpoint_tests_it_and_sees_the_delivery(
+    world: World, person: NewPage, receiver: DevelopmentReceiver
+) -> None:
+    page = person("alice", "acme")
+    page.goto("/acme/desk/members/")
+    page.get_by_role("link", name="Webhooks").click()
+    page.get_by_role("link", name="Add an endpoint").click()
+    page.get_by_label("Address").fill(f"{receiver.url}/hooks/acme")
+    page.get_by_role("textbox", name="Description").fill("Our own system")
+    page.get_by_label(re.compile("ticket.created")).check()
+    page.get_by_role("button", name="Add endpoint").click()
+    expect(page.get_by_role("heading", name="Endpoint added")).to_be_visible()
+    receiver.tell(secret=page.locator("[data-secret]").inner_text())
+    page.get_by_role("link", name="I have copied it").click()
+    expect(page.get_by_text("Nothing has been sent yet")).to_be_visible()
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_text("A test is on its way")).to_be_visible()
+    work_off(world.context("alice", "acme"))
+    page.reload()
+    page.get_by_role("link", name="webhook.test").click()
+    expect(page.get_by_label("Body of the request")).to_contain_text('"sent_by": "Alice Example"')
+    expect(page.get_by_label("Beginning of the answer")).to_contain_text("200")
+    seen = receiver.page()
+    assert "The signature is right." in seen
+    assert "webhook.test" in seen
+
+
+def test_the_receiver_misbehaves_on_wish_and_tells_doubles(
+    world: World, person: NewPage, receiver: DevelopmentReceiver
+) -> None:
+    item, secret = endpoint(world.context("alice", "acme"), f"{receiver.url}/hooks?status=503")
+    receiver.tell(secret=secret)
+    tell(world.context("alice", "acme"), 1)
+    for _ in range(2):
+        assert [outcome.state for outcome in work_off(world.context("alice", "acme"))] == ["failed"]
+    assert "This event had arrived before." in receiver.page()
+    page = person("alice", "acme")
+    page.goto(f"/acme/desk/settings/webhooks/{item.endpoint_id}/")
+    expect(page.get_by_text("Deliveries have been failing since")).to_be_visible()
+    expect(page.get_by_text("2 attempts")).to_be_visible()

@@ -1,0 +1,363 @@
+"""The pages of webhooks, as an admin of a desk uses them and as nobody else may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from delivery.webhooks import delivery_log, endpoints, sending_again
+from delivery.webhooks.items import DeliveryItem
+from portal import clock
+from portal.dynamo import meter
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy.roles import Role
+from tests.desk.test_cost import _watching
+from tests.support.endpoints import SETTINGS, URL, endpoint, log_of, rows, tell, work_off
+from tests.support.receivers import Receiver, answering, listening
+from tests.support.world import World
+
+FORM = {"url": URL, "description": "Parcels", "event_types": ["parcel.sent"], "request_id": "a" * 32}
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with listening(answering(OK)) as found, override_settings(WEBHOOK_RECEIVER=f"http://127.0.0.1:{found.port}"):
+        yield found
+
+
+def at(item: Any, rest: str = "") -> str:
+    return f"{SETTINGS}{item.endpoint_id}/{rest}"
+
+
+def told(world: World, receiver: Receiver, *weights: float) -> Any:
+    """An endpoint of Acme's that has got an event for each weight."""
+    item, _ = endpoint(world.context("alice", "acme"), f"http://127.0.0.1:{receiver.port}/hooks")
+    tell(world.context("alice", "acme"), *weights)
+    work_off(world.context("alice", "acme"))
+    return item
+
+
+def deliveries(world: World, item: Any) -> list[DeliveryItem]:
+    return delivery_log.page(world.context("alice", "acme").repository, item.endpoint_id, size=200).rows
+
+
+def test_an_admin_adds_an_endpoint_and_sees_its_secret_once(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    page = alice.send(f"{SETTINGS}new/", FORM)
+    assert page.status_code == 200
+    secret = page.context["secret"]
+    assert secret.startswith("whsec_")
+    assert page.content.decode().count(secret) == 1
+    assert page["Cache-Control"] == "private, no-store"
+    (item,) = endpoints.listed(world.context("alice", "acme").repository)
+    for address in (SETTINGS, at(item), at(item, "edit/"), at(item, "rotate/")):
+        again = alice.get(address)
+        assert again.status_code == 200
+        assert secret not in again.content.decode()
+
+
+def test_the_form_sent_again_by_a_reload_shows_no_secret(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send(f"{SETTINGS}new/", FORM)
+    page = alice.send(f"{SETTINGS}new/", FORM)
+    assert page.status_code == 422
+    assert "secret" not in page.context
+    assert "added already" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "said"),
+    [
+        ({"url": "not an address"}, "url", "no spaces"),
+        ({"url": "https://127.0.0.1/"}, "url", "a host of the internet"),
+        ({"url": "https://user:secret@hooks.example.com/"}, "url", "user name or password"),
+        ({"url": "https://hooks.example.com/" + "x" * 2000}, "url", "up to 2,000 characters"),
+        ({"event_types": []}, "event_types", "at least one"),
+        ({"event_types": ["parcel.eaten"]}, "event_types", "no event type “parcel.eaten”"),
+        ({"description": "x" * 201}, "description", "200 characters"),
+        ({"request_id": "../"}, "request_id", "damaged"),
+    ],
+)
+def test_bad_input_is_said_at_its_field_and_nothing_typed_is_lost(
+    values: dict[str, Any], field: str, said: str, world: World
+) -> None:
+    page = world.browser("alice", "acme").send(f"{SETTINGS}new/", FORM | values)
+    assert page.status_code == 422
+    form = page.context["form"]
+    assert said in " ".join(form.errors[field])
+    assert form["description"].value() == (FORM | values)["description"]
+    assert form["url"].value() == (FORM | values)["url"]
+    assert endpoints.listed(world.context("alice", "acme").repository) == []
+
+
+def test_an_admin_edits_pauses_resumes_and_removes(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    item, _ = endpoint(world.context("alice", "acme"))
+    form = alice.get(at(item, "edit/")).context["form"]
+    assert form["url"].value() == URL
+    changed = {"url": f"{URL}/2", "description": "New", "event_types": ["parcel.lost"], "version": "1"}
+    assert alice.send(at(item, "edit/"), changed)["Location"].endswith(at(item))
+    assert alice.send(at(item, "edit/"), changed | {"url": URL}).status_code == 422, "the form is of an older version"
+    shown = alice.get(at(item)).context["endpoint"]
+    assert (shown["url"], shown["description"], shown["event_types"]) == (f"{URL}/2", "New", ["parcel.lost"])
+    for action, word in (("pause", "Paused"), ("resume", "Active")):
+        alice.send(at(item, f"{action}/"))
+        assert alice.get(SETTINGS).context["endpoints"][0]["badge"].word == word
+    assert b"Remove the endpoint" in alice.get(at(item, "remove/")).content
+    alice.send(at(item, "remove/"))
+    assert alice.get(at(item)).status_code == 404
+    assert alice.get(SETTINGS).context["endpoints"] == []
+
+
+def test_a_secret_is_replaced_and_the_new_one_is_shown_once(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    item, old = endpoint(world.context("alice", "acme"))
+    page = alice.send(at(item, "rotate/"), {"version": "1"})
+    assert page.context["secret"] not in ("", old)
+    assert "Secret replaced" in page.content.decode()
+    assert alice.send(at(item, "rotate/"), {"version": "1"}).status_code == 302, "a reload replaces nothing"
+    assert "The old one signs too until" in alice.get(at(item)).content.decode()
+
+
+def test_a_test_goes_through_the_outbox_to_this_endpoint_alone(world: World, receiver: Receiver) -> None:
+    alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
+    item, _ = endpoint(alice, f"http://127.0.0.1:{receiver.port}/hooks")
+    endpoint(alice, f"http://127.0.0.1:{receiver.port}/other")
+    browser.send(at(item, "test/"))
+    (row,) = rows()
+    assert row.open == {f"0/{item.endpoint_id}"}
+    work_off(alice)
+    assert log_of(browser.get(at(item))) == [("webhook.test", "Delivered", "200")]
+    assert receiver.connections == 1
+
+
+def test_a_paused_endpoint_is_sent_no_test_and_nothing_again(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 1)
+    browser = world.browser("alice", "acme")
+    browser.send(at(item, "pause/"))
+    name = delivery_log.name_of(deliveries(world, item)[0])
+    for address in ("test/", f"deliveries/{name}/redeliver/", "redeliver/"):
+        page = browser.send(at(item, address), {"since": "2026-01-01T00:00"})
+        assert page.status_code == 302
+        assert "This endpoint is paused" in browser.get(at(item)).content.decode()
+    assert [row.pending for row in rows()] == [None]
+
+
+def test_a_delivery_has_a_page_with_request_and_answer(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 250)
+    browser = world.browser("alice", "acme")
+    name = browser.get(at(item)).context["rows"][0]["name"]
+    page = browser.get(at(item, f"deliveries/{name}/")).content.decode()
+    assert "&quot;weight&quot;: 250" in page
+    assert "hello" in page
+    assert f"POST http://127.0.0.1:{receiver.port}/hooks" in page
+
+
+def test_the_answer_of_a_receiver_is_shown_as_text(world: World) -> None:
+    answer = b"HTTP/1.1 500 X\r\nContent-Length: 40\r\n\r\n<script>alert(1)</script>\x00\xff" + b"x" * 13
+    with (
+        listening(answering(answer)) as receiver,
+        override_settings(WEBHOOK_RECEIVER=f"http://127.0.0.1:{receiver.port}"),
+    ):
+        item = told(world, receiver, 1)
+        browser = world.browser("alice", "acme")
+        name = browser.get(at(item)).context["rows"][0]["name"]
+        page = browser.get(at(item, f"deliveries/{name}/"))
+    assert page.status_code == 200
+    assert "<script>alert" not in page.content.decode()
+    assert "&lt;script&gt;alert" in page.content.decode()
+
+
+def test_a_delivery_whose_event_is_gone_is_still_shown(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 1)
+    alice = world.context("alice", "acme")
+    (row,) = deliveries(world, item)
+    stamp, event_id = delivery_log.parts(delivery_log.name_of(row))
+    other = f"evt_{'0' * 32}_0.{stamp}"
+    row.timestamp_event_id = row.timestamp_event_id.replace(event_id, f"evt_{'0' * 32}_0")
+    alice.repository.update(DeliveryItem(row.tenant_endpoint, row.timestamp_event_id), copied(row))
+    page = world.browser("alice", "acme").get(at(item, f"deliveries/{other}/"))
+    assert "What was sent is no longer kept" in page.content.decode()
+    with pytest.raises(Exception, match="no longer kept"):
+        sending_again.send_again(alice, endpoint_id=item.endpoint_id, name=other)
+
+
+def copied(row: DeliveryItem) -> list[Any]:
+    names = ("event_type", "subject", "url", "state", "expires_at")
+    return [getattr(DeliveryItem, name).set(getattr(row, name)) for name in names]
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "evt_1_0.2026", f"evt_{'0' * 32}_0.x", f"evt_{'0' * 32}_\u0662.2026-01-31T12:00:00.000000Z"]
+)
+def test_a_delivery_that_does_not_exist_is_not_found(name: str, world: World) -> None:
+    item, _ = endpoint(world.context("alice", "acme"))
+    browser = world.browser("alice", "acme")
+    for address in (f"deliveries/{name}/", f"deliveries/evt_{'0' * 32}_0.{clock.stamp()}/"):
+        assert browser.get(at(item, address)).status_code == 404
+        assert browser.send(at(item, f"{address}redeliver/")).status_code == 404
+
+
+@pytest.mark.parametrize("endpoint_id", ["nonsense", "ep_", "ep_0123456789abcdef", "ep_0123456789ABCDEF"])
+def test_an_endpoint_that_does_not_exist_has_no_pages(endpoint_id: str, world: World) -> None:
+    browser, name = world.browser("alice", "acme"), f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
+    for rest in ("", "edit/", "rotate/", "remove/", f"deliveries/{name}/"):
+        assert browser.get(f"{SETTINGS}{endpoint_id}/{rest}").status_code == 404
+    for rest in ("pause/", "resume/", "test/", "redeliver/", "remove/", f"deliveries/{name}/redeliver/"):
+        assert browser.send(f"{SETTINGS}{endpoint_id}/{rest}", {"since": "2026-01-01T00:00"}).status_code == 404
+
+
+# --- again ---
+
+
+def test_one_delivery_is_sent_again_with_the_same_id(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 1)
+    browser = world.browser("alice", "acme")
+    name = browser.get(at(item)).context["rows"][0]["name"]
+    browser.send(at(item, f"deliveries/{name}/redeliver/"))
+    assert len(work_off(world.context("alice", "acme"))) == 1
+    page = browser.get(at(item, f"deliveries/{name}/"))
+    assert [int(one["status"]) for one in page.context["delivery"]["tries"]] == [200, 200]
+    assert receiver.connections == 2
+
+
+def test_what_is_open_is_not_sent_again(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 1)
+    browser = world.browser("alice", "acme")
+    name = browser.get(at(item)).context["rows"][0]["name"]
+    for _ in range(2):
+        browser.send(at(item, f"deliveries/{name}/redeliver/"))
+    assert "It is still being delivered" in browser.get(at(item)).content.decode()
+    assert len(work_off(world.context("alice", "acme"))) == 1
+
+
+def test_all_since_a_moment_are_sent_again_in_bounded_steps(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending_again, "AT_ONCE", 4)
+    item = told(world, receiver, *range(10))
+    alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
+    address, form = at(item, "redeliver/"), {"since": "2026-01-01T00:00", "also_answered": "on"}
+    sent = []
+    while True:
+        page = browser.send(address, form)
+        sent.append(len([row for row in rows() if row.open]))
+        more = browser.get(page["Location"]).context["more_from"]
+        if not more:
+            break
+        form = form | {"since": more}
+    assert sent == [4, 7, 10]
+    work_off(alice)
+    assert receiver.connections == 20
+
+
+def test_only_what_was_not_delivered_is_sent_again_unless_all_is_wanted(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 1)
+    browser = world.browser("alice", "acme")
+    browser.send(at(item, "redeliver/"), {"since": "2026-01-01T00:00"})
+    assert "There is nothing to send again" in browser.get(at(item)).content.decode()
+    alice = world.context("alice", "acme")
+    tell(world.context("alice", "acme"), 2)
+    endpoints.pause(alice, endpoint_id=item.endpoint_id, by=Actor(alice.user_id))
+    work_off(alice)
+    endpoints.resume(alice, endpoint_id=item.endpoint_id, by=Actor(alice.user_id))
+    browser.send(at(item, "redeliver/"), {"since": "2026-01-01T00:00"})
+    assert "1 delivery is being sent again." in browser.get(at(item)).content.decode()
+    assert len(work_off(alice)) == 1
+
+
+def test_a_moment_that_is_none_is_said(world: World) -> None:
+    item, _ = endpoint(world.context("alice", "acme"))
+    browser = world.browser("alice", "acme")
+    browser.send(at(item, "redeliver/"), {"since": "yesterday"})
+    assert "Enter a day and a time." in browser.get(at(item)).content.decode()
+
+
+# --- lists, costs, rights ---
+
+
+def test_the_log_is_read_a_page_at_a_time_there_and_back(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, *range(delivery_log.PAGE_SIZE + 3))
+    browser = world.browser("alice", "acme")
+    first = browser.get(at(item))
+    second = browser.get(at(item) + re.findall(r'href="(\?after=[^"]+)" rel="next"', first.content.decode())[0])
+    assert (len(first.context["rows"]), len(second.context["rows"])) == (delivery_log.PAGE_SIZE, 3)
+    back = browser.get(at(item) + re.findall(r'href="(\?after=[^"]+)" rel="prev"', second.content.decode())[0])
+    assert [row["name"] for row in back.context["rows"]] == [row["name"] for row in first.context["rows"]]
+    assert browser.get(at(item) + "?after=nonsense").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("rest", "operations"),
+    [
+        ("", ["Query"]),
+        ("{endpoint}/", ["GetItem", "Query"]),
+        ("{endpoint}/deliveries/{delivery}/", ["GetItem", "GetItem", "GetItem"]),
+        ("{endpoint}/edit/", ["GetItem"]),
+        ("new/", []),
+        ("events/", []),
+    ],
+)
+def test_a_page_costs_one_round_trip_beside_that_of_every_request(
+    rest: str, operations: list[str], world: World, receiver: Receiver
+) -> None:
+    item = told(world, receiver, 1)
+    name = delivery_log.name_of(deliveries(world, item)[0])
+    browser = world.browser("alice", "acme")
+    with _watching() as bills:
+        page = browser.get(SETTINGS + rest.format(endpoint=item.endpoint_id, delivery=name))
+    assert page.status_code == 200
+    (bill,) = bills
+    assert sorted(call.operation for call in bill.calls) == sorted(["BatchGetItem", *operations])
+    assert bill.trips == 1 + bool(operations)
+    assert bill.read_units <= 6
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403)])
+def test_agents_and_viewers_see_no_page_and_change_nothing(who: str, status: int, world: World) -> None:
+    item, secret = endpoint(world.context("alice", "acme"))
+    browser = world.browser(who, "acme")
+    name = f"evt_{'0' * 32}_0.{clock.stamp()}"
+    rests = ["", "edit/", "rotate/", "remove/", f"deliveries/{name}/"]
+    for address in (SETTINGS, f"{SETTINGS}new/", f"{SETTINGS}events/", *(at(item, rest) for rest in rests)):
+        page = browser.get(address)
+        assert page.status_code == status
+        assert secret not in page.content.decode()
+    for rest in ("pause/", "remove/", "rotate/", "test/", "edit/", "redeliver/", f"deliveries/{name}/redeliver/"):
+        assert browser.send(at(item, rest), FORM | {"version": "1"}).status_code == status
+    after = endpoints.find(world.context("alice", "acme").repository, item.endpoint_id)
+    assert (after.state, after.version) == ("active", 1)
+
+
+def test_an_admin_who_is_no_owner_sets_up_webhooks(world: World) -> None:
+    world.join("charlie", "acme", Role.ADMIN)
+    browser = world.browser("charlie", "acme")
+    assert browser.get("/desk/members/").content.decode().count("/desk/settings/webhooks/") == 1
+    assert browser.send(f"{SETTINGS}new/", FORM).status_code == 200
+
+
+def test_the_events_page_shows_an_example_of_each_type(world: World) -> None:
+    page = world.browser("alice", "acme").get(f"{SETTINGS}events/")
+    kinds = {kind["name"]: kind for kind in page.context["kinds"]}
+    assert kinds.keys() >= {"parcel.sent", "parcel.lost", "webhook.test"}
+    assert '"weight": 250' in kinds["parcel.sent"]["example"]
+    assert '"slug": "acme"' in kinds["parcel.sent"]["example"]
+
+
+def test_a_page_of_the_tenth_endpoint_says_that_there_can_be_no_more(world: World) -> None:
+    alice = world.context("alice", "acme")
+    for number in range(endpoints.MOST):
+        endpoint(alice, name=f"{number}")
+    browser = world.browser("alice", "acme")
+    assert "the most that a desk can have" in browser.get(SETTINGS).content.decode()
+    page = browser.send(f"{SETTINGS}new/", FORM)
+    assert page.status_code == 422
+    assert "A desk can have up to 10 endpoints" in page.content.decode()
+    with meter.measure() as bill:
+        endpoints.listed(alice.repository)
+    assert len(bill.calls) == 1
