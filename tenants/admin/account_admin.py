@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -12,10 +12,12 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.html import format_html_join
 
+from portal import clock
+from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
-from tenants.identity import accounts
+from tenants.identity import accounts, sessions
 from tenants.identity.models import User
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
@@ -58,7 +60,7 @@ class AccountAdmin(DynamoAdmin):
             "_disable", "Disable", "Every session ends and nobody can sign in with this account.", needs_reason=True
         ),
         ObjectAction("_enable", "Enable", "The person can sign in again."),
-        ObjectAction("_sign_out", "Sign out everywhere", "Every session ends; the password stays."),
+        ObjectAction("_sign_out", "Sign out everywhere", "Every session ends; the password stays.", asks=True),
         ObjectAction(
             "_operator", "Make operator", "The person can then do everything that you can do here.", needs_reason=True
         ),
@@ -112,6 +114,12 @@ class AccountAdmin(DynamoAdmin):
     def change(self, request: Any, obj: Any, form: Any) -> None:
         if form.cleaned_data["password1"]:
             accounts.set_password(obj.user_id, form.cleaned_data["password1"], by=actor(request))
+
+    def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
+        for item in session_store.of_user(obj.pk):
+            origin = f" from {item.address}" if item.address else ""
+            since = clock.parse(item.started_at or "")
+            yield f"{sessions.browser_of(item.agent or '')}{origin}, signed in {since:%-d %b %Y, %H:%M} UTC"
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         by = actor(request)

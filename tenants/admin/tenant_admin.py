@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -36,7 +36,7 @@ class TenantAdmin(DynamoAdmin):
     search_help_text = "The beginning of a slug, or else a part of a name."
     search_rows_by = "name"
     ordering = ("slug",)
-    object_actions = (
+    object_actions: ClassVar[tuple[ObjectAction, ...]] = (
         ObjectAction(
             "_suspend",
             "Suspend",
@@ -62,7 +62,7 @@ class TenantAdmin(DynamoAdmin):
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
-        suspend, resume = self.object_actions
+        suspend, resume, *_ = self.object_actions
         return [suspend if obj.status == tenant_directory.ACTIVE else resume]
 
     def add(self, request: Any, obj: Any, form: Any) -> None:

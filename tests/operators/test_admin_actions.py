@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tenants.audit_trail import recording
@@ -87,3 +89,13 @@ def test_an_operator_is_not_offered_to_disable_or_demote_themselves(world: World
 def test_an_address_in_a_message_keeps_its_case(world: World, root: Operator) -> None:
     page = root.act(user_url(world, "bob"), "_sign_out", follow=True)
     assert "bob@example.com is signed out on every device." in text_of(page)
+
+
+def test_signing_somebody_out_says_first_which_sessions_end(world: World, root: Operator) -> None:
+    bob = world.browser("bob", "acme")
+    page = root.post(user_url(world, "bob"), {"_sign_out": "1"})
+    assert page.status_code == 200
+    assert re.search(r"signed in \d+ \w{3} 20\d\d, \d\d:\d\d UTC", text_of(page))
+    assert bob.get("/tickets/").status_code == 200
+    assert root.post(user_url(world, "bob"), {"_sign_out": "1", "confirmed": "1"}).status_code == 302
+    assert bob.get("/tickets/").status_code == 302

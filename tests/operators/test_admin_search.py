@@ -121,3 +121,19 @@ def test_a_number_without_a_tenant_asks_for_the_tenant(world: World, root: Opera
 def test_what_is_no_number_finds_no_ticket(world: World, root: Operator, typed: str) -> None:
     page = root.get("/admin/tickets/ticket/", {"tenant_id": "acme", "q": typed})
     assert (page.status_code, rows(page)) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("auditrow/?tenant_id=nowhere", "There is no tenant “nowhere”."),
+        ("membership/?tenant_id=nowhere", "There is no tenant “nowhere”."),
+        ("membership/?user_id=nobody@example.com", "There is no user “nobody@example.com”."),
+        ("session/?user_id=nobody@example.com", "There is no user “nobody@example.com”."),
+    ],
+)
+def test_a_filter_by_what_is_not_there_says_so(world: World, root: Operator, address: str, sentence: str) -> None:
+    page = root.get(f"/admin/tenants/{address}")
+    assert page.status_code == 400
+    assert sentence in text_of(page)
+    assert "There are none" not in text_of(page)

@@ -42,8 +42,8 @@ class Operator(Browser):
         return self.post(path, {n: "" if v is None else v for n, v in fields.items()} | values)
 
     def act(self, path: str, action: str, *, reason: str = "They asked for it.", follow: bool = False) -> Any:
-        """Press the button of an action, on the page that asks for a reason where there is one."""
-        return self.post(path, {action: "1", "reason": reason}, follow=follow)
+        """Press the button of an action, on the page that asks first where there is one."""
+        return self.post(path, {action: "1", "reason": reason, "confirmed": "1"}, follow=follow)
 
     def says(self, path: str) -> str:
         """The page's text, on one line."""

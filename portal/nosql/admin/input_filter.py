@@ -7,6 +7,8 @@ from typing import Any
 
 from django.contrib.admin import SimpleListFilter
 
+from portal.errors import Invalid
+
 
 class InputFilter(SimpleListFilter):
     """Offer a text field for one facade field. A subclass sets `title`, `parameter_name`, and maybe the rest."""
@@ -30,7 +32,9 @@ class InputFilter(SimpleListFilter):
         if not typed:
             return queryset
         value = self.clean(typed)
-        return queryset.none() if value is None else queryset.filter(**{f"{self.parameter_name}__{self.lookup}": value})
+        if value is None:
+            raise Invalid(f"There is no {self.title} “{typed[:60]}”.")
+        return queryset.filter(**{f"{self.parameter_name}__{self.lookup}": value})
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         """Yield the form's field, with the other parameters of the address as hidden fields."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,13 +23,15 @@ REASON_LIMIT = 300  # characters; an audit row keeps up to 500 of a value
 class ObjectAction:
     """Describe a button of the change form: its name in the form, its label, and what it does.
 
-    With `needs_reason` the button leads to a page that asks for a reason, and only that page's button acts.
+    With `needs_reason` the button leads to a page that asks for a reason, and with `asks` to one that says what
+    follows; only that page's button acts.
     """
 
     name: str
     label: str
     description: str
     needs_reason: bool = False
+    asks: bool = False
 
 
 class ReasonForm(forms.Form):
@@ -49,6 +52,10 @@ class ObjectActions:
     def offered_actions(self, request: HttpRequest, obj: Any) -> list[ObjectAction]:
         """Return the actions that make sense for this object and this operator."""
         return list(self.object_actions)
+
+    def follows(self, request: HttpRequest, obj: Any, action: str) -> Iterable[str]:
+        """Say in sentences what follows from an action that asks first."""
+        return ()
 
     def perform(self, request: HttpRequest, obj: Any, action: str, *, reason: str) -> str:
         """Do what the action of this name says and return a message about it. Raises PortalError."""
@@ -72,6 +79,8 @@ class ObjectActions:
         form = ReasonForm(request.POST if "reason" in request.POST else None)
         if action.needs_reason and not form.is_valid():
             return self._ask(request, obj, action, form)
+        if action.asks and "confirmed" not in request.POST:
+            return self._ask(request, obj, action, None)
         reason = form.cleaned_data["reason"] if action.needs_reason else ""
         try:
             messages.success(request, self.perform(request, obj, action.name, reason=reason))
@@ -82,16 +91,17 @@ class ObjectActions:
             return HttpResponseRedirect(request.get_full_path())
         return HttpResponseRedirect(self.performed_url(request))
 
-    def _ask(self: Any, request: Any, obj: Any, action: ObjectAction, form: ReasonForm) -> TemplateResponse:
+    def _ask(self: Any, request: Any, obj: Any, action: ObjectAction, form: ReasonForm | None) -> TemplateResponse:
         request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),
             "title": f"{action.label}: {obj}",
             "action": action,
             "form": form,
+            "follows": [] if form else list(self.follows(request, obj, action.name)),
             "object": obj,
             "opts": self.opts,
             "module_name": capfirst(self.opts.verbose_name_plural),
         }
-        status = 422 if form.is_bound else 200
+        status = 422 if form and form.is_bound else 200
         return TemplateResponse(request, self.object_action_template, context, status=status)

@@ -1,0 +1,73 @@
+"""Show which tenant has which queues and how full they are, and give one tenant another set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from delivery.admin import presenters
+from delivery.admin.forms import QueueMoveForm
+from delivery.queues import allocation, blast_radius, depths, queue_survey
+from delivery.queues.queue_survey import Survey
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Invalid
+from tenants.operators.operator_site import OperatorSite, actor
+
+
+@OperatorSite.page("queues/", name="queues", title="Queues")
+def queues(request: HttpRequest) -> HttpResponse:
+    """Show all queues and the tenants' sets: two Queries and a GetItem at the same time, for up to 5,000 tenants.
+
+    With `?tenant=<slug>` also who shares with that tenant, and a form that moves it.
+    """
+    reads: list[Any] = [queue_survey.survey, depths.read]
+    survey, seen = fan_out(reads)
+    slug = request.GET.get("tenant", "")
+    chosen = slug if slug in survey.slugs else ""
+    form = QueueMoveForm(request.POST or None) if chosen else None
+    if request.method == "POST" and form is not None and form.is_valid() and _moved(request, survey, chosen, form):
+        return redirect(f"{reverse('admin:queues')}?{urlencode({'tenant': chosen})}")
+    rows, more = presenters.tenant_rows(survey, request.GET.get("q", "").strip().casefold())
+    context = {
+        **OperatorSite.context_of(request),
+        "title": "Queues",
+        "rows": presenters.queue_rows(survey, seen),
+        "seen": seen,
+        "tenants": rows,
+        "more": more,
+        "shown": presenters.SHOWN,
+        "q": request.GET.get("q", ""),
+        "number": len(survey.slugs),
+        "without": sum(tenant_id not in survey.sets for tenant_id in survey.slugs.values()),
+        "worst": blast_radius.worst_pair(survey.named()),
+        "unknown": slug if slug and not chosen else "",
+        **(_of_tenant(survey, chosen, form) if chosen else {}),
+    }
+    return TemplateResponse(request, "delivery/admin/queues.html", context)
+
+
+def _of_tenant(survey: Survey, slug: str, form: Any) -> dict[str, Any]:
+    tenant_id = survey.slugs[slug]
+    numbers = allocation.said(survey.sets.get(tenant_id, ()))
+    if not form.is_bound:
+        form = QueueMoveForm(initial={"seen": numbers.removeprefix("none")})
+    near, further = presenters.neighbour_rows(survey, slug)
+    return {"slug": slug, "tenant_id": tenant_id, "numbers": numbers, "form": form, "near": near, "further": further}
+
+
+def _moved(request: HttpRequest, survey: Survey, slug: str, form: QueueMoveForm) -> bool:
+    """Give the tenant the set that was typed; False, with the reason in the form, where that cannot be."""
+    values = form.cleaned_data
+    try:
+        now = allocation.move(survey.slugs[slug], to=values["queues"], seen=values["seen"], by=actor(request))
+    except (Conflict, Invalid) as error:
+        form.add_error("queues", error.message)
+        return False
+    messages.success(request, f"{slug} has the queues {allocation.said(now)}.")
+    return True

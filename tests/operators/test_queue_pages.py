@@ -1,0 +1,153 @@
+"""Operators see who has which queues, give a tenant another set, and see how far one tenant's trouble reaches."""
+
+from __future__ import annotations
+
+import pytest
+
+from delivery.queues import allocation, depths, sets
+from delivery.queues.allocation import said
+from delivery.queues.queue_transport import Depth
+from tenants.audit_trail.recording import SYSTEM
+from tenants.provisioning import tenant_lifecycle
+from tests.support.operators import IDENTITY, Operator, calls, make_operator, tenant_url
+from tests.support.world import World
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def queues_of(world: World, slug: str) -> frozenset[int]:
+    return allocation.allocated()[world.tenants[slug].tenant_id]
+
+
+def test_it_shows_each_tenants_queues_and_that_two_share_none(root: Operator) -> None:
+    says = root.says("/admin/queues/")
+    assert f"acme {said(sets.nth(0, 8))} nobody" in says
+    assert f"globex {said(sets.nth(1, 8))} nobody" in says
+    assert "No two tenants share a queue." in says
+    assert "No worker has told yet how full the queues are." in says
+
+
+def test_it_names_the_worst_pair_and_who_shares_with_a_tenant(root: Operator) -> None:
+    tenant_lifecycle.create(name="Initech", by=SYSTEM)
+    shared = said(sets.nth(0, 8) & sets.nth(2, 8))
+    assert "acme and initech share 2 queues; no two share more." in root.says("/admin/queues/")
+    assert f"initech {shared}" in root.says("/admin/queues/?tenant=acme")
+
+
+def test_it_shows_how_full_the_queues_were_when_a_worker_looked(root: Operator) -> None:
+    depths.tell([Depth(number, 10 + number, 0) for number in range(8)])
+    says = root.says("/admin/queues/")
+    assert "As a worker saw it on" in says
+    assert "7 1 7 17 0" in says
+
+
+def test_the_page_reads_two_queries_and_a_get(root: Operator) -> None:
+    with calls() as made:
+        root.get("/admin/queues/")
+    assert sorted(call.operation for call in made if call.operation != IDENTITY) == ["GetItem", "Query", "Query"]
+
+
+def test_a_tenant_is_given_the_set_that_is_typed_with_a_row_in_its_history(world: World, root: Operator) -> None:
+    wanted = sets.nth(9, 8)
+    shown = {"queues": said(wanted), "seen": said(queues_of(world, "acme"))}
+    page = root.post("/admin/queues/?tenant=acme", shown, follow=True)
+    assert f"acme has the queues {said(wanted)}." in page.content.decode()
+    assert queues_of(world, "acme") == wanted
+    assert "tenant.queues_changed" in root.says(tenant_url(world, "acme", "history/"))
+
+
+def test_nothing_typed_gives_the_next_set(world: World, root: Operator) -> None:
+    root.post("/admin/queues/?tenant=acme", {"queues": "", "seen": said(queues_of(world, "acme"))})
+    assert queues_of(world, "acme") == sets.nth(2, 8)
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("0 1 2 4", "0 1 2 4 is no set of 8 queues: any three of its numbers give the fourth."),
+        ("1 2", "1 2 is no set of 8 queues"),
+        ("four of them", "Write numbers with spaces between them, such as 0 5 10 15."),
+        ("99 98 97 96", "96 97 98 99 is no set of 8 queues"),
+    ],
+)
+def test_what_is_no_set_is_refused_and_what_was_typed_stays(
+    world: World, root: Operator, typed: str, sentence: str
+) -> None:
+    before = queues_of(world, "acme")
+    page = root.post("/admin/queues/?tenant=acme", {"queues": typed, "seen": said(before)})
+    assert sentence in page.content.decode()
+    assert f'value="{typed}"' in page.content.decode()
+    assert queues_of(world, "acme") == before
+
+
+def test_who_was_shown_another_set_is_told(world: World, root: Operator) -> None:
+    page = root.post("/admin/queues/?tenant=acme", {"queues": said(sets.nth(9, 8)), "seen": "0 1 6 7"})
+    assert "Somebody else has just changed" in page.content.decode()
+    assert queues_of(world, "acme") == sets.nth(0, 8)
+
+
+def test_a_slug_that_nobody_has_is_said_and_a_beginning_lists_those_that_have_it(root: Operator) -> None:
+    assert "There is no tenant with the slug “nobody”." in root.says("/admin/queues/?tenant=nobody")
+    assert "No tenant's slug begins with “zz”." in root.says("/admin/queues/?q=zz")
+    listed = root.get("/admin/queues/?q=Glo").context["tenants"]
+    assert [row["slug"] for row in listed] == ["globex"]
+
+
+@pytest.mark.parametrize("path", ["/admin/queues/", "/admin/blast-radius/"])
+def test_only_operators_see_these_pages(world: World, path: str) -> None:
+    assert world.browser("alice", "acme").get(path).status_code in (302, 403, 404)
+
+
+def test_ours_shares_at_most_two_of_four_and_chance_more(root: Operator) -> None:
+    says = root.says("/admin/blast-radius/?queues=32&size=4&tenants=1240")
+    assert "Ours: 4 of 32 1,240 1,240" in says
+    assert "Drawn by chance, on average: 4 of 32 1,240 35,960" in says
+    ours, chance, published, here = root.get("/admin/blast-radius/?queues=32&size=4&tenants=1240").context["rows"]
+    assert len(ours["worst"].shared) == 2
+    assert "share 4" in chance["pairs"]
+    assert len(published["worst"].shared) == 3
+    assert here["tenants"] == "2"
+
+
+def test_the_published_table_stands_beside_with_what_its_noisy_tenant_reaches(root: Operator) -> None:
+    says = root.says("/admin/blast-radius/")
+    assert "There the noisy tenant 20 reaches 13 of 19: 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16." in says
+    assert "Tenants 6 and 10 have the same three, and so have 7 and 13." in says
+
+
+def test_other_numbers_than_ours_are_computed_by_chance_alone(root: Operator) -> None:
+    page = root.get("/admin/blast-radius/?queues=8&size=3&tenants=20")
+    assert [row["name"] for row in page.context["rows"]] == [
+        "Drawn by chance, on average",
+        "The published table",
+        "This installation",
+    ]
+
+
+@pytest.mark.parametrize("query", ["queues=12", "size=0", "tenants=10001", "tenants=many"])
+def test_numbers_that_cannot_be_are_refused_by_their_field(root: Operator, query: str) -> None:
+    page = root.get(f"/admin/blast-radius/?{query}")
+    assert page.status_code == 200
+    assert page.context["form"].errors
+    assert len(page.context["rows"]) == 2
+
+
+def test_this_installation_is_read_by_two_queries(root: Operator) -> None:
+    with calls() as made:
+        says = root.says("/admin/blast-radius/")
+    assert sorted(call.operation for call in made if call.operation != IDENTITY) == ["Query", "Query"]
+    assert "No two of 2 tenants share a queue." in says
+
+
+def test_the_simulation_runs_where_it_is_asked_for_and_puts_ours_before_the_published_designs(root: Operator) -> None:
+    assert root.get("/admin/blast-radius/").context["simulated"] == []
+    rows = root.get("/admin/blast-radius/?queues=32&simulate=1").context["simulated"]
+    single, any_of_three, late, ours = (row["result"] for row in rows)
+    assert ours.p99_ratio < any_of_three.p99_ratio < late.p99_ratio
+    assert ours.hit < late.hit
+    assert ours.per_second > late.per_second
+    assert single.per_second > ours.per_second  # what the cap costs
