@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from boto3.dynamodb.types import TypeDeserializer
 
@@ -31,7 +31,8 @@ Image = dict[str, Any]
 class Record:
     """One change of one item, its images in plain Python: numbers are Decimal, a missing image is None.
 
-    Images are read when they are asked for: most records concern no handler, which tells by their keys.
+    Images are read when they are asked for, and of them what is asked for: most records concern no handler, which tells
+    by their keys, and none needs everything.
 
     `created_at` is when it was made by the service's clock, to the second below, as a stamp; "" where nobody says.
     `raw` is the record as it was delivered, for a dead letter.
@@ -43,13 +44,24 @@ class Record:
     created_at: str
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
+    @property
+    def typed_old(self) -> Image | None:
+        """The old image as the engine wrote it, for `plain`, or to be compared with another one."""
+        typed: Image | None = self.raw["dynamodb"].get("OldImage")
+        return typed
+
+    @property
+    def typed_new(self) -> Image | None:
+        typed: Image | None = self.raw["dynamodb"].get("NewImage")
+        return typed
+
     @cached_property
     def old(self) -> Image | None:
-        return plain(self.raw["dynamodb"].get("OldImage"))
+        return plain(self.typed_old)
 
     @cached_property
     def new(self) -> Image | None:
-        return plain(self.raw["dynamodb"].get("NewImage"))
+        return plain(self.typed_new)
 
     @property
     def size(self) -> int:
@@ -121,9 +133,16 @@ def batch_of(stream_arn: str, shard_id: str, raw: Sequence[Mapping[str, Any]]) -
     return Batch(stream_arn, shard_id, tuple(parse(record) for record in raw))
 
 
-def plain(typed: Mapping[str, Any] | None) -> Image | None:
-    """Turn a typed image into plain Python."""
-    return None if typed is None else {name: _deserializer.deserialize(value) for name, value in typed.items()}
+@overload
+def plain(typed: None) -> None: ...
+@overload
+def plain(typed: Mapping[str, Any], only: Sequence[str] | None = None) -> Image: ...
+def plain(typed: Mapping[str, Any] | None, only: Sequence[str] | None = None) -> Image | None:
+    """Turn a typed image into plain Python, or those of its attributes that are named in `only`."""
+    if typed is None:
+        return None
+    names = typed if only is None else [name for name in only if name in typed]
+    return {name: _deserializer.deserialize(typed[name]) for name in names}
 
 
 def _created_at(at: datetime | float | None) -> str:

@@ -19,8 +19,7 @@ class LeaseItem(Item):
     `position` is the padded sequence number up to which all records of the shard are applied, "" for none; it only
     grows. `checkpoint` is the same number as the engine wrote it, which is the form in which it takes it back.
     `applied_until` is the moment, by the service's clock, before which every change in the shard is applied.
-    `gap_at` is when records were found to be lost. `expires_at`, in seconds since the epoch, is set by a host that
-    never finishes a shard.
+    `gap_at` is when records were found to be lost.
     """
 
     table = LEASES
@@ -34,11 +33,11 @@ class LeaseItem(Item):
     checkpoint = UnicodeAttribute(default="")
     applied_until = UnicodeAttribute(default="")
     gap_at = UnicodeAttribute(default="")
-    expires_at = NumberAttribute(null=True)
 
 
 class FinishedShardItem(Item):
-    """A closed shard whose records are all applied, or lost if `gap_at` says so. It goes by TTL."""
+    """A closed shard whose records are all applied, or lost if `gap_at` says so. It goes when the shard has
+    left the stream."""
 
     table = LEASES
 
@@ -46,7 +45,6 @@ class FinishedShardItem(Item):
     shard = UnicodeAttribute(range_key=True)
     position = UnicodeAttribute(default="")
     gap_at = UnicodeAttribute(default="")
-    expires_at = NumberAttribute()
 
 
 class HeartbeatItem(Item):

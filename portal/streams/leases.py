@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from math import ceil
 from typing import Final
 
@@ -26,11 +26,11 @@ from pynamodb.expressions.update import Action
 from portal import clock
 from portal.dynamo.batches import batch_get
 from portal.errors import ConditionFailed
-from portal.streams import keys, worker
+from portal.streams import keys, shards, worker
 from portal.streams.items import FinishedShardItem, HeartbeatItem, LeaseItem
 
 LEASE_SECONDS: Final = 10.0  # without a heartbeat before a shard may be taken
-KEPT_SECONDS: Final = 3 * 86400  # of a finished shard, a silent poller; a stream knows its shards for one day
+KEPT_SECONDS: Final = 3 * 86400  # of a silent poller
 
 
 # --- rules, without the database ---
@@ -104,7 +104,6 @@ def take(lease: LeaseItem, *, me: str) -> LeaseItem | None:
     actions: list[Action] = [
         LeaseItem.owner.set(me),
         LeaseItem.counter.set(counter + 1),
-        LeaseItem.expires_at.remove(),
     ]
     try:
         return _change(lease, actions, condition=LeaseItem.counter == counter)
@@ -149,10 +148,7 @@ def release(lease: LeaseItem, *, me: str) -> bool:
 def finish(lease: LeaseItem, *, position: str, lost: bool = False) -> None:
     """Write that a closed shard was read to its end, or with `lost` that it can no longer be."""
     gap_at = clock.stamp() if lost else lease.gap_at
-    expires_at = int(time.time()) + KEPT_SECONDS
-    worker.put(FinishedShardItem(
-        keys.finished(lease.stream), lease.shard, position=position, gap_at=gap_at, expires_at=expires_at
-    ))  # fmt: skip
+    worker.put(FinishedShardItem(keys.finished(lease.stream), lease.shard, position=position, gap_at=gap_at))
     worker.remove(lease)
 
 
@@ -163,6 +159,16 @@ def finished_among(stream_arn: str, shard_ids: Iterable[str]) -> dict[str, Finis
         return {}
     items = batch_get(worker.connection(), wanted, consistent=True)
     return {item.shard: item for item in items if isinstance(item, FinishedShardItem)}
+
+
+def forget(stream_arn: str, *, listed: Container[str]) -> None:
+    """Remove what is kept of finished shards that have left the stream; `listed` are those that have not.
+
+    The stream is asked for each of them once more, because who finds no position asks it as well (`positions.read`).
+    """
+    for item in worker.items(FinishedShardItem, keys.finished(stream_arn)):
+        if item.shard not in listed and shards.has_left(stream_arn, item.shard):
+            worker.remove(item)
 
 
 # --- heartbeats ---

@@ -93,6 +93,11 @@ class Poller:
     def held(self) -> int:
         return len(self._readers)
 
+    @property
+    def leads(self) -> bool:
+        """Tell whether this is the one poller that does what one has to do for all."""
+        return self._watch.leads(self.me)
+
     def caught_up(self, since: float) -> bool:
         """Tell whether the whole stream is applied up to a moment of this process's monotonic clock.
 
@@ -148,7 +153,7 @@ class Poller:
         leases.give_heartbeat(self._arn, me=self.me)
         heartbeats, stored = leases.heartbeats(self._arn), leases.stored(self._arn)
         self._watch.look(heartbeats, {lease.owner for lease in stored if lease.owner})
-        leads = self._watch.leads(self.me)
+        leads = self.leads
         if (leads or self._lists) and self._lister.list_if_due(stored):
             stored = leases.stored(self._arn)
         self._known = stored

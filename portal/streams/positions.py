@@ -6,20 +6,31 @@ what is kept to refuse a second delivery of records below it may go, and a rebui
 
 from __future__ import annotations
 
-import time
+from typing import Final
 
 from pynamodb.expressions.update import Action
 
 from portal.dynamo.batches import batch_get
 from portal.errors import ConditionFailed
-from portal.streams import keys, worker
-from portal.streams.batch import Batch, BatchResult, padded
+from portal.streams import keys, shards, worker
+from portal.streams.batch import SEQUENCE_DIGITS, Batch, BatchResult, padded
 from portal.streams.items import FinishedShardItem, LeaseItem
-from portal.streams.leases import KEPT_SECONDS
+
+END: Final = "9" * SEQUENCE_DIGITS  # the position of a shard that has left the stream
 
 
 def read(stream_arn: str, shard_id: str) -> str:
-    """Return the padded sequence number up to which the shard is applied, "" where nobody has said; consistent."""
+    """Return the padded sequence number up to which the shard is applied: "" for one of which nobody has said anything,
+    END for one that has left the stream and is forgotten.
+
+    One consistent BatchGetItem where it is stored, else two and a GetShardIterator. Raises Throttled, Unavailable.
+    """
+    # A shard that is being finished moves from one item to another: whoever saw neither sees it the second time.
+    stored = _stored(stream_arn, shard_id) or _stored(stream_arn, shard_id)
+    return stored or (END if shards.has_left(stream_arn, shard_id) else "")
+
+
+def _stored(stream_arn: str, shard_id: str) -> str:
     wanted = [(LeaseItem, stream_arn, shard_id), (FinishedShardItem, keys.finished(stream_arn), shard_id)]
     items = batch_get(worker.connection(), wanted, consistent=True)
     return max((item.position or "" for item in items if isinstance(item, LeaseItem | FinishedShardItem)), default="")
@@ -41,7 +52,6 @@ def advance(stream_arn: str, shard_id: str, sequence: str, *, applied_until: str
     actions: list[Action] = [
         LeaseItem.position.set(position),
         LeaseItem.checkpoint.set(sequence),
-        LeaseItem.expires_at.set(int(time.time()) + KEPT_SECONDS),
         # A poller that takes the shard later finds an item as it knows them.
         *(a.set(a | default) for a, default in _DEFAULTS),
     ]

@@ -19,6 +19,7 @@ from portal.streams.shards import Listing
 
 log = logging.getLogger("pooldesk.poller")
 
+FORGET_SECONDS: Final = 3600.0  # between looks at what is kept of finished shards
 PAGE: Final = 100  # shards that one DescribeStream tells of, and keys that one BatchGetItem takes
 
 
@@ -30,6 +31,7 @@ class ShardLister:
         self.listing: Listing | None = None
         self.listed_at = float("-inf")  # monotonic: when the listing was begun
         self.finished: set[str] = set()
+        self._forgot_at = float("-inf")  # monotonic
         self._absent: dict[str, tuple[int, float]] = {}  # by shard: its lease's counter, and since when it stands so
 
     def list_if_due(self, stored: Sequence[LeaseItem]) -> bool:
@@ -49,6 +51,9 @@ class ShardLister:
         for shard in missing:
             since = shard_tree.born_after(earlier, shard.id)
             leases.add(self._arn, shard.id, parent=shard.parent, applied_until=since)
+        if now - self._forgot_at >= FORGET_SECONDS:
+            leases.forget(self._arn, listed={shard.id for shard in self.listing.shards})
+            self._forgot_at = now
         return self._abandon(stored, self.listing) or bool(missing)
 
     def look_up(self, shard_ids: Iterable[str]) -> None:

@@ -46,6 +46,12 @@ class Trimmed(PortalError):
     code = "trimmed"
 
 
+class Gone(Unavailable):
+    """There is no such shard or stream: it has left, or an engine lost its state."""
+
+    code = "gone"
+
+
 @dataclass(frozen=True)
 class Shard:
     """`parent` is "" for one whose parent has been trimmed; `closed` when it gets no more records."""
@@ -115,6 +121,22 @@ def iterator(stream_arn: str, shard_id: str, *, after: str = "") -> str:
     return str(answer["ShardIterator"])
 
 
+def has_left(stream_arn: str, shard_id: str) -> bool:
+    """Tell whether a shard that was in the stream is in it no more, so that no record of it can be read again.
+
+    One GetShardIterator where it still is, and a listing where it is not. False where there is no such stream. Raises
+    Throttled, Unavailable.
+    """
+    try:
+        iterator(stream_arn, shard_id)
+    except Gone:
+        try:
+            return all(shard.id != shard_id for shard in listing(stream_arn).shards)
+        except Gone:
+            return False
+    return False
+
+
 def read(shard_iterator: str, *, limit: int = RECORDS_LIMIT) -> ShardAnswer:
     """Read up to `limit` records or 1 MB. Raises IteratorExpired, Trimmed, Throttled, Unavailable."""
     as_of = service_time()
@@ -144,6 +166,11 @@ def _call(operation: str, **params: Any) -> dict[str, Any]:
             raise IteratorExpired("The iterator has expired.") from error
         if code == "TrimmedDataAccessException":
             raise Trimmed("The records are no longer in the stream.") from error
+        raise
+    except Unavailable as error:
+        cause = error.__cause__
+        if isinstance(cause, ClientError) and cause.response["Error"].get("Code") == "ResourceNotFoundException":
+            raise Gone(error.message) from error
         raise
     _last_date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date") or _last_date
     return answer

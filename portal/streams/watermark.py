@@ -11,6 +11,7 @@ Every page reads it, so a process remembers it for a second.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -23,7 +24,7 @@ from portal.dynamo import platform
 from portal.errors import ConditionFailed
 from portal.schema.tables import Table
 from portal.streams import keys, worker
-from portal.streams.items import LeaseItem, WatermarkItem
+from portal.streams.items import FinishedShardItem, LeaseItem, WatermarkItem
 from portal.streams.tables import LEASES
 
 CACHED_SECONDS: Final = 1
@@ -74,6 +75,16 @@ def _read(table: Table) -> Watermark | None:
     if item is None or item.expires_at <= time.time():  # the database removes it some time later
         return None
     return Watermark(clock.parse(item.as_of), clock.parse(item.written_at))
+
+
+def finished(stream_arn: str, shard_ids: Iterable[str]) -> set[str]:
+    """Return those of these shards that are closed, read to their ends and applied, with nothing lost. A GetItem each.
+
+    Once true it stays true. Raises Throttled, Unavailable.
+    """
+    partition = keys.finished(stream_arn)
+    items = {shard_id: platform.get(FinishedShardItem, partition, shard_id) for shard_id in shard_ids}
+    return {shard_id for shard_id, item in items.items() if item is not None and not item.gap_at}
 
 
 def leases(stream_arn: str) -> list[LeaseItem]:

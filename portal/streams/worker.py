@@ -16,6 +16,7 @@ from portal.dynamo import client
 from portal.dynamo.client import Item
 from portal.dynamo.transaction import Transaction, write
 from portal.errors import Rejected
+from portal.schema.tables import Index
 
 
 def connection() -> client.SharedConnection:
@@ -41,19 +42,20 @@ def change(item: Item, actions: list[Action], *, condition: Condition | None = N
     return attributes
 
 
-def remove(item: Item) -> None:
-    """Delete an item of no tenant, if it is there."""
-    dispatch("DeleteItem", item.get_delete_kwargs_from_instance())
+def remove(item: Item, *, condition: Condition | None = None) -> None:
+    """Delete an item of no tenant, if it is there. Raises ConditionFailed."""
+    dispatch("DeleteItem", item.get_delete_kwargs_from_instance(condition=condition))
 
 
-def items(model: type[Item], partition: str, *, consistent: bool = False) -> Iterator[Any]:
-    """All items of one partition of a worker's table, in key order, page by page."""
+def items(model: type[Item], partition: str, *, index: Index | None = None, consistent: bool = False) -> Iterator[Any]:
+    """All items of one partition of a worker's table, or of an index, in key order, page by page."""
     request: dict[str, Any] = {
         "TableName": model.table.full_name,
         "KeyConditionExpression": "#h = :h",
-        "ExpressionAttributeNames": {"#h": model.table.hash},
+        "ExpressionAttributeNames": {"#h": index.hash if index else model.table.hash},
         "ExpressionAttributeValues": {":h": {"S": partition}},
         "ConsistentRead": consistent,
+        **({"IndexName": index.name} if index else {}),
     }
     while True:
         answer = dispatch("Query", request)

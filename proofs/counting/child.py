@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import django
 
 
 def main(role: str, specification: str) -> None:
     django.setup()
-    from proofs.counting import load, redelivery, repairs  # its models want a Django that is set up
+    from proofs.counting import load, redelivery, repairs, resharding  # its models want a Django that is set up
 
     roles: dict[str, Callable[..., None]] = {
         "writer": load.run,
@@ -19,7 +20,10 @@ def main(role: str, specification: str) -> None:
         "zombie": redelivery.run_zombie,
         "repairs": repairs.run,
     }
-    roles[role](**json.loads(specification))
+    how = json.loads(specification)
+    if presented := how.pop("presented"):
+        resharding.SplitStream(Path(presented["path"]), presented["root"]).install()
+    roles[role](**how)
 
 
 if __name__ == "__main__":

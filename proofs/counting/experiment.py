@@ -26,7 +26,8 @@ from portal.engines.processes import Child
 from portal.errors import PortalError
 from portal.streams import leases, shards
 from proofs import cleanup
-from proofs.counting import journal
+from proofs.counting import journal, resharding
+from proofs.counting.resharding import SplitStream
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tickets.counting import barrier
@@ -53,6 +54,7 @@ class TortureOptions:
     tenants: int
     writers: int
     pollers: int
+    cuts: int
     seed: int
 
 
@@ -79,6 +81,9 @@ class Torture:
     seconds: dict[str, float] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     left: dict[str, Verdict] = field(default_factory=dict)  # drift after everything was deleted
+    stream: SplitStream | None = None  # None where its shards are left as they are,
+    uncut: str = ""  # and why
+    applied: str = ""  # a record up to which everything is applied
     counter: int = 0
 
     @property
@@ -90,6 +95,7 @@ class Torture:
         self.counter += 1
         path = self.folder / f"{role}-{self.counter}.jsonl"
         specification |= {"seed": self.plan.seed, "number": self.counter, "journal": str(path)}
+        specification["presented"] = self.stream and {"path": str(self.stream.path), "root": self.stream.root}
         environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
         with path.with_suffix(".log").open("wb") as log:
             command = [sys.executable, "-m", "proofs.counting.child", role, json.dumps(specification)]
@@ -150,6 +156,10 @@ def torture(plan: TortureOptions) -> Iterator[Torture]:
     cleanup.refuse_in_production()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
         run = Torture(plan, Path(folder))
+        if plan.cuts:
+            run.stream, run.uncut = resharding.present(run.folder / "cuts.jsonl")
+        if run.stream:
+            stack.callback(run.stream.install())
         stack.callback(_end, run)
         yield run
 
@@ -159,10 +169,16 @@ def stop_writers(run: Torture) -> None:
         child.kill()
 
 
-def _end(run: Torture) -> None:
-    stop_writers(run)
+def stop_pollers(run: Torture) -> None:
     for child in run.pollers.values():
         child.stop(seconds=5)
+
+
+def _end(run: Torture) -> None:
+    stop_writers(run)
+    stop_pollers(run)
+    if run.stream:
+        run.stream.give_back(run.applied)
 
 
 def make_tenants(run: Torture) -> None:
@@ -225,6 +241,8 @@ def drain(run: Torture, say: Say) -> None:
             raise TortureFailed(f"The pollers came to no end: {_logs(run.folder, 'poller')}") from away
     for child in run.zombies:
         child.stop(seconds=30)
+    if run.stream:
+        run.applied = run.stream.mark_now(run.tenants[0].tenant_id)[1]
     run.seconds["draining"] = run.seconds.get("draining", 0) + time.monotonic() - started
 
 
@@ -250,7 +268,8 @@ def remove(run: Torture, advance: Callable[[int], object]) -> int:
 
 
 def forget_tenants(run: Torture) -> None:
-    """Delete what is left of the tenants, once all is folded."""
+    """Delete what is left of the tenants, once all is folded and nobody is there to answer a marker again."""
+    stop_pollers(run)
     for tenant in run.tenants:
         cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
 

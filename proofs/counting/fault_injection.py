@@ -19,12 +19,14 @@ PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
 
 
 def schedule(run: Torture) -> Schedule:
-    """Kills, and a third as many thefts, in order."""
+    """Kills, a third as many thefts, and cuts, in order."""
     rng, plan = run.rng, run.plan
     kills: list[Callable[[Torture], None]] = [(_kill_between_writes, _kill)[n % 2] for n in range(plan.kills)]
     thefts: list[Callable[[Torture], None]] = [(_freeze, _zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
+    cuts: list[Callable[[Torture], None]] = [_cut] * (plan.cuts if run.stream else 0)
     return sorted(
-        ((rng.randint(plan.events // 20, plan.events), action) for action in [*kills, *thefts]), key=lambda p: p[0]
+        ((rng.randint(plan.events // 20, plan.events), action) for action in [*kills, *thefts, *cuts]),
+        key=lambda p: p[0],
     )
 
 
@@ -79,6 +81,13 @@ def _zombie(run: Torture) -> None:
     how = {"redeliver": run.plan.redeliver, "seconds": ZOMBIE_SECONDS, "throttled": run.throttled}
     run.zombies.append(run.child("zombie", **how)[1])
     run.thefts += 1
+
+
+def _cut(run: Torture) -> None:
+    """Split a shard, roll one over, or merge two, whatever the pollers are at."""
+    if stream := run.stream:
+        ways = (stream.split, stream.split, stream.roll_over, stream.merge)
+        ways[stream.cuts.total() % len(ways)](run.rng.choice(run.tenants).tenant_id, run.rng)
 
 
 def _signal(child: Child, number: int) -> None:

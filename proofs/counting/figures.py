@@ -39,6 +39,8 @@ def document(run: Torture) -> dict[str, Any]:
         "kills": run.kills,
         "killed_between_writes": run.killed_between_writes,
         "thefts": run.thefts,
+        "cuts": dict(run.stream.cuts) if run.stream else {},
+        "shards_left_alone": run.uncut,
         "rebuilds": sum("removed" in line for line in repaired),
         "verifications": sum("state" in line for line in repaired),
         "repairs_that_gave_up": [line["failed"] for line in repaired if "failed" in line],
@@ -62,6 +64,12 @@ def _per_event(pairs: list[tuple[int, float]]) -> float | None:
     return round(sum(units for _, units in pairs) / events, 3) if events else None
 
 
+def _cuts(found: dict[str, Any]) -> str:
+    if found["shards_left_alone"]:
+        return f"none cut, because {found['shards_left_alone']}"
+    return ", ".join(f"{kind} {n}" for kind, n in sorted(found["cuts"].items())) or "none cut"
+
+
 def sentences(found: dict[str, Any]) -> list[str]:
     """The same for people."""
     lag, cost = found["lag_ms"], found["write_units_per_event_in_batches_of_100"]
@@ -76,6 +84,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
         f"{found['rebuilds']} rebuilds and {found['verifications']} verifications while all of that went on, "
         f"{len(found['repairs_that_gave_up'])} gave up, {len(found['taken_away_or_called_wrong'])} counts touched; "
         f"{found['thefts']} thefts, {found['batches_of_zombies']:,} batches applied without a lease.",
+        f"Of the stream's shards: {_cuts(found)}.",
         f"Write units per event: {found['write_units_per_event']}; in batches of 100 and more {cost}; of one tenant "
         f"with 100 and more in a batch {one}.",
         f"Lag: median {lag['median']:,} ms, maximum {lag['max']:,} ms." if lag else "Lag: nothing was folded.",

@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -52,7 +52,8 @@ class Hostile:
     ) -> None:
         self._rng, self._redeliver, self._journal, self._zombie = rng, redeliver, journal, zombie
         self._throttled, self._handle = throttled, handle
-        self._earlier: deque[Records] = deque(maxlen=3)
+        # By shard: a record is delivered again in its own shard, and in no other.
+        self._earlier: defaultdict[str, deque[Records]] = defaultdict(lambda: deque(maxlen=3))
         self._units: Counter[str] = Counter()  # of the call that is going on, in thousandths, by tenant
         self._requests_to_live = -1
 
@@ -82,16 +83,17 @@ class Hostile:
         result = self._once(batch, records, "zombie" if self._zombie else "first")
         if result.deferred:
             return result  # what is applied behind deferred records would leave them out
-        self._earlier.append(records)
+        self._earlier[batch.shard_id].append(records)
         if self._rng.random() < self._redeliver:
-            way, again = self._again(records)
+            way, again = self._again(batch.shard_id, records)
             self._once(batch, again, way)
         return result
 
-    def _again(self, records: Records) -> tuple[str, Records]:
+    def _again(self, shard_id: str, records: Records) -> tuple[str, Records]:
         way = self._rng.choice(["same", "slice", "overlap"])
-        if way == "overlap" and len(self._earlier) > 1:
-            before = [record for batch in list(self._earlier)[:-1] for record in batch]
+        earlier = list(self._earlier[shard_id])
+        if way == "overlap" and len(earlier) > 1:
+            before = [record for batch in earlier[:-1] for record in batch]
             start, end = self._rng.randrange(len(before)), self._rng.randint(1, len(records))
             return way, [*before[start:], *records[:end]]
         if way == "slice":

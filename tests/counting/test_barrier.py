@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from portal import clock
-from portal.streams import shards
+from portal.streams import leases, shards
 from portal.streams.batch import batch_of
+from portal.streams.items import LeaseItem
 from portal.streams.shards import Listing, Shard
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
@@ -89,6 +90,34 @@ def test_a_shard_that_was_closed_before_needs_its_child_only(tree: Tree) -> None
     tree.turns = iter(["a1"])
     wait(tree)
     assert len(tree.answered) == 1, "one shard is open, and one marker tells of it"
+
+
+def merged(tree: Tree) -> None:
+    """Two shards become one, which names a single parent: all markers fall into it."""
+    tree.known[:2] = [Shard("a", "", closed=True), Shard("b", "", closed=True)]
+    tree.known += [Shard("c", "a", closed=False)]
+    tree.turns = iter("cccccc")
+
+
+def test_a_shard_that_was_merged_into_anothers_child_is_passed_when_it_is_finished(tree: Tree) -> None:
+    merged(tree)
+    shard = LeaseItem(ARN, "b")
+
+    def work(sentence: str) -> None:
+        tree.work(sentence)
+        if "closed" in sentence:
+            leases.finish(shard, position="7")
+
+    barrier.wait_until_applied(tree.tenant.repository, timeout=0.5, say=work)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["not finished", "with a gap"])
+def test_a_merged_shard_that_was_not_read_to_its_end_is_not_passed(tree: Tree, lost: bool) -> None:
+    merged(tree)
+    if lost:
+        leases.finish(LeaseItem(ARN, "b"), position="7", lost=True)
+    with pytest.raises(WorkerAway, match="run_stream"):
+        wait(tree)
 
 
 def test_clocks_that_jump_change_nothing(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

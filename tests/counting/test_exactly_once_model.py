@@ -22,6 +22,7 @@ ACME = "a" * 32
 LENGTH = 12  # records of each shard
 SHARDS = ("shardId-one", "two")
 PROCESSES = 3
+WRITES = ("UpdateItem", "TransactWriteItems", "PutItem", "DeleteItem")
 _patch_lock = threading.Lock()
 
 
@@ -268,6 +269,39 @@ def test_a_floor_of_before_a_merge_is_not_believed_after_it(table: AggregateTabl
     assert opened(table) == 7
 
 
+def left(table: AggregateTable, shard: str, last: int) -> None:
+    """The shard is applied to its end, its mark is pruned, it leaves the stream, and its position is forgotten."""
+    table.positions[shard] = str(last).zfill(40)
+    merge_now(table)
+    table.leave(shard)
+
+
+def test_who_slept_until_its_shard_had_left_the_stream_counts_nothing(table: AggregateTable) -> None:
+    sleeper = asleep_before_its_update(table, some(range(1, 4)))
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    left(table, SHARDS[0], 5)
+    wake(sleeper)
+    assert opened(table) == 5
+
+
+def test_who_looks_at_a_batch_only_when_its_shard_has_left_the_stream_counts_nothing(table: AggregateTable) -> None:
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    left(table, SHARDS[0], 5)
+    stream_handler._memory.forget(ACME)
+    result = handle(batch_of(ARN, SHARDS[0], some(range(4, 8))))
+    assert (opened(table), result.deferred) == (5, ())
+
+
+def test_a_mark_whose_shard_left_the_stream_before_a_merge_is_pruned_by_it(table: AggregateTable) -> None:
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    table.leave(SHARDS[0])
+    merge_now(table)
+    assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
+    stream_handler._memory.forget(ACME)
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
+    assert opened(table) == 5
+
+
 def test_a_merge_that_was_overtaken_by_an_update_loses_nothing(
     table: AggregateTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,18 +342,46 @@ def test_a_large_part_of_a_batch_takes_one_write(table: AggregateTable) -> None:
         image(ACME, n, created_at=f"2026-11-{n % 28 + 1:02}T10:00:00.000000Z", tags=[f"t{n}"]) for n in range(1, 61)
     ]
     handle(batch_of(ARN, SHARDS[0], [record(n, None, one) for n, one in enumerate(days, 1)]))
-    assert [name for name in operations if name not in ("GetItem", "BatchGetItem", "Position")] == [
-        "TransactWriteItems"
-    ]
+    assert [name for name in operations if name in WRITES] == ["TransactWriteItems"]
     assert opened(table) == 60
 
 
-def test_tenants_that_a_process_meets_together_read_the_position_once(table: AggregateTable) -> None:
+def test_a_tenant_whose_mark_is_there_or_who_is_new_costs_a_process_that_starts_one_request(
+    table: AggregateTable,
+) -> None:
     operations: list[str] = []
     table.before = operations.append
-    table.positions[SHARDS[0]] = "0".zfill(40)
-    handle(batch_of(ARN, SHARDS[0], [record(n, None, image(f"{n:032x}", n)) for n in range(1, 9)]))
-    assert operations.count("Position") == 1
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 4))))
+    merge_now(table)
+    stream_handler._memory.forget(ACME)
+    operations.clear()
+    new = record(5, None, image("b" * 32, 5))
+    handle(batch_of(ARN, SHARDS[0], [*some(range(4, 5)), new]))
+    assert operations == ["UpdateItem", "UpdateItem"]
+    assert opened(table) == 4
+
+
+def test_who_knows_nothing_of_a_tenant_does_not_count_again_what_a_merge_has_pruned(table: AggregateTable) -> None:
+    handle(batch_of(ARN, SHARDS[0], some(range(1, 4))))
+    table.positions[SHARDS[0]] = "3".zfill(40)
+    merge_now(table)
+    stream_handler._memory.forget(ACME)
+    assert handle(batch_of(ARN, SHARDS[0], some(range(1, 4)))).counts["applied"] == 0
+    assert opened(table) == 3
+
+
+def test_tenants_that_a_process_meets_together_read_the_position_once(table: AggregateTable) -> None:
+    tenants = [f"{n:032x}" for n in range(1, 9)]
+    handle(batch_of(ARN, SHARDS[0], [record(n, None, image(t, n)) for n, t in enumerate(tenants, 1)]))
+    table.positions[SHARDS[0]] = "8".zfill(40)
+    for tenant in tenants:
+        recent = Recent.of(table.items[keys.aggregate(tenant), keys.RECENT])
+        assert merge.merge(tenant, recent, position=stream_handler.Positions(ARN))
+        stream_handler._memory.forget(tenant)
+    operations: list[str] = []
+    table.before = operations.append
+    handle(batch_of(ARN, SHARDS[0], [record(n, None, image(t, n)) for n, t in enumerate(tenants, 9)]))
+    assert (operations.count("Position"), operations.count("GetItem")) == (1, 0)
 
 
 TestInterleavings = Interleavings.TestCase

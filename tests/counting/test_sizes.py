@@ -106,3 +106,15 @@ def test_the_largest_tenant_has_small_items_and_a_cheap_dashboard(table: Aggrega
     assert dashboard_units(table, 30) + 1 <= 2.5  # with the watermark and the names of the members
     assert dashboard_units(table, 90) + 1 <= 5
     assert stored_by(table) == desk.truth()
+
+
+def test_a_quiet_tenant_keeps_no_marks_of_shards_that_have_left_the_stream(table: AggregateTable) -> None:
+    """Each shard brings one change and leaves long before the next merge."""
+    desk = Desk(table, shards=SHARDS)
+    largest = 0
+    for number, shard in enumerate(desk.shards, 1):
+        folding.apply([desk.write(number, created_at=f"{FIRST}T10:00:00.000000Z")], shard)
+        table.leave(shard)
+        largest = max(largest, *map(item_size, table.items.values()))
+    assert largest <= LIMIT
+    assert stored_by(table) == desk.truth()

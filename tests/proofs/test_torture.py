@@ -1,8 +1,7 @@
-"""`torture_stream`, a small one for real, and where it is refused."""
+"""Where `torture_stream` is refused, and what it deletes with. A small one runs in test_torture_on_engines.py."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,27 +10,9 @@ from django.conf import LazySettings
 from portal.errors import Forbidden
 from proofs import cleanup
 from proofs.counting import journal
-from tenants.tenancy import tenant_directory
 from tests.support import commands
 from tests.support.world import World
 from tickets.ticket import keys
-from tickets.ticket.tables import TICKETS
-
-
-def test_a_small_torture_does_no_harm_and_leaves_nothing(world: World, tmp_path: Path) -> None:
-    figures = tmp_path / "figures.json"
-    of_all = {"events": 100, "kills": 1, "redeliver": 1, "tenants": 2, "writers": 1, "pollers": 2, "seed": 3}
-    options = [f"--{name}={value}" for name, value in of_all.items()]
-    ended = commands.finish(commands.start("torture_stream", *options, "--json", figures), timeout=110)
-    assert ended.status == 0, ended.out + ended.err
-    assert "No drift." in ended.out
-    found = json.loads(figures.read_text())
-    assert found["events"] >= 100
-    assert found["events_folded"] > found["events_redelivered"] > 0
-    assert (found["kills"], found["drift"], found["dead_letters"]) == (1, {}, 0)
-    assert [item.name for item in tenant_directory.all_tenants()] == ["acme", "globex"]
-    left = {raw["pk"]["S"].split("|")[1].partition("#")[0] for raw in commands.everything(TICKETS)}
-    assert left == {"MARKER", "REQUEST"}, "both go by TTL"
 
 
 def test_it_is_refused_in_production(engine: None) -> None:

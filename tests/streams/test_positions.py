@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from portal import clock
-from portal.streams import leases, positions, watermark
+from portal.streams import leases, positions, shard_lister, watermark
 from portal.streams.batch import BatchResult, batch_of, padded
-from tests.support.shard_trees import ARN, START, raw_record
+from portal.streams.shard_lister import ShardLister
+from portal.streams.tables import LEASES
+from tests.support.shard_trees import ARN, START, ShardTree, raw_record
 from tickets.ticket.tables import TICKETS
+
+
+def finished(shard_id: str, position: str) -> None:
+    """A closed shard that was read to its end."""
+    positions.advance(ARN, shard_id, position)
+    (lease,) = [one for one in leases.stored(ARN) if one.shard == shard_id]
+    leases.finish(lease, position=lease.position)
 
 
 def test_a_shard_of_which_nobody_has_said_anything_has_no_position(engine: None) -> None:
@@ -27,17 +38,61 @@ def test_a_finished_shard_keeps_its_position(engine: None) -> None:
     assert positions.read(ARN, "a") == padded("10")
 
 
+def test_a_finished_shard_keeps_its_position_until_it_has_left_the_stream(
+    engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = ShardTree("a", "b")
+    tree.install(monkeypatch)
+    finished("a", "10")
+    leases.forget(ARN, listed=set())  # by somebody whose listing is wrong
+    assert positions.read(ARN, "a") == padded("10")
+    tree.forget("a")
+    assert positions.read(ARN, "a") == padded("10")
+    leases.forget(ARN, listed={"b"})
+    assert leases.finished_among(ARN, ["a"]) == {}
+
+
+def test_a_shard_that_has_left_the_stream_is_applied_to_its_end(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = ShardTree("a", "b")
+    tree.install(monkeypatch)
+    finished("a", "10")
+    tree.forget("a")
+    leases.forget(ARN, listed={"b"})
+    assert (positions.read(ARN, "a"), positions.read(ARN, "b")) == (positions.END, "")
+
+
+def test_of_a_stream_that_nobody_knows_nothing_is_said(engine: None) -> None:
+    assert positions.read(f"{ARN}-of-nobody", "a") == ""
+
+
+def test_whoever_lists_the_shards_forgets_those_that_have_left(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = ShardTree("a", "b")
+    tree.install(monkeypatch)
+    finished("a", "10")
+    lister = ShardLister(ARN, lease_seconds=10)
+    lister.list_if_due(leases.stored(ARN))
+    assert "a" in leases.finished_among(ARN, ["a"])
+    tree.forget("a")
+    monkeypatch.setattr(shard_lister, "FORGET_SECONDS", 0)
+    lister.listed_at = float("-inf")
+    lister.list_if_due(leases.stored(ARN))
+    assert leases.finished_among(ARN, ["a"]) == {}
+
+
+def test_what_is_kept_of_a_shard_goes_by_no_clock(engine: None) -> None:
+    positions.advance(ARN, "a", "7")
+    finished("b", "7")
+    kept = [*leases.stored(ARN), *leases.finished_among(ARN, ["b"]).values()]
+    assert len(kept) == 2
+    assert not any(LEASES.ttl in item.serialize() for item in kept)
+
+
 def test_a_poller_goes_on_where_a_host_without_leases_was(engine: None) -> None:
     positions.advance(ARN, "a", "000000000000000000007")
     (lease,) = leases.stored(ARN)
     taken = leases.take(lease, me="ann")
     assert taken is not None
-    assert (taken.checkpoint, taken.expires_at) == ("000000000000000000007", None)
-
-
-def test_what_a_host_without_leases_writes_goes_by_ttl(engine: None) -> None:
-    positions.advance(ARN, "a", "7")
-    assert leases.stored(ARN)[0].expires_at is not None
+    assert taken.checkpoint == "000000000000000000007"
 
 
 def test_the_position_stays_below_the_first_deferred_record(engine: None) -> None:

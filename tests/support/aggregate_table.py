@@ -15,24 +15,27 @@ import pytest
 
 from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed, Reason, TransactionRefused
-from portal.streams import positions
+from portal.streams import positions, shards
 from tickets.counting import aggregate_store
 
 Raw = dict[str, Any]
 
 
 class AggregateTable:
-    """`items` by partition and sort key; `positions` by shard. `before` is called ahead of every request."""
+    """`items` by partition and sort key; `positions` by shard; `left` are shards that have left the stream. `before` is
+    called ahead of every request."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Raw] = {}
         self.positions: dict[str, str] = {}
+        self.left: set[str] = set()
         self.before: Callable[[str], object] = lambda operation: None
         self.write_units = self.read_units = 0.0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(aggregate_store.worker, "dispatch", self.dispatch)
-        patch.setattr(positions, "read", self.position)
+        patch.setattr(positions, "_stored", self.position)
+        patch.setattr(shards, "has_left", self.has_left)
         # One after the other, so that a test can stop ahead of each.
         patch.setattr(aggregate_store, "fan_out", lambda calls: [call() for call in calls])
 
@@ -40,6 +43,15 @@ class AggregateTable:
         self.before("Position")
         self.read_units += 2
         return self.positions.get(shard_id, "")
+
+    def has_left(self, stream_arn: str, shard_id: str) -> bool:
+        self.before("GetShardIterator")
+        return shard_id in self.left
+
+    def leave(self, shard_id: str) -> None:
+        """Let a finished shard leave the stream, and what is kept of it with it."""
+        self.left.add(shard_id)
+        self.positions.pop(shard_id, None)
 
     def dispatch(self, operation: str, request: Raw) -> Raw:
         self.before(operation)

@@ -92,6 +92,8 @@ class ShardTree:
         self.calls.append("GetShardIterator")
         if after and shard_id in self.trimmed:
             raise shards.Trimmed("gone")
+        if shard_id not in self.shards:
+            raise shards.Gone("gone")
         sequences = [r["dynamodb"]["SequenceNumber"] for r in self.shards[shard_id].records]
         return f"{shard_id}:{sequences.index(after) + 1 if after else 0}"
 

@@ -26,6 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from portal import clock
@@ -41,6 +42,11 @@ UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
 UNASSIGNED: Final = "unassigned"
 COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
 _EVENTS: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
+
+# The attributes of a summary that `contribution` reads.
+COUNTED: Final = (
+    "status", "priority", "epoch", "created_at", "resolver", "tags", "days", "responded_at", "resolved_at",
+)  # fmt: skip
 
 # Raised by `contribution` for an image that no rule of ours writes.
 UNCOUNTABLE: Final = (KeyError, ValueError, TypeError, AttributeError, IndexError, InvalidOperation)
@@ -58,6 +64,7 @@ class Part(NamedTuple):
 Image = Mapping[str, Any]  # a summary in plain Python: {"status": "open", "days": {"2026-11-20c": Decimal(1)}, ...}
 Counts = Counter[str]  # of one part, by name
 Contribution = dict[Part, Counts]
+_NOTHING: Final[Counts] = Counter()
 
 
 def day_count(kind: str, at: str) -> str:
@@ -72,40 +79,41 @@ def is_unresolved(status: str) -> bool:
 def contribution(image: Image) -> Contribution:
     """Add up what the summary with this image adds to the aggregates of its tenant. Zero counts are left out.
 
-    Raises one of UNCOUNTABLE for an image that no rule of ours writes.
+    It reads the attributes in COUNTED and no others. Raises one of UNCOUNTABLE for an image that no rule of ours
+    writes.
     """
-    status, priority = Status(image["status"]), Priority(image["priority"])
+    status, priority = Status(image["status"]).value, Priority(image["priority"]).value
     epoch = _whole(image.get("epoch", 0))
     created_at = clock.parse(image["created_at"])
-    counted: Contribution = defaultdict(Counter)
-    totals = counted[Part("TOTALS", "", epoch)]
-    totals[f"{status}.{priority}"] += 1
+    totals = Counter((f"{status}.{priority}",))
+    counted: Contribution = {Part("TOTALS", "", epoch): totals}
     if resolver := _text(image["resolver"]):
-        counted[Part("PEOPLE", "", epoch)][f"{resolver}.{status}"] += 1
+        counted[Part("PEOPLE", "", epoch)] = Counter((f"{resolver}.{status}",))
     else:
         totals[f"{UNASSIGNED}.{status}"] += 1
     if is_unresolved(status):
         totals[f"w.{monday(created_at.date())}"] += 1
-    for tag in _list(image.get("tags", [])):
-        counted[Part("TAGS", "", epoch)][f"{status}.{_text(tag)}"] += 1
-    counted[_day(created_at.date().isoformat(), epoch)]["created"] += 1
+    if tags := [f"{status}.{_text(tag)}" for tag in _list(image.get("tags", []))]:
+        counted[Part("TAGS", "", epoch)] = Counter(tags)
+    _of_day(counted, created_at.date(), epoch)["created"] += 1
     for name, count in image.get("days", {}).items():
-        counted[_day(name[:-1], epoch)][_EVENTS[name[-1]]] += _whole(count)
+        if n := _whole(count):
+            _of_day(counted, date.fromisoformat(name[:-1]), epoch)[_EVENTS[name[-1]]] += n
     for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
         if attribute in image:
             _add_duration(counted, what, created_at, clock.parse(image[attribute]), epoch)
-    return dict(counted)
+    return counted
 
 
 def _add_duration(counted: Contribution, what: str, start: datetime, end: datetime, epoch: int) -> None:
     seconds = max(0, round((end - start).total_seconds()))  # clocks of two machines may differ
-    bucket = bucket_of(seconds)
-    counts = counted[_day(end.date().isoformat(), epoch)]
-    counts.update({f"{what}.n": 1, f"{what}.sum": seconds, f"{what}.{bucket}": 1})
+    counts = _of_day(counted, end.date(), epoch)
+    for name, n in (("n", 1), ("sum", seconds), (bucket_of(seconds), 1)):
+        counts[f"{what}.{name}"] += n
 
 
-def _day(day: str, epoch: int) -> Part:
-    return Part("DAY", date.fromisoformat(day).isoformat(), epoch)
+def _of_day(counted: Contribution, day: date, epoch: int) -> Counts:
+    return counted.setdefault(Part("DAY", day.isoformat(), epoch), Counter())
 
 
 def _text(value: Any) -> str:
@@ -126,6 +134,7 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
+@lru_cache(maxsize=1024)
 def monday(day: date) -> str:
     """The first day of its week."""
     return (day - timedelta(days=day.weekday())).isoformat()
@@ -135,10 +144,9 @@ def difference(new: Contribution, old: Contribution) -> Contribution:
     """Subtract: new - old, without zeros."""
     changed: Contribution = {}
     for part in new.keys() | old.keys():
-        counts = Counter(new.get(part, {}))
-        counts.subtract(old.get(part, {}))
-        if kept := Counter({name: n for name, n in counts.items() if n}):
-            changed[part] = kept
+        one, other = new.get(part, _NOTHING), old.get(part, _NOTHING)
+        if moved := {name: n for name in one.keys() | other.keys() if (n := one.get(name, 0) - other.get(name, 0))}:
+            changed[part] = Counter(moved)
     return changed
 
 

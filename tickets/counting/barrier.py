@@ -4,7 +4,8 @@ A marker is an item that means nothing but that it was written. It passes throug
 worker applies what its shard held for the tenant before, and then says which shard that was. Markers lie in partitions
 of their own, so they spread over the stream's shards. A shard of before is passed when a marker has come by in it or
 in a descendant, which is read only when all of its ancestors have been read to their ends. Where markers have missed
-a shard, more are written. None of that depends on how fast anybody's clock or stream is.
+a shard, more are written. One that was closed and has no child, because it was merged into another one's, takes none:
+it is passed when it is finished. None of that depends on how fast anybody's clock or stream is.
 
 Markers and answers go by TTL.
 """
@@ -18,7 +19,7 @@ from typing import Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError
-from portal.streams import shards
+from portal.streams import shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import keys
 from tickets.counting.items import MarkerItem
@@ -29,6 +30,10 @@ _KEPT_SECONDS: Final = 86400
 _LOOK_EVERY: Final = 0.1  # seconds
 _SPREAD: Final = 3  # markers for each shard that has not been met: they fall where they fall
 _ROUNDS: Final = 40
+_AWAY: Final = (
+    "The stream worker has not applied everything yet and makes no progress. Is it running (manage.py run_stream)? "
+    "Nothing is lost or wrong by this: the sums are what they were. Run it again."
+)
 
 Say = Callable[[str], object]
 
@@ -50,18 +55,32 @@ def wait_until_applied(
     arn = shards.arn(TICKETS)
     before = _leaves(shards.listing(arn).shards)
     barrier, written = uuid.uuid4().hex, 0
-    left = before
+    left, ended = before, set[str]()
     for _ in range(_ROUNDS):
         many = 1 if len(before) == 1 else _SPREAD * len(left)
         for number in range(written, written + many):
             _write(repository, barrier, number)
         written += many
         met = _answers(repository, barrier, written, timeout=timeout, say=say)
-        parents = {shard.id: shard.parent for shard in shards.listing(arn).shards}
-        left = before - _ancestry(met, parents)
+        known = shards.listing(arn).shards
+        left = before - _ancestry(met, {shard.id: shard.parent for shard in known})
+        ended = left & _leaves(known) & {shard.id for shard in known if shard.closed}
+        left -= ended
         if not left:
-            return
+            return _wait_until_finished(arn, ended, timeout=timeout, say=say)
     raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
+
+
+def _wait_until_finished(arn: str, ended: set[str], *, timeout: float, say: Say) -> None:
+    """Return when these closed shards are read to their ends and applied."""
+    left, since = len(ended), time.monotonic()
+    while ended := ended - watermark.finished(arn, ended):
+        if len(ended) < left:
+            left, since = len(ended), time.monotonic()
+        if time.monotonic() - since > timeout:
+            raise WorkerAway(_AWAY)
+        say(f"waiting for the stream worker to finish {left:,} closed shards")
+        time.sleep(_LOOK_EVERY)
 
 
 def _write(repository: TenantRepository, barrier: str, number: int) -> None:
@@ -79,10 +98,7 @@ def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout
         if len(answers) > seen:
             seen, seen_at = len(answers), time.monotonic()
         if time.monotonic() - seen_at > timeout:
-            raise WorkerAway(
-                "The stream worker has not applied everything yet and makes no progress. Is it running "
-                "(manage.py run_stream)? Nothing is lost or wrong by this: the sums are what they were. Run it again."
-            )
+            raise WorkerAway(_AWAY)
         say(f"waiting for the stream worker, {len(answers):,} of {wanted:,} markers seen")
         time.sleep(_LOOK_EVERY)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from portal.streams.batch import Record
+from portal.streams.batch import Image, Record, plain
 from tickets.counting import aggregates, coding, keys
 from tickets.counting.aggregates import Contribution, Counts
 from tickets.ticket.keys import SUMMARY, owner_of
@@ -40,7 +40,7 @@ def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
     Those that change nothing are left out. A record that names no tenant is under "".
     """
     changes: dict[str, list[Change]] = defaultdict(list)
-    events = 0
+    events, known = 0, _Contributions()
     for record in records:
         if marker := keys.marker_of(record.keys):
             tenant_id, seen_key = marker
@@ -51,28 +51,52 @@ def by_tenant(records: Iterable[Record]) -> tuple[dict[str, list[Change]], int]:
             owner = owner_of(str(record.keys.get("pk", "")))
             if owner is None:
                 changes[""].append(Change(record.sequence, record, reason="The partition key is no ticket's."))
-            elif change := _change(record):
+            elif change := _change(record, known):
                 changes[owner[0]].append(change)
     return dict(changes), events
 
 
-def _change(record: Record) -> Change | None:
+class _Contributions:
+    """Look at each image once: the new one of a change is mostly the old one of the ticket's next change."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[Image, Contribution]] = {}  # of each ticket, by partition key
+
+    def old(self, pk: str, typed: Image | None) -> Contribution:
+        newest = self._newest.get(pk)
+        return newest[1] if newest and newest[0] == typed else _contribution(typed)
+
+    def new(self, pk: str, typed: Image | None) -> Contribution:
+        contribution = _contribution(typed)
+        if typed is not None:
+            self._newest[pk] = typed, contribution
+        return contribution
+
+
+def _contribution(typed: Image | None) -> Contribution:
+    return aggregates.contribution(plain(typed, aggregates.COUNTED)) if typed is not None else {}
+
+
+def _change(record: Record, known: _Contributions) -> Change | None:
     try:
-        counts = counted(record)
+        counts = counted(record, known)
     except aggregates.UNCOUNTABLE as error:
         return Change(record.sequence, record, reason=f"{type(error).__name__}: {error}"[:REASON_LIMIT])
     return Change(record.sequence, record, coding.coded(with_touches(counts))) if counts else None
 
 
-def counted(record: Record) -> Contribution:
+def counted(record: Record, known: _Contributions | None = None) -> Contribution:
     """Return what a record changes, in counts. Raises one of UNCOUNTABLE."""
-    old, new = (aggregates.contribution(image) if image is not None else {} for image in (record.old, record.new))
-    return aggregates.difference(new, old)
+    known, pk = known or _Contributions(), record.keys.get("pk", "")
+    old = known.old(pk, record.typed_old)
+    return aggregates.difference(known.new(pk, record.typed_new), old)
 
 
 def with_touches(counts: Contribution) -> Contribution:
-    """Return the same with one touch of each part that moves."""
-    return {part: Counts({**some, coding.TOUCHES: 1}) for part, some in counts.items()}
+    """Add one touch to each part that moves, and return the same."""
+    for some in counts.values():
+        some[coding.TOUCHES] = 1
+    return counts
 
 
 def groups(changes: Iterable[Change], *, limit: int) -> Iterator[list[Change]]:

@@ -45,6 +45,7 @@ _HEX: Final = re.compile(r"[0-9a-f]{32}\Z")
 _PART: Final = re.compile(r"([TPGD])(\d+):([^:]*):(.*)\Z", re.DOTALL)
 
 
+@lru_cache(maxsize=16_384)
 def code(part: Part, name: str) -> str:
     """The attribute of a count among those of other parts."""
     return f"{_KINDS[part.kind]}{part.epoch}:{part.date}:{short(part.kind, name)}"

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from portal.deployment import stack_roles
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
 from tickets.counting import keys as counting_keys
@@ -65,7 +66,7 @@ def _rules() -> Json:
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
     """Declare function, mapping, queue and log for the stream of the tickets. All conditional."""
-    table, role = logical_id(TICKETS), roles["worker"]
+    table, role, mine = logical_id(TICKETS), roles["worker"], stack_roles.policy_ids("worker")
     return {
         QUEUE: _resource(
             "AWS::SQS::Queue",
@@ -77,7 +78,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
             {"LogGroupName": {"Fn::Sub": f"/aws/lambda/{_name()}"}, "RetentionInDays": 30},
         ),
         "WorkerFunctionPolicy": _resource("AWS::IAM::ManagedPolicy", _policy(role)),
-        FUNCTION: _resource("AWS::Lambda::Function", _function(role), after=["WorkerFunctionPolicy", "WorkerPolicy"]),
+        FUNCTION: _resource("AWS::Lambda::Function", _function(role), after=["WorkerFunctionPolicy", *mine]),
         "WorkerStream": _resource("AWS::Lambda::EventSourceMapping", _mapping(table)),
         SCHEDULE: _resource("AWS::Events::Rule", _schedule()),
         "WorkerSchedulePermission": _resource("AWS::Lambda::Permission", _schedule_permission()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final
 
 # Upper bounds of the histograms in seconds, some two to a factor of four; above the last is "over".
@@ -15,4 +16,4 @@ BUCKET_NAMES: Final = (*map(str, BUCKETS), OVER)
 
 def bucket_of(seconds: float) -> str:
     """Name the bucket of a duration: its upper bound in seconds, or OVER."""
-    return next((str(bound) for bound in BUCKETS if seconds <= bound), OVER)
+    return BUCKET_NAMES[bisect_left(BUCKETS, seconds)]

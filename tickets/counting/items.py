@@ -54,8 +54,9 @@ class VerifyLeaseItem(Item):
 class VerifiedItem(Item):
     """The last verification of a tenant's aggregates that a person asked for, beside the aggregates themselves.
 
-    `state` is running, ok, drift or unknown. `run` tells a verification from one that took its place. `found` is the
-    JSON of the first differences, each [item, count, stored, recounted], and `more` says how many there were beyond.
+    `state` is running, ok, drift or unknown. `reached` is the ticket number that a run has come to which goes on or was
+    broken off. `run` tells a verification from one that took its place. `found` is the JSON of the first differences,
+    each [item, count, stored, recounted], and `more` says how many there were beyond.
     """
 
     table = TICKETS
@@ -68,6 +69,7 @@ class VerifiedItem(Item):
     finished_at = UnicodeAttribute(default="")
     by_name = UnicodeAttribute(default="")
     tickets = NumberAttribute(default=0)
+    reached = NumberAttribute(default=0)
     why = UnicodeAttribute(default="")
     found = UnicodeAttribute(default="[]")
     more = NumberAttribute(default=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from portal import clock
@@ -36,7 +37,7 @@ def is_full(state: Recent) -> bool:
     """Tell whether RECENT is worth merging. Marks that could not be pruned the last time are no reason to."""
     if sum(map(_code_bytes, state.counts)) >= _COUNTS_FULL:
         return True
-    return len(state.marks.keys() - state.floors.keys()) >= _MARKS_FULL and item_size(state.item()) >= FULL
+    return len(state.marks.keys() - state.kept) >= _MARKS_FULL and item_size(state.item()) >= FULL
 
 
 def merge(tenant_id: str, state: Recent, *, position: Position, bill: Bill | None = None) -> Recent | None:
@@ -49,23 +50,21 @@ def merge(tenant_id: str, state: Recent, *, position: Position, bill: Bill | Non
     return state
 
 
-def large_group(state: Recent, changes: Sequence[Change]) -> list[Change]:
-    """Return the first of these changes that one merge takes together with RECENT, [] where they do not fill it.
-
-    A tenant's part of a batch that fills RECENT would be merged at once anyway, so it need not be written there first.
-    """
-    codes, items, run_bytes = set(), _items(coding.decoded(state.counts)), 0
+def first_group(state: Recent, changes: Sequence[Change]) -> tuple[list[Change], bool]:
+    """Return the first of these changes, up to one that cannot be counted, that one merge takes together with RECENT,
+    and whether they fill it: a tenant's part of a batch that does would be merged at once anyway, so it need not be
+    written there first."""
+    codes, items, run_bytes = set(state.counts), _items(state.counts), 0
     group: list[Change] = []
     for change in changes:
-        new = [code for code in change.counts if code not in codes]
-        items |= _items(coding.decoded(dict.fromkeys(new, 1)))
+        new = change.counts.keys() - codes
+        items |= _items(new)
         run_bytes += sum(_code_bytes(code) for code in new if code[0] in "PG")
         if change.reason or len(items) > _ITEMS or run_bytes > _RUN_FULL:
             break
-        codes.update(new)
+        codes |= new
         group.append(change)
-    codes |= state.counts.keys()
-    return group if sum(map(_code_bytes, codes)) >= _COUNTS_FULL else []
+    return group, bool(group) and sum(map(_code_bytes, codes)) >= _COUNTS_FULL
 
 
 def add_and_merge(
@@ -112,7 +111,7 @@ def merge_some(
     None where somebody else has written RECENT since it was read; then nothing was written.
     """
     counts = _some(state.counts)
-    stored = aggregate_store.get_many(tenant_id, [keys.LEADERS, *_items(coding.decoded(counts))])
+    stored = aggregate_store.get_many(tenant_id, [keys.LEADERS, *_items(counts)])
     plan = plan_merge(
         replace(state, counts=counts), stored, promoted=promoted or {}, demoted=demoted, position=position
     )
@@ -139,18 +138,18 @@ def _some(counts: Mapping[str, int]) -> dict[str, int]:
     chosen: dict[str, int] = {}
     items: set[str] = set()
     for name, n in sorted(counts.items()):
-        known = coding.decode(name)
-        items |= _items([known[0]] if known else [])
+        items |= _items([name])
         if len(items) > _ITEMS:
             break
         chosen[name] = n
     return chosen
 
 
-def _items(parts: Iterable[Part]) -> set[str]:
-    return {holder(part) for part in parts}
+def _items(codes: Iterable[str]) -> set[str]:
+    return {holder(known[0]) for code in codes if (known := coding.decode(code))}
 
 
+@lru_cache(maxsize=4096)
 def holder(part: Part) -> str:
     """Return the sort key of the item that says which merge touched the part last.
 
@@ -200,8 +199,8 @@ def plan_merge(
         items[keys.run(number)] = coding.typed(run)
     marks, floors = _pruned(state, position)
     tail = _tail(state.tail, items.get(keys.run(number)))
-    recent = replace(state, version=state.version + 1, merges=number, counts={}, marks=marks, tail=tail, floors=floors)
-    return MergePlan(recent, items)
+    recent = replace(state, version=state.version + 1, merges=number, counts={}, tail=tail)
+    return MergePlan(replace(recent, marks=marks, floors=floors, kept=frozenset(marks)), items)
 
 
 def _added(part: Part, counts: Counts, stored: Raw, number: int) -> Raw:

@@ -9,7 +9,8 @@ those of shards whose position, "everything up to here is applied", has passed t
 its shard therefore reads that position and drops the records up to it. It has to do so after it has read RECENT, and
 the number of merges so far must stand still until its update, which is a part of the update's condition: a merge in
 between may have pruned a mark that the applier had never seen. So an applier that was asleep with an old batch is
-refused by the number of merges, or it sees the position.
+refused by the number of merges, or it sees the position. Whoever knows nothing of the tenant yet tries without reading:
+that succeeds on a RECENT that has the mark, and where there is no RECENT at all.
 
 The reasoning is checked in tests/counting/test_exactly_once_model.py, against every interleaving that Hypothesis finds.
 """
@@ -62,6 +63,7 @@ class Recent:
 
     `counts` are by code. `marks` are by the name that `mark_name` gives a shard. `floors`, likewise, are sequences that
     are known to be applied under this very number of merges: positions, or marks that this process has pruned itself.
+    `kept` are the marks that the last merge could not prune, where this process has made it.
     """
 
     version: int = 0
@@ -72,6 +74,7 @@ class Recent:
     applied_at: str = ""
     correction: str = ""
     floors: Mapping[str, str] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], *, floors: Mapping[str, str] | None = None) -> Recent:
@@ -92,14 +95,17 @@ class Recent:
         )
 
     def after(self, raw: Mapping[str, Any]) -> Recent:
-        """The item as it was read later. Floors stay while the number of merges does."""
+        """The item as it was read later. What is known beside it stays while the number of merges does."""
         read = Recent.of(raw)
-        return replace(read, floors=self.floors) if read.merges == self.merges else read
+        return replace(read, floors=self.floors, kept=self.kept) if read.merges == self.merges else read
 
     def floor(self, mark: str) -> str | None:
-        """The sequence up to which this tenant's records of the shard are applied, None where it has to be asked."""
+        """The sequence up to which this tenant's records of the shard are applied, None where it has to be asked.
+
+        Before the first merge no mark was ever pruned, so one that is not there never was.
+        """
         known = [source[mark] for source in (self.marks, self.floors) if mark in source]
-        return max(known) if known else None
+        return max(known) if known else None if self.merges else ""
 
     def knowing(self, mark: str, sequence: str) -> Recent:
         return replace(self, floors={**self.floors, mark: sequence})
@@ -158,26 +164,36 @@ def packed(sequence: str) -> str:
 # --- the update ---
 
 
-def addition(state: Recent, mark: str, *, first: str, last: str, counts: Mapping[str, int]) -> dict[str, Any]:
+def addition(state: Recent | None, mark: str, *, first: str, last: str, counts: Mapping[str, int]) -> dict[str, Any]:
     """The request that adds counts by code to RECENT, and sets the shard's mark, if RECENT stands as in `state`.
 
-    `first` and `last` are the packed sequences of the records that it stands for.
+    `first` and `last` are the packed sequences of the records that it stands for. Where nothing is known of RECENT
+    (None) it holds if there is none, or if the shard's mark is there and smaller: a mark that is there says all,
+    however many merges there were.
     """
     added = [(f"#c{i}", f":c{i}", name, n) for i, (name, n) in enumerate(sorted(counts.items()))]
-    merges = "#merges = :merges" if state.merges else "attribute_not_exists(#merges)"
     adds = ", ".join(["#version :one", *(f"{name} {value}" for name, value, _, _ in added)])
-    values = {
+    condition, names, values = _stands(state)
+    values |= {
         ":one": {"N": "1"}, ":last": {"S": last}, ":first": {"S": first}, ":now": {"S": clock.stamp()},
-        **({":merges": {"N": str(state.merges)}} if state.merges else {}),
         **{value: {"N": str(n)} for _, value, _, n in added},
     }  # fmt: skip
     return {
         "UpdateExpression": f"SET #mark = :last, #at = :now ADD {adds}",
-        "ConditionExpression": f"{merges} AND (attribute_not_exists(#mark) OR #mark < :first)",
+        "ConditionExpression": condition,
         "ExpressionAttributeNames": {
-            "#mark": mark, "#at": AT, "#version": VERSION, "#merges": MERGES,
+            "#mark": mark, "#at": AT, "#version": VERSION, **names,
             **{placeholder: name for placeholder, _, name, _ in added},
         },
         "ExpressionAttributeValues": values,
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }  # fmt: skip
+
+
+def _stands(state: Recent | None) -> tuple[str, dict[str, str], dict[str, Any]]:
+    """The condition of an addition, with the names and values that it takes."""
+    if state is None:
+        return "attribute_not_exists(#version) OR #mark < :first", {}, {}
+    values = {":merges": {"N": str(state.merges)}} if state.merges else {}
+    merges = "#merges = :merges" if state.merges else "attribute_not_exists(#merges)"
+    return f"{merges} AND (attribute_not_exists(#mark) OR #mark < :first)", {"#merges": MERGES}, values

@@ -5,14 +5,16 @@ RECENT (recent.py); when that is full, a merge moves its counts on (merge.py), a
 behind it (tail.py). Both hosts, the poller and the Lambda function, call `handle`.
 
 Tenants are applied at the same time and fail alone: whoever is throttled gets its records back, the others are done.
-What a process knows of a tenant's RECENT it remembers, so that a batch that comes again costs the others nothing.
+What a process knows of a tenant's RECENT it remembers, so that a batch that comes again costs the others nothing. Of a
+tenant that it does not know it reads nothing either, as long as the first update is not refused.
 """
 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -29,7 +31,8 @@ from tickets.counting.recent import Recent
 
 log = logging.getLogger("pooldesk.stream")
 
-_ATTRIBUTES: Final = 60  # in one update, so that RECENT stays within 4 KB
+_ATTRIBUTES: Final = 170  # in one update: more do not come without filling RECENT
+_DEAD_AT_ONCE: Final = 60  # dead letters, or attributes beside them, in one update, so that RECENT stays within 4 KB
 _REMEMBERED: Final = 10_000  # tenants whose RECENT a process remembers, some 2 KB each
 _REFUSALS: Final = 50  # of updates in a row, by others who are at the same tenant
 _BROKEN: Final = "The database never takes it: "
@@ -43,9 +46,12 @@ def handle(batch: Batch) -> BatchResult:
     Raises Throttled or Unavailable where no tenant could be applied.
     """
     by_tenant, events = changes.by_tenant(batch.records)
-    shares = [Share(batch, tenant_id, some) for tenant_id, some in by_tenant.items()]
-    _learn_position(batch, list(by_tenant))
-    failures = [one for one in fan_out([partial(_attempt, share) for share in shares]) if one] if shares else []
+    known = Positions(batch.stream_arn)
+    shares = [Share(batch, tenant_id, some, known) for tenant_id, some in by_tenant.items()]
+    fan_out([partial(_attempt, share, share.begin) for share in shares if share.state is None and share.tenant_id])
+    _learn_position(batch, shares)
+    fan_out([partial(_attempt, share, share.apply) for share in shares if share.left and not share.failed])
+    failures = [share.failed for share in shares if share.failed]
     if failures and len(failures) == len(shares):
         raise failures[0]
     deferred = _in_order(batch, [record for share in shares for record in share.deferred()])
@@ -53,51 +59,36 @@ def handle(batch: Batch) -> BatchResult:
         "events": events,
         "applied": sum(share.counts["applied"] for share in shares),
         "dead": sum(share.counts["dead"] for share in shares),
-        "updates": sum(share.updates for share in shares),
-        "write_units": sum(share.write_units for share in shares),
+        "updates": sum(share.bill.updates for share in shares),
+        "write_units": sum(share.bill.write_units for share in shares),
     }
     return BatchResult(deferred=deferred, counts=counts)
 
 
-def _learn_position(batch: Batch, tenant_ids: Sequence[str]) -> None:
-    """Read the shard's position once for all tenants that need it, after RECENT of those that are not remembered.
-
-    A position is good for whoever read RECENT before it. A tenant that cannot be read now reads both by itself later.
-    """
-    mark = recent.mark_name(batch.stream_arn, batch.shard_id)
-    states = {tenant_id: _memory.get(tenant_id) for tenant_id in tenant_ids if tenant_id}
-    lacking = [tenant_id for tenant_id, state in states.items() if state is None or state.floor(mark) is None]
+def _learn_position(batch: Batch, shares: Sequence[Share]) -> None:
+    """Read the shard's position once for all tenants that need it. It is good for whoever read RECENT before it."""
+    lacking = [(share, state) for share in shares if share.left and (state := share.state) and share.lacks_floor()]
     if len(lacking) < 2:
         return
-    read = fan_out([partial(_read_or_none, tenant_id, states[tenant_id]) for tenant_id in lacking])
     try:
         floor = position(batch.stream_arn, batch.shard_id)
     except Unavailable:
         return
-    for tenant_id, state in zip(lacking, read, strict=True):
-        if state is not None:
-            _memory.put(tenant_id, state if state.floor(mark) is not None else state.knowing(mark, floor))
+    for share, state in lacking:
+        share.state = state.knowing(share.mark, floor)
 
 
-def _read_or_none(tenant_id: str, remembered: Recent | None) -> Recent | None:
+def _attempt(share: Share, step: Callable[[], None]) -> None:
     try:
-        return remembered or read_recent(tenant_id)
-    except Exception:  # said where the tenant's changes are applied
-        return None
-
-
-def _attempt(share: Share) -> Unavailable | None:
-    try:
-        share.apply()
+        step()
     except Unavailable as error:
-        _memory.forget(share.tenant_id)
         log.warning("Tenant %s has to wait: %s", share.tenant_id, error.message)
-        return error
+        share.failed = error
     except Exception:  # of a broken item, say: it is that tenant's, and nobody else has to wait for it
-        _memory.forget(share.tenant_id)
         log.exception("Changes of tenant %s cannot be applied.", share.tenant_id)
-        return Unavailable("Changes of a tenant cannot be applied; the log says why.")
-    return None
+        share.failed = Unavailable("Changes of a tenant cannot be applied; the log says why.")
+    if share.failed:
+        _memory.forget(share.tenant_id)
 
 
 def _in_order(batch: Batch, records: Sequence[Record]) -> tuple[Record, ...]:
@@ -106,16 +97,38 @@ def _in_order(batch: Batch, records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 class Share:
-    """One tenant's changes in a batch, on their way into its RECENT. `left` are those that are not there yet."""
+    """One tenant's changes in a batch, on their way into its RECENT. `left` are those that are not there yet.
 
-    def __init__(self, batch: Batch, tenant_id: str, some: Sequence[Change]) -> None:
-        self.batch, self.tenant_id, self.left = batch, tenant_id, list(some)
+    `state` is RECENT as it is known, None for one that was not met yet.
+    """
+
+    def __init__(self, batch: Batch, tenant_id: str, some: Sequence[Change], known: Positions) -> None:
+        self.batch, self.tenant_id, self.left, self.positions = batch, tenant_id, list(some), known
         self.mark = recent.mark_name(batch.stream_arn, batch.shard_id)
+        self.state = _memory.get(tenant_id)
+        self.failed: Unavailable | None = None
         self.counts: Counter[str] = Counter()
-        self.updates, self.write_units = 0, 0.0
+        self.bill = Bill()
 
     def deferred(self) -> list[Record]:
         return [change.record for change in self.left]
+
+    def lacks_floor(self) -> bool:
+        """Tell whether it has to be asked up to where the tenant's records of the shard are applied."""
+        return self.state is not None and self.state.floor(self.mark) is None
+
+    def begin(self) -> None:
+        """Add what one update takes without reading anything. If that is refused, or would be in vain, learn RECENT.
+
+        Raises Throttled, Unavailable.
+        """
+        some = self._countable()
+        group, fills = merge.first_group(Recent(), some)
+        if some and (fills or not group):
+            self.state = Recent.of(self._read_raw())
+        elif some:
+            group = next(changes.groups(group, limit=_ATTRIBUTES))
+            self._keep(group, *self._send(None, group))
 
     def apply(self) -> None:
         """Add all that is left; `left` then says what is not added. Raises Throttled, Unavailable."""
@@ -124,37 +137,38 @@ class Share:
             self.counts.update(dead=len(self.left))
             self._done(self.left)
             return
-        bill = Bill()
-        try:
-            markers = [change for change in self.left if change.marker]
-            self._add([change for change in self.left if not change.marker], bill)
-            for change in markers:
-                self._answer(change)
-                self._done([change])
-        finally:
-            self.updates, self.write_units = bill.updates, bill.write_units
+        self._add()
+        for change in list(self.left):
+            self._answer(change)
+            self._done([change])
 
-    def _add(self, some: list[Change], bill: Bill) -> None:
-        state = _memory.get(self.tenant_id) or read_recent(self.tenant_id)
-        for _ in range(_REFUSALS + len(some)):
-            state = self._known(state)
-            floor = state.floor(self.mark) or ""
-            known = [change for change in some if recent.packed(change.sequence) <= floor]
-            self._done(known)
-            some = some[len(known) :]
+    def _countable(self) -> list[Change]:
+        return [change for change in self.left if not change.marker]
+
+    def _add(self) -> None:
+        for _ in range(_REFUSALS + len(self.left)):
+            some = self._countable()
             if not some:
-                _memory.put(self.tenant_id, state)
                 return
-            if group := merge.large_group(state, some):
-                state, added = self._merge(state, group, bill)
-            else:
-                group = next(changes.groups(some, limit=_ATTRIBUTES))
-                state, added = self._send(state, group, bill)
-            if added:
-                self._done(group)
-                some = some[len(group) :]
-                state = self._tidied(state, bill)
+            state = self._known(self.state or Recent.of(self._read_raw()))
+            floor = state.floor(self.mark) or ""
+            if recent.packed(some[0].sequence) <= floor:
+                known = bisect_right(some, floor, key=lambda change: recent.packed(change.sequence))
+                self._keep(some[:known], state, True)
+                continue
+            group, fills = merge.first_group(state, some)
+            if not fills:
+                group = next(changes.groups(group or some, limit=_ATTRIBUTES if group else _DEAD_AT_ONCE))
+            self._keep(group, *(self._merge if fills else self._send)(state, group))
         raise Throttled("Too many write this tenant's aggregates at once.")
+
+    def _keep(self, group: Sequence[Change], state: Recent, added: bool) -> None:
+        """Remember how RECENT stands, and that the group is in it, if it is."""
+        self.state = state
+        if added:
+            self._done(group)
+            self.state = self._tidied(state)
+            _memory.put(self.tenant_id, self.state)
 
     def _done(self, some: Sequence[Change]) -> None:
         done = {id(change) for change in some}
@@ -168,30 +182,30 @@ class Share:
             return state
         return state.knowing(self.mark, position(self.batch.stream_arn, self.batch.shard_id))
 
-    def _send(self, state: Recent, group: Sequence[Change], bill: Bill) -> tuple[Recent, bool]:
-        """Add a group to RECENT, and keep its dead letters in the same transaction. RECENT as it is then, and whether
-        it took the group."""
+    def _send(self, state: Recent | None, group: Sequence[Change]) -> tuple[Recent, bool]:
+        """Add a group to RECENT as it is known or not, and keep its dead letters in the same transaction. RECENT as it
+        is then, and whether it took the group."""
         first, last = recent.packed(group[0].sequence), recent.packed(group[-1].sequence)
         dead = [change for change in group if change.reason]
         request = recent.addition(state, self.mark, first=first, last=last, counts=changes.summed(group))
         try:
             if dead:
-                dead_letters.keep(self.batch, self.tenant_id, dead, beside=request, bill=bill)
+                dead_letters.keep(self.batch, self.tenant_id, dead, beside=request, bill=self.bill)
                 raw = self._read_raw()
             else:
-                raw = aggregate_store.update(self.tenant_id, keys.RECENT, bill, **request, ReturnValues="ALL_NEW")
+                raw = aggregate_store.update(self.tenant_id, keys.RECENT, self.bill, **request, ReturnValues="ALL_NEW")
         except ConditionFailed as failed:
-            return state.after(failed.item or {}), False
+            return _later(state, failed.item or {}), False
         except TransactionRefused as refused:
             if refused.reasons and refused.reasons[0] is None:
                 raise Throttled("A dead letter could not be written.") from refused
-            return state.after(self._read_raw()), False
+            return _later(state, self._read_raw()), False
         except Rejected as rejected:
-            return self._put_aside(state, group, rejected, bill)
+            return self._put_aside(state, group, rejected)
         self.counts.update(dead=len(dead), applied=len(group) - len(dead))
-        return state.after(raw), True
+        return _later(state, raw), True
 
-    def _merge(self, state: Recent, group: Sequence[Change], bill: Bill) -> tuple[Recent, bool]:
+    def _merge(self, state: Recent, group: Sequence[Change]) -> tuple[Recent, bool]:
         """Add a group that would fill RECENT where a merge would put it. RECENT then, and whether it was taken."""
         merged = merge.add_and_merge(
             self.tenant_id,
@@ -199,8 +213,8 @@ class Share:
             self.mark,
             last=recent.packed(group[-1].sequence),
             counts=changes.summed(group),
-            position=Positions(self.batch.stream_arn),
-            bill=bill,
+            position=self.positions,
+            bill=self.bill,
         )
         if merged is None:
             return state.after(self._read_raw()), False
@@ -210,32 +224,30 @@ class Share:
     def _read_raw(self) -> Raw:
         return aggregate_store.get(self.tenant_id, keys.RECENT)
 
-    def _put_aside(self, state: Recent, group: Sequence[Change], why: Rejected, bill: Bill) -> tuple[Recent, bool]:
+    def _put_aside(self, state: Recent | None, group: Sequence[Change], why: Rejected) -> tuple[Recent, bool]:
         """Make dead letters of what RECENT can never take: with the mark, or without where it takes not even that."""
         if any(change.counts for change in group):
             reason = f"{_BROKEN}{why.message}"[: changes.REASON_LIMIT]
             dead = [Change(one.sequence, one.record, reason=one.reason or reason) for one in group]
-            for some in changes.groups(dead, limit=_ATTRIBUTES):
-                state, taken = self._send(state, some, bill)
-                if not taken:
-                    return state, False
-            return state, True
+            taken = True
+            for some in changes.groups(dead, limit=_DEAD_AT_ONCE):
+                state, taken = self._send(state, some) if taken else (state, taken)
+            return state or Recent(), taken
         dead_letters.keep(self.batch, self.tenant_id, group)
         self.counts.update(dead=len(group))
-        return state, True
+        return state or Recent(), True
 
     # --- behind it ---
 
-    def _tidied(self, state: Recent, bill: Bill) -> Recent:
+    def _tidied(self, state: Recent) -> Recent:
         """Merge and compact where it is time to. RECENT as it is then, read again where somebody else was at it."""
-        known = Positions(self.batch.stream_arn)
         if merge.is_full(state):
-            merged = merge.merge(self.tenant_id, state, position=known, bill=bill)
+            merged = merge.merge(self.tenant_id, state, position=self.positions, bill=self.bill)
             if merged is None:
                 return state.after(self._read_raw())
             state = merged
         if tail.is_due(state.tail):
-            tail.compact(self.tenant_id, position=known, bill=bill)
+            tail.compact(self.tenant_id, position=self.positions, bill=self.bill)
             return state.after(self._read_raw())
         return state
 
@@ -253,17 +265,16 @@ class Share:
         )
 
 
-def read_recent(tenant_id: str) -> Recent:
-    return Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
+def _later(state: Recent | None, raw: Raw) -> Recent:
+    return Recent.of(raw) if state is None else state.after(raw)
 
 
 # --- positions ---
 
 
 def position(stream_arn: str, shard_id: str) -> str:
-    """The packed position of a shard, "" where nobody knows it."""
-    # A shard that is being finished moves from one item to another: whoever saw neither sees it the second time.
-    read = positions.read(stream_arn, shard_id) or positions.read(stream_arn, shard_id)
+    """The packed position of a shard, "" where nobody has said any."""
+    read = positions.read(stream_arn, shard_id)
     return recent.packed(read) if read else ""
 
 

@@ -24,7 +24,8 @@ class Command(PortalCommand):
     help = (
         "Torture the stream's workers on the running engine: writers in processes of their own change the tickets of "
         "throw-away tenants; pollers get batches again, in parts and overlapping, are killed at any moment and between "
-        "two writes, lose their leases and go on without. Then all is recounted, and recounted once more when every "
+        "two writes, lose their leases and go on without; shards are split, merged and rolled over, unless others "
+        "follow the stream. Then all is recounted, and recounted once more when every "
         "ticket has been deleted. Needs DEBUG=1 and a local engine; while it runs, its pollers take the stream from "
         "others. What each writer does follows from --seed; how the processes meet does not. Tenants and tickets are "
         "removed in the end; records of idempotency stay until their TTL. "
@@ -45,12 +46,15 @@ class Command(PortalCommand):
         parser.add_argument("--tenants", type=_number(1), default=12, metavar="T", help="to write in (%(default)s)")
         parser.add_argument("--writers", type=_number(1), default=3, metavar="W", help="at a time (%(default)s)")
         parser.add_argument("--pollers", type=_number(1), default=3, metavar="P", help="at a time (%(default)s)")
+        parser.add_argument(
+            "--cuts", type=_number(0), default=9, metavar="C", help="splits, merges and rollovers (%(default)s)"
+        )
         parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
 
     def work(self, options: dict[str, Any]) -> None:
         seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
-        numbers = ("events", "redeliver", "kills", "tenants", "writers", "pollers")
+        numbers = ("events", "redeliver", "kills", "tenants", "writers", "pollers", "cuts")
         plan = TortureOptions(seed=seed, **{name: options[name] for name in numbers})
         self.stdout.write(f"Seed {seed}.")
         with experiment.torture(plan) as run:

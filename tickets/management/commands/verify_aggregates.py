@@ -37,11 +37,12 @@ class Command(PortalCommand):
     help = (
         "Recount the tickets of tenants and compare with the aggregates that the stream worker keeps. Says beforehand "
         "how many read units that takes. Changes nothing, unless --repair is given; then tenants that drift are "
-        "rebuilt, and verified once more. One verification of a tenant runs at a time. Exit status: 0 all right, now "
-        "at least; 1 drift, named by tenant, item and count, a repair that failed, or tickets that cannot be counted; "
-        "3 cannot be told now, because the numbers keep changing or the stream worker makes no progress."
+        "rebuilt, and verified once more. One verification of a tenant runs at a time, and one that was broken off "
+        "is gone on with. Exit status: 0 all right, now at least; 1 drift, named by tenant, item and count, a repair "
+        "that failed, or tickets that cannot be counted; 3 cannot be told now, because the numbers keep changing or "
+        "the stream worker makes no progress."
     )
-    again = "Run it again."
+    again = "Run it again: it goes on where it was."
 
     def add_arguments(self, parser: CommandParser) -> None:
         tenant_option.add_arguments(parser)
@@ -51,6 +52,9 @@ class Command(PortalCommand):
             default=verify.SETTLE,
             metavar="SECONDS",
             help="how long the stream worker may make no progress (%(default)s)",
+        )
+        parser.add_argument(
+            "--take-over", action="store_true", help="end another verification, or one that died and left its mark"
         )
         parser.add_argument("--repair", action="store_true", help="rebuild the tenants that drift")
         parser.add_argument("--price", action="store_true", help="say what it would cost, and do nothing")
@@ -89,7 +93,7 @@ class Command(PortalCommand):
     def _check(self, tenant: Chosen, options: dict[str, Any]) -> Checked:
         """Verify a tenant, and where that is wanted rebuild it and verify it again."""
         try:
-            with verify_lease.held(tenant.repository, by=BY) as renew:
+            with verify_lease.held(tenant.repository, by=BY, take_over=options["take_over"]) as renew:
                 verdict = self._verify(tenant, options, renew)
                 if verdict.state != verify.DRIFT or not options["repair"]:
                     return Checked(tenant.slug, verdict, [])
@@ -100,7 +104,9 @@ class Command(PortalCommand):
                     return Checked(tenant.slug, verdict, wrong, error.message)
                 verdict = self._verify(tenant, options, renew)
         except Conflict as error:
-            return Checked(tenant.slug, Verdict(verify.UNKNOWN, 0, why=error.message.rstrip(".")), [])
+            verdict = Verdict(verify.UNKNOWN, 0, why=error.message[:1].lower() + error.message[1:].rstrip("."))
+            self._say(tenant.slug, verdict)
+            return Checked(tenant.slug, verdict, [])
         failure = "" if verdict.state == verify.OK else "it is not right after the rebuild either; see above."
         return Checked(tenant.slug, verdict, wrong, failure)
 
@@ -108,11 +114,16 @@ class Command(PortalCommand):
         repository = tenant.repository
         with Progress(self, f"Recounting {tenant.slug}", recount.last_number(repository)) as progress:
 
+            def begun(number: int) -> None:
+                if number:
+                    self._write(f"{tenant.slug}: goes on behind ticket {number:,}, where a verification had ended.")
+                progress.advance(number)
+
             def advance(numbers: int) -> None:
                 progress.advance(numbers)
                 renew()
 
-            verdict = verify.verify(repository, settle=options["settle"], advance=advance)
+            verdict = verify.verify(repository, settle=options["settle"], begun=begun, advance=advance)
         self._say(tenant.slug, verdict)
         return verdict
 

@@ -1,0 +1,57 @@
+"""A small `torture_stream` on every engine that the README names: shards are cut and a poller is killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from portal.streams import leases, shards
+from proofs.counting import resharding
+from proofs.counting.resharding import SplitStream
+from tenants.tenancy import tenant_directory
+from tests.support import commands, folding
+from tests.support.engines import AnyEngine
+from tickets.ticket.tables import TICKETS
+
+pytest_plugins = ["tests.support.engines"]
+
+
+@pytest.fixture
+def tables(any_engine: AnyEngine) -> AnyEngine:
+    if any_engine.kind == "moto":
+        pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
+    folding.remember_nothing()
+    return any_engine
+
+
+@pytest.mark.timeout(300)
+def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    of_all = {"events": 100, "kills": 1, "redeliver": 1, "tenants": 2, "writers": 1, "pollers": 2, "cuts": 4, "seed": 3}
+    options = [f"--{name}={value}" for name, value in of_all.items()]
+    torture = commands.start("torture_stream", *options, "--json", figures, DYNAMODB_ENDPOINT_URL=tables.endpoint_url)
+    ended = commands.finish(torture, timeout=280)
+    assert ended.status == 0, ended.out + ended.err
+    assert "No drift." in ended.out
+    found = json.loads(figures.read_text())
+    assert found["events"] >= 100
+    assert found["events_folded"] > found["events_redelivered"] > 0
+    assert (found["kills"], found["drift"], found["dead_letters"]) == (1, {}, 0)
+    assert found["cuts"] == {"split": 2, "rollover": 1, "merge": 1}
+    assert list(tenant_directory.all_tenants()) == []
+    left = {raw["pk"]["S"].split("|")[1].partition("#")[0] for raw in commands.everything(TICKETS)}
+    assert left == {"MARKER", "REQUEST"}, "both go by TTL"
+    stream = shards.arn(TICKETS)
+    (shard,) = shards.listing(stream).shards
+    (lease,) = leases.stored(stream)
+    assert (lease.shard, lease.owner, bool(lease.position)) == (shard.id, "", True), "the next poller goes on there"
+    assert not leases.finished_among(stream, [shard.id])
+
+
+def test_shards_are_left_alone_while_somebody_follows_the_stream(tables: AnyEngine, tmp_path: Path) -> None:
+    with folding.poller():
+        stream, why = resharding.present(tmp_path / "cuts.jsonl")
+    assert (stream, why) == (None, "another poller follows the stream")
+    assert isinstance(resharding.present(tmp_path / "cuts.jsonl")[0], SplitStream)
