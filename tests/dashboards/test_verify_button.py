@@ -16,7 +16,10 @@ from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant, recounted, stored
 from tests.support.world import Browser, World
 from tickets.dashboards import verify_runs
-from tickets.verification import verify, verify_lease
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.items import CounterItem
+from tickets.verification import recount_progress, verify, verify_lease
+from tickets.verification.recount import GROUP
 from tickets.verification.verify import Difference, Verdict
 
 BUTTON = "Verify numbers"
@@ -249,3 +252,51 @@ def test_stopping_what_has_ended_changes_nothing(world: World, alice: TenantCont
     press(browser)
     browser.send("/tickets/dashboard/verify/stop/")
     assert 'data-state="ok"' in verified(browser)
+
+
+# --- going on ---
+
+
+@pytest.fixture
+def long(world: World, alice: TenantContext) -> TenantContext:
+    """Three groups of ticket numbers, most of them gaps."""
+    alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=3 * GROUP)
+    return alice
+
+
+def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
+    world: World, long: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = world.browser("alice", "acme")
+    keep, behind = recount_progress.keep, []
+
+    def stopping(repository: object, of: object, number: int, part: object) -> None:
+        keep(repository, of, number, part)  # type: ignore[arg-type]
+        behind.append(number)
+        if len(behind) == 2:
+            verify_runs.stop(long)
+
+    monkeypatch.setattr(recount_progress, "keep", stopping)
+    press(browser)
+    page = verified(browser)
+    assert "Alice Example stopped it. Started" in page
+    assert "The next verification goes on where this one ended." in page
+    later = clock.now() + verify_runs.COOLDOWN
+    monkeypatch.setattr(clock, "now", lambda: later)
+    press(browser)
+    assert 'data-state="ok"' in verified(browser)
+    assert behind == [GROUP, 2 * GROUP, 3 * GROUP]
+    assert "goes on" not in verified(browser)
+
+
+def test_a_page_says_how_far_a_run_has_come(world: World, long: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    keep = recount_progress.keep
+
+    def looking(repository: object, of: object, number: int, part: object) -> None:
+        keep(repository, of, number, part)  # type: ignore[arg-type]
+        shown.append(verified(world.browser("alice", "acme")))
+
+    monkeypatch.setattr(recount_progress, "keep", looking)
+    press(world.browser("alice", "acme"))
+    assert f"Recounting all tickets, {GROUP} so far." in shown[1]

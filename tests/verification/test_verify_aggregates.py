@@ -12,6 +12,7 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.repository import Transaction
+from portal.errors import Conflict
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
 from tests.support.folding import Follower, in_background, plant, poller
@@ -20,7 +21,7 @@ from tickets.desk import changing, commenting, creating
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
-from tickets.verification import recount, verify
+from tickets.verification import recount, verify, verify_lease
 from tickets.verification.verify import Difference
 
 
@@ -214,3 +215,34 @@ def test_the_result_for_machines_has_everything(world: World, alice: TenantConte
 def test_an_unknown_tenant_is_said_to_be_one(world: World) -> None:
     ended = commands.run("verify_aggregates", "--tenant", "nobody")
     assert (ended.status, "no tenant" in ended.err) == (1, True)
+
+
+# --- one at a time ---
+
+
+def test_who_comes_second_is_told_who_verifies_and_reads_nothing(world: World, alice: TenantContext) -> None:
+    with verify_lease.held(alice.repository, by="Alice"):
+        ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 5)
+    assert ended.status == 3
+    assert "acme: cannot be verified now, because the numbers are being verified already, by Alice." in ended.out
+
+
+def test_a_verification_that_died_is_taken_over_when_somebody_knows_that_it_did(
+    world: World, alice: TenantContext, follower: Follower
+) -> None:
+    world.tickets("acme", 2)
+    follower.fold()
+    with verify_lease.held(alice.repository, by="Alice"):
+        ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 5, "--take-over")
+        assert (ended.status, "nothing is wrong" in ended.out) == (0, True)
+
+
+def test_who_was_taken_over_ends_and_takes_nothing_away(alice: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_lease, "_RENEW_AFTER", timedelta(0))
+    with (
+        verify_lease.held(alice.repository, by="Alice") as renew,
+        verify_lease.held(alice.repository, by="Bob", take_over=True) as renew_too,
+    ):
+        with pytest.raises(Conflict, match="Somebody else has begun"):
+            renew()
+        renew_too()

@@ -23,6 +23,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
 from tickets.counting.items import VerifiedItem
 from tickets.verification import verify, verify_lease
+from tickets.verification.recount import GROUP
 from tickets.verification.verify import Difference, Verdict
 
 log = logging.getLogger("pooldesk.verify")
@@ -48,7 +49,8 @@ _threads: set[threading.Thread] = set()
 class VerifyState:
     """The state of a verification, for the dashboard.
 
-    `differences` are the first ones, `more` how many there were beyond them.
+    `differences` are the first ones, `more` how many there were beyond them. `reached` is the ticket number up to which
+    it has come.
     """
 
     state: Literal["never", "running", "ok", "drift", "unknown"] = "never"
@@ -58,7 +60,13 @@ class VerifyState:
     tickets: int = 0
     differences: list[Difference] = field(default_factory=list)
     more: int = 0
+    reached: int = 0
     why: str = ""
+
+    @property
+    def next_goes_on(self) -> bool:
+        """Tell whether the next one goes on where this one was broken off."""
+        return self.state == verify.UNKNOWN and self.reached >= GROUP
 
     @property
     def can_start(self) -> bool:
@@ -87,6 +95,7 @@ def of(raw: Mapping[str, Any] | None) -> VerifyState:
         tickets=int(item.tickets),
         differences=[Difference(*one) for one in json.loads(item.found)],
         more=int(item.more),
+        reached=int(item.reached),
         why=why,
     )
 
@@ -106,7 +115,7 @@ def start(tenant: TenantContext) -> bool:
     died = VerifiedItem.started_at < clock.stamp(now - DEAD_AFTER)
     started = {
         "run": run, "state": RUNNING, "started_at": clock.stamp(now), "finished_at": "",
-        "by_name": tenant.user_name, "tickets": 0, "why": "", "found": "[]", "more": 0,
+        "by_name": tenant.user_name, "tickets": 0, "reached": 0, "why": "", "found": "[]", "more": 0,
     }  # fmt: skip
     try:
         tenant.repository.update(
@@ -152,30 +161,46 @@ def _key(tenant: TenantContext) -> VerifiedItem:
 
 
 def _logged(tenant: TenantContext, run: str) -> None:
-    finish, go_on = partial(_finish, tenant, run), partial(_raise_if_stopped, tenant, run)
+    finish, way = partial(_finish, tenant, run), _Way(tenant, run)
     patience = DEAD_AFTER.total_seconds() * 0.8
     try:
         with _turn, verify_lease.held(tenant.repository, by=tenant.user_name):
-            go_on(0)
-            verdict = verify.verify(tenant.repository, settle=SETTLE, give_up_after=patience, advance=go_on)
+            verdict = verify.verify(
+                tenant.repository, settle=SETTLE, give_up_after=patience, begun=way.begun, advance=way.advance
+            )
         finish(verdict)
     except VerificationStopped:
         log.info("A verification of tenant %s was stopped.", tenant.tenant_id)
     except PortalError as error:
         log.warning("The numbers of tenant %s could not be verified: %s", tenant.tenant_id, error.message)
-        _quietly(finish, error.message.rstrip("."))
+        _quietly(partial(finish, reached=way.reached), error.message.rstrip("."))
     except Exception:
         log.exception("A verification failed.")
-        _quietly(finish, "something went wrong, and the log of the portal says what")
+        _quietly(partial(finish, reached=way.reached), "something went wrong, and the log of the portal says what")
     finally:
         _threads.discard(threading.current_thread())
 
 
-def _raise_if_stopped(tenant: TenantContext, run: str, numbers: int) -> None:
-    """Raise VerificationStopped where this run is over. `numbers` is how many were recounted since the last call."""
-    item = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
-    if item is None or item.run != run:
-        raise VerificationStopped("It was stopped.")
+class _Way:
+    """Writes how far a run has come, and raises VerificationStopped where it is over. One update for each group."""
+
+    def __init__(self, tenant: TenantContext, run: str) -> None:
+        self._tenant, self._run, self.reached = tenant, run, 0
+
+    def begun(self, number: int) -> None:
+        self.reached = number
+        self._write()
+
+    def advance(self, numbers: int) -> None:
+        self.reached += numbers
+        self._write()
+
+    def _write(self) -> None:
+        reached = VerifiedItem.reached.set(self.reached)
+        try:
+            self._tenant.repository.update(_key(self._tenant), [reached], condition=VerifiedItem.run == self._run)
+        except ConditionFailed:
+            raise VerificationStopped("It was stopped.") from None
 
 
 def _quietly(finish: Any, why: str) -> None:
@@ -185,12 +210,12 @@ def _quietly(finish: Any, why: str) -> None:
         log.warning("The end of a verification could not be written.")
 
 
-def _finish(tenant: TenantContext, run: str, verdict: Verdict) -> None:
-    """Write the result, unless the run was taken for dead and another has begun."""
+def _finish(tenant: TenantContext, run: str, verdict: Verdict, *, reached: int = 0) -> None:
+    """Write the result, unless the run was taken for dead and another has begun. `reached` says where it broke off."""
     shown = [[d.item, d.count, d.stored, d.recounted] for d in verdict.differences[:KEPT]]
     values = {
         "state": verdict.state, "finished_at": clock.stamp(), "tickets": verdict.tickets, "why": verdict.why,
-        "found": json.dumps(shown), "more": max(0, len(verdict.differences) - KEPT),
+        "reached": reached, "found": json.dumps(shown), "more": max(0, len(verdict.differences) - KEPT),
     }  # fmt: skip
     actions = [getattr(VerifiedItem, name).set(value) for name, value in values.items()]
     try:

@@ -18,12 +18,13 @@ from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
 
-AT_ONCE: Final = 8  # groups of tickets that are read at the same time
+AT_ONCE: Final = 8  # reads of tickets that are sent at the same time
+GROUP: Final = AT_ONCE * BATCH_GET_LIMIT  # ticket numbers that are read together
 # Read units of one ticket: a summary has less than 4 KB and is read consistently, and a number without a ticket costs
 # the same.
 UNITS_PER_NUMBER: Final = 1.0
 
-Advance = Callable[[int], object]
+Advance = Callable[[int], object]  # is called with the numbers that were read since the last call
 
 
 @dataclass
@@ -41,8 +42,17 @@ class Recount:
         except aggregates.UNCOUNTABLE:
             self.uncountable.append((ticket_keys.owner_of(image["pk"]["S"]) or ("", 0))[1])
             return
-        for part, counts in contributed.items():
-            self.counts[part].update(counts)
+        self.add_counts(contributed)
+
+    def add_counts(self, counts: Contribution) -> None:
+        for part, some in counts.items():
+            self.counts[part].update(some)
+
+    def merge(self, other: Recount) -> None:
+        """Add what others contribute."""
+        self.tickets += other.tickets
+        self.uncountable += other.uncountable
+        self.add_counts(other.counts)
 
 
 def last_number(repository: TenantRepository) -> int:
@@ -51,21 +61,36 @@ def last_number(repository: TenantRepository) -> int:
     return int(counter.last) if counter else 0
 
 
-def groups(last: int) -> Iterator[list[range]]:
-    """The numbers from 1 to `last` in groups that one read takes, and as many groups as are read at the same time."""
-    step = BATCH_GET_LIMIT * AT_ONCE
-    for start in range(1, last + 1, step):
-        end = min(start + step, last + 1)
+def groups(last: int, *, behind: int = 0) -> Iterator[list[range]]:
+    """The numbers after `behind` up to `last` in groups of GROUP, each of them as ranges that one read takes."""
+    for start in range(behind + 1, last + 1, GROUP):
+        end = min(start + GROUP, last + 1)
         yield [range(n, min(n + BATCH_GET_LIMIT, end)) for n in range(start, end, BATCH_GET_LIMIT)]
 
 
-def recount(repository: TenantRepository, *, advance: Advance = lambda numbers: None) -> Recount:
-    """Add up all tickets: a consistent read for every 100 numbers. Memory depends on days and tags, not on tickets."""
-    total = Recount()
-    for several in groups(last_number(repository)):
+def recount(
+    repository: TenantRepository,
+    *,
+    total: Recount | None = None,
+    behind: int = 0,
+    keep: Callable[[int, Recount], object] = lambda number, part: None,
+    advance: Advance = lambda numbers: None,
+) -> Recount:
+    """Add up all tickets: a consistent read for every 100 numbers. Memory depends on days and tags, not on tickets.
+
+    With `behind` those up to this number are in `total` already. `keep` is called with the last number and the sum of
+    each whole group.
+    """
+    total = total or Recount()
+    for several in groups(last_number(repository), behind=behind):
         reads = [partial(repository.get_raw, TICKETS, ticket_keys.ticket, n, sort=ticket_keys.SUMMARY) for n in several]
+        part = Recount()
         for images in fan_out(reads):
             for image in images:
-                total.add(image)
-        advance(sum(map(len, several)))
+                part.add(image)
+        total.merge(part)
+        numbers = sum(map(len, several))
+        if numbers == GROUP:
+            keep(several[-1][-1], part)
+        advance(numbers)
     return total

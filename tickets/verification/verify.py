@@ -5,6 +5,9 @@ such as a day's, has drifted if it differs from the recount, nothing touched it 
 all that was written until the recount's end is applied by now (barrier.py). Then whatever had changed while we read
 would have touched it, so the recount was exact, as far as this group goes, and the group is wrong.
 
+A recount that was killed or stopped is gone on with (recount_progress.py). What had touched a group before it is kept
+with it, so the same holds however long the break was; what has moved meanwhile is recounted once more.
+
 Runs under the tenant's own role: it reads tickets by their numbers, which need no index, and one partition.
 """
 
@@ -12,17 +15,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal
 
 from portal.dynamo.repository import TenantRepository
 from tickets.counting import aggregates, barrier, coding, stored
 from tickets.counting.aggregates import Contribution, Counts
 from tickets.counting.barrier import WorkerAway
-from tickets.counting.stored import Group
+from tickets.counting.stored import Group, Stored
 from tickets.verification import recount as recounting
-from tickets.verification.recount import Advance
+from tickets.verification import recount_progress
+from tickets.verification.recount import Advance, Recount
+from tickets.verification.recount_progress import RecountRound
 
 ROUNDS: Final = 5
 PAUSE: Final = 1.0  # seconds before the second round, doubled each time
@@ -34,6 +40,7 @@ UNKNOWN: Final = "unknown"
 _AWAY: Final = "the stream worker makes no progress; is it running (manage.py run_stream)"
 
 Grouped = Mapping[Group, Counts]
+Begun = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,8 @@ class Verdict:
 
 
 def price(repository: TenantRepository) -> float:
-    """Return the read units that one recount takes, at most; most verifications need one recount."""
+    """Return the read units that one recount takes, at most; most verifications need one recount, and one that goes on
+    with a former one takes less."""
     return recounting.last_number(repository) * recounting.UNITS_PER_NUMBER
 
 
@@ -68,12 +76,14 @@ def verify(
     *,
     settle: float = SETTLE,
     give_up_after: float = 3600.0,
+    begun: Begun = lambda number: None,
     advance: Advance = lambda numbers: None,
 ) -> Verdict:
     """Recount the tenant and say whether its aggregates are right.
 
     The worker may take its time as long as it makes progress within `settle` seconds. No further attempt is begun
-    `give_up_after` seconds from now.
+    `give_up_after` seconds from now. `begun` is called ahead of each recount with the ticket number behind which it
+    goes on, 0 where it begins anew.
     """
     right: set[Group] = set()  # was so once, which drift never is
     why, started = "", time.monotonic()
@@ -83,33 +93,59 @@ def verify(
             if time.monotonic() + pause - started > give_up_after:
                 break
             time.sleep(pause)
-        before = stored.read(repository)
-        truth = recounting.recount(repository, advance=advance)
+        going, before = _round(repository, may_resume=not attempt)
+        begun(going.reached)
+        keep = partial(recount_progress.keep, repository, going)
+        truth = recounting.recount(repository, total=going.total, behind=going.reached, keep=keep, advance=advance)
         after = stored.read(repository)
-        wanted = _grouped(truth.counts, after.weeks_from)
-        have = [_grouped(one.counts, after.weeks_from) for one in (before, after)]
-        groups = wanted.keys() | have[1].keys()
-        right |= {group for group in groups if any(_same(one, wanted, group) for one in have)}
-        suspects = groups - right
-        if not suspects:
+        # After a break a sum may be right by chance: there nothing counts but what has stood still.
+        groups, equal = _compared(truth, after, at=(before, after) if before else ())
+        right |= equal
+        if groups - right:
+            try:
+                barrier.wait_until_applied(repository, timeout=settle)
+            except WorkerAway:
+                return Verdict(UNKNOWN, truth.tickets, why=_AWAY, uncountable=truth.uncountable)
+            now = stored.read(repository)
+            groups, equal = _compared(truth, now, at=(now,))
+            unmoved = _unmoved(going, now, groups)
+            wrong = unmoved - equal - right
+            if wrong:
+                recount_progress.end(repository, going)
+                return Verdict(DRIFT, truth.tickets, _differences(wrong, now, truth), uncountable=truth.uncountable)
+            right |= unmoved
+        recount_progress.end(repository, going)
+        if groups <= right:
             return Verdict(OK, truth.tickets, uncountable=truth.uncountable)
-        try:
-            barrier.wait_until_applied(repository, timeout=settle)
-        except WorkerAway:
-            return Verdict(UNKNOWN, truth.tickets, why=_AWAY, uncountable=truth.uncountable)
-        now = stored.read(repository)
-        still = before.recent.correction == now.recent.correction  # no rebuild has corrected anything meanwhile
-        unmoved = {group for group in suspects if still and before.touches.get(group) == now.touches.get(group)}
-        if unmoved:
-            wrong = _differences(unmoved, _grouped(now.counts, now.weeks_from), _with_weeks(wanted, now.weeks_from))
-            return Verdict(DRIFT, truth.tickets, wrong, uncountable=truth.uncountable)
         why = f"the numbers kept changing in {attempt + 1} attempts"
     return Verdict(UNKNOWN, truth.tickets, why=why)
+
+
+def _round(repository: TenantRepository, *, may_resume: bool) -> tuple[RecountRound, Stored | None]:
+    """The recount that is to be gone on with, or a new one with the aggregates as they were before it."""
+    if may_resume and (resumed := recount_progress.resume(repository)):
+        return resumed, None
+    before = stored.read(repository)
+    return recount_progress.begin(repository, before, last=recounting.last_number(repository)), before
+
+
+def _unmoved(going: RecountRound, now: Stored, groups: Iterable[Group]) -> set[Group]:
+    """Return those groups that nothing has touched since the recount began, and no rebuild has corrected."""
+    still = going.correction == now.recent.correction
+    return {group for group in groups if still and going.touches.get(group) == now.touches.get(group)}
 
 
 def label(group: Group) -> str:
     """Return the name of a group: its date, or else its kind."""
     return group[1] or group[0]
+
+
+def _compared(truth: Recount, now: Stored, *, at: Iterable[Stored]) -> tuple[set[Group], set[Group]]:
+    """Return all groups, and those whose counts were as recounted at one of these moments."""
+    wanted = _grouped(truth.counts, now.weeks_from)
+    have = [_grouped(one.counts, now.weeks_from) for one in at]
+    groups = wanted.keys() | _grouped(now.counts, now.weeks_from).keys()
+    return groups, {group for group in groups if any(_same(one, wanted, group) for one in have)}
 
 
 def _grouped(counts: Contribution, weeks_from: str) -> dict[Group, Counts]:
@@ -129,7 +165,8 @@ def _same(have: Grouped, wanted: Grouped, group: Group) -> bool:
     return have.get(group, Counter()) == wanted.get(group, Counter())
 
 
-def _differences(groups: Iterable[Group], have: Grouped, wanted: Grouped) -> list[Difference]:
+def _differences(groups: Iterable[Group], now: Stored, truth: Recount) -> list[Difference]:
+    have, wanted = (_grouped(counts, now.weeks_from) for counts in (now.counts, truth.counts))
     wrong = []
     for group in sorted(groups):
         mine, right = have.get(group, Counter()), wanted.get(group, Counter())

@@ -23,10 +23,11 @@ _RENEW_AFTER: Final = timedelta(minutes=1)
 
 
 @contextmanager
-def held(repository: TenantRepository, *, by: str) -> Iterator[Callable[[], None]]:
+def held(repository: TenantRepository, *, by: str, take_over: bool = False) -> Iterator[Callable[[], None]]:
     """Hold the tenant's lease; call what this yields now and then while there is progress.
 
-    Raises Conflict where somebody else holds it.
+    Raises Conflict where somebody else holds it, unless `take_over` says that whoever does is dead or is to end. What
+    is called while there is progress raises Conflict once somebody else has taken the lease.
     """
     holder = uuid.uuid4().hex
     item = VerifyLeaseItem(repository.key(keys.aggregate), keys.VERIFYING)
@@ -37,7 +38,9 @@ def held(repository: TenantRepository, *, by: str) -> Iterator[Callable[[], None
         repository.update(
             item,
             [*actions, VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))],
-            condition=VerifyLeaseItem.holder.does_not_exist()
+            condition=None
+            if take_over
+            else VerifyLeaseItem.holder.does_not_exist()
             | (VerifyLeaseItem.holder == "")
             | (VerifyLeaseItem.holder == holder)  # a lost answer, sent again
             | dead,
@@ -51,7 +54,10 @@ def held(repository: TenantRepository, *, by: str) -> Iterator[Callable[[], None
         if clock.now() - renewed > _RENEW_AFTER:
             renewed = clock.now()
             mine = VerifyLeaseItem.holder == holder
-            repository.update(item, [VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))], condition=mine)
+            try:
+                repository.update(item, [VerifyLeaseItem.renewed_at.set(clock.stamp(renewed))], condition=mine)
+            except ConditionFailed as failed:
+                raise Conflict("Somebody else has begun to verify the numbers.") from failed
 
     try:
         yield renew
