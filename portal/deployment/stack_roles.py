@@ -10,17 +10,26 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.isolation import policies
+from portal.schema import registry
+from portal.schema.registry import Role
 
 Json = dict[str, Any]
 
 WEB, TENANT, WORKER, SEED = "WebRole", "TenantRole", "WorkerRole", "SeedRole"
 BY_NAME: Final = {"platform": WEB, "tenant": TENANT, "worker": WORKER, "seed": SEED}
+# The policies of a role, and whom they are attached to.
+_POLICIES: Final[dict[Role, tuple[str, str, tuple[str, ...]]]] = {
+    "platform": ("PlatformPolicy", "What is read and written before a tenant is known", (WEB, SEED)),
+    "tenant": ("TenantPolicy", "One tenant's items", (TENANT,)),
+    "worker": ("WorkerPolicy", "The tickets' stream and the aggregates", (WORKER,)),
+    "seed": ("SeedPolicy", "Tickets in bulk", (SEED,)),
+}
 
 
 def roles() -> Json:
     return {
         WEB: _role("The portal's web process", _trusts_service("WebService")),
-        TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_web_for_one_tenant()),
+        TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_ours_for_one_tenant()),
         WORKER: _role("The worker that keeps the aggregates", _trusts_service("WorkerService")),
         SEED: _role("The commands that write sample data and imports", _trusts_service("WebService")),
     }
@@ -46,10 +55,10 @@ def _trusts_service(parameter: str) -> Json:
     }
 
 
-def _trusts_web_for_one_tenant() -> Json:
+def _trusts_ours_for_one_tenant() -> Json:
     return {
         "Effect": "Allow",
-        "Principal": {"AWS": [arn(WEB), arn(SEED)]},
+        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(WORKER)]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             # IAM knows no character classes: 32 characters is all of "32 lower-case hex digits" that it can express.
@@ -67,19 +76,28 @@ def managed_policies() -> Json:
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Resource": arn(TENANT),
     }
-    return {
-        "PlatformPolicy": _policy(
-            "What is read and written before a tenant is known", _document("platform"), WEB, SEED
-        ),
-        # Apart from the platform's, which stays word for word what `manage.py iam_policy` prints. A policy of its own
+    found = {
+        # Apart from the platform's, which stay word for word what `manage.py iam_policy` prints. A policy of its own
         # also breaks the circle: the tenant role trusts the web role, whose permission names the tenant role.
         "AssumeTenantPolicy": _policy(
-            "Act for one tenant, as the tenant role", {"Version": "2012-10-17", "Statement": [assume]}, WEB, SEED
+            "Act for one tenant, as the tenant role",
+            {"Version": "2012-10-17", "Statement": [assume]},
+            WEB,
+            SEED,
+            WORKER,
         ),
-        "TenantPolicy": _policy("One tenant's items", _document("tenant"), TENANT),
-        "WorkerPolicy": _policy("The tickets' stream and the aggregates", _document("worker"), WORKER),
-        "SeedPolicy": _policy("Tickets in bulk", _document("seed"), SEED),
     }
+    for role in registry.ROLES:
+        _, description, attached = _POLICIES[role]
+        for name, document in zip(policy_ids(role), policies.managed(role), strict=True):
+            found[name] = _policy(description, _anywhere(document), *attached)
+    return found
+
+
+def policy_ids(role: Role) -> list[str]:
+    """Return what the managed policies of a role are called inside of the template."""
+    count = len(policies.managed(role))
+    return [_POLICIES[role][0] + (str(number) if number > 1 else "") for number in range(1, count + 1)]
 
 
 def _policy(description: str, document: Json, *roles: str) -> Json:
@@ -90,16 +108,11 @@ def _policy(description: str, document: Json, *roles: str) -> Json:
     }
 
 
-def _document(role: str) -> Json:
-    document: Json = _anywhere(policies.document(role))
-    return document
-
-
 def _anywhere(value: Any) -> Any:
     """Return a policy with the region, account and prefix of these settings replaced by those of the stack.
 
     Only ARNs are substituted: elsewhere `${aws:PrincipalTag/TenantId}` stays as it is, for IAM to fill in. Raises
-    ValueError for an ARN that is no table of ours, because it would be deployed as it stands.
+    ValueError for an ARN that is no table and no queue of ours, because it would be deployed as it stands.
     """
     if isinstance(value, dict):
         return {name: _anywhere(member) for name, member in value.items()}
@@ -107,10 +120,17 @@ def _anywhere(value: Any) -> Any:
         return [_anywhere(member) for member in value]
     if not isinstance(value, str) or not value.startswith("arn:"):
         return value
-    here = policies.table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}.")
-    if not value.startswith(here):
-        raise ValueError(f"{value} is no table of Pooldesk")
-    rest = value.removeprefix(here).replace("${", "${!")
+    tables, queues = policies.table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}."), policies.queue_arn("").rstrip("*")
+    if value.startswith(queues):
+        # A list: the template knows the prefix with its dots alone.
+        dashed = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
+        text = (
+            f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:${{Dashed}}-{value.removeprefix(queues)}"
+        )
+        return {"Fn::Sub": [text, {"Dashed": dashed}]}
+    if not value.startswith(tables):
+        raise ValueError(f"{value} is no table or queue of Pooldesk")
+    rest = value.removeprefix(tables).replace("${", "${!")
     return sub(f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{TablePrefix}}.{rest}")
 
 

@@ -31,12 +31,13 @@ HEADER: Final = """\
 #
 #   aws cloudformation deploy --template-file infra/template.yaml --stack-name pooldesk-prod \\
 #     --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND \\
+#     --s3-bucket <a bucket of yours, for the template: it has more than 51,200 characters> \\
 #     --parameter-overrides Environment=prod TablePrefix=Pooldesk.Prod
 #
 # The stream is followed by pollers, `manage.py run_stream` as the worker role, or by a Lambda function of this stack:
 # WorkerService=lambda.amazonaws.com WorkerCodeBucket=<bucket> WorkerCodeKey=<key of the zip>. The zip holds
-# portal/, tenants/, tickets/ and what `pip install --target . -r requirements.txt` brings for Linux on x86_64. Both at
-# the same time count nothing twice, but cost twice.
+# portal/, tenants/, delivery/, tickets/ and what `pip install --target . -r requirements.txt` brings for Linux on
+# x86_64. Both at the same time count nothing twice, but cost twice.
 #
 # The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
 # AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.

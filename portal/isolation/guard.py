@@ -130,7 +130,7 @@ def _refusals(operation: str, params: dict[str, Any]) -> Iterator[None]:
         if isinstance(error, IsolationError | request_parser.NotUnderstood):
             why = str(error) if isinstance(error, request_parser.NotUnderstood) else error.why
         refusal = IsolationError(operation, _tables_of(params), why)
-        _report(refusal)
+        report(refusal)
         raise refusal from error
 
 
@@ -143,7 +143,7 @@ def _tables_of(params: Any) -> str:
         return str(params.get("TableName", "?")) if isinstance(params, dict) else "?"
 
 
-def _report(error: IsolationError) -> None:
+def report(error: IsolationError) -> None:
     """Log one event. It holds no keys and no values: in the tables of the platform those are addresses of people."""
     operation, table = (ascii(text)[1:-1][:255] for text in (error.operation, error.table))
     log.critical("Refused %s on %s for tenant %s: %s", operation, table, error.tenant or "(none)", error.why)

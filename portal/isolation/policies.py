@@ -21,10 +21,14 @@ from portal.schema import registry
 from portal.schema.registry import ROLES, Grant
 
 _TENANT_VARIABLE: Final = f"${{{TAG}}}"
-# AWS, "IAM and AWS STS quotas": characters of a managed policy. "Quotas in Amazon DynamoDB": of a table's name.
+# AWS, "IAM and AWS STS quotas": characters of a managed policy. "Quotas in Amazon DynamoDB": of a table's name. "Amazon
+# SQS queue quotas": of a queue's name.
 SIZE_LIMIT: Final = 6144
 _TABLE_NAME_LIMIT: Final = 255
-_LONGEST_ARN: Final = "arn:aws-us-gov:dynamodb:us-gov-west-1:000000000000:table/"
+_QUEUE_NAME_LIMIT: Final = 80
+_QUEUE_SUFFIX: Final = 4
+_LONGEST_REGION: Final = "arn:aws-us-gov:{service}:us-gov-west-1:000000000000:"
+_TABLES_IN_A_STATEMENT: Final = 15  # so that a statement fits into a policy, however long the tables' names
 
 
 def table_arn(name: str, index: str | None = None) -> str:
@@ -33,8 +37,17 @@ def table_arn(name: str, index: str | None = None) -> str:
     return f"{arn}/index/{index}" if index else arn
 
 
+def queue_arn(name: str) -> str:
+    """Return the ARN of the queues whose names begin with the prefix and this."""
+    return f"arn:aws:sqs:{settings.AWS_REGION}:{settings.AWS_ACCOUNT_ID}:{_queue_prefix()}-{name}*"
+
+
+def _queue_prefix() -> str:
+    return settings.DYNAMODB_TABLE_PREFIX.replace(".", "-")
+
+
 def document(role: str) -> dict[str, Any]:
-    """Return the policy of a role as a JSON-ready document. Raises ValueError for what is no role."""
+    """Return the whole policy of a role as a JSON-ready document. Raises ValueError for what is no role."""
     if role not in ROLES:
         raise ValueError(f"there is no role {role}")
     if role == "tenant":
@@ -42,38 +55,56 @@ def document(role: str) -> dict[str, Any]:
     else:
         statements = [_granted(grant) for grant in registry.grants(role)]
         if role == "platform":
-            everything = [table_arn(table.full_name) for table in registry.tables()]
-            # The operators' page of tables: states and estimates, no items.
-            statements.append(_allow("DescribeTables", ["DescribeTable"], everything))
+            statements += _describing()
+    for queue in registry.queue_grants(role):
+        sid = queue.sid or "Queues" + queue.name.title().replace("-", "")
+        statements.append(_allow(sid, "sqs", queue.actions, [queue_arn(queue.name)]))
+    return _document(statements)
+
+
+def managed(role: str) -> list[dict[str, Any]]:
+    """Return the policy of a role as the managed policies that IAM takes, in the order of its statements.
+
+    Where one ends and the next begins is the same for every prefix, so that a template can leave the prefix open.
+    """
+    found: list[list[dict[str, Any]]] = [[]]
+    for statement in document(role)["Statement"]:
+        if found[-1] and size(_document([*found[-1], statement])) > SIZE_LIMIT:
+            found.append([])
+        found[-1].append(statement)
+    return [_document(statements) for statements in found]
+
+
+def _document(statements: list[dict[str, Any]]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def size(role: str, *, prefix: str | None = None) -> int:
-    """Count the characters of a role's policy as IAM does, for a prefix of the tables' names, this portal's if None.
-
-    The ARNs are counted at their longest, so that the answer is the same in every partition, region and account.
-    """
-    ours = table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}.")
-    longest = f"{_LONGEST_ARN}{settings.DYNAMODB_TABLE_PREFIX if prefix is None else prefix}."
-    text = json.dumps(document(role), separators=(",", ":"))  # IAM does not count white space
-    return len(text.replace(ours, longest))
+def size(policy: dict[str, Any]) -> int:
+    """Count the characters of a policy as IAM does, at most: for the longest prefix in the longest-named region."""
+    text = json.dumps(policy, separators=(",", ":"))  # IAM does not count white space
+    prefix = "P" * longest_prefix()
+    for service, ours, end in (
+        ("dynamodb", table_arn(f"{settings.DYNAMODB_TABLE_PREFIX}."), f"table/{prefix}."),
+        ("sqs", queue_arn("").rstrip("*"), f"{prefix}-"),
+    ):
+        text = text.replace(ours, _LONGEST_REGION.format(service=service) + end)
+    return len(text)
 
 
 def longest_prefix() -> int:
-    """Return the most characters that a prefix of the tables' names may have, so that IAM takes every role's policy."""
-    room = []
-    for role in ROLES:
-        without = size(role, prefix="")
-        names = size(role, prefix="x") - without
-        room.append((SIZE_LIMIT - without) // max(1, names))
-    return min(*room, _TABLE_NAME_LIMIT - max(len(f".{table.name}") for table in registry.tables()))
+    """Return the most characters that a prefix may have, so that each table and queue gets a name that AWS takes."""
+    tables = [_TABLE_NAME_LIMIT - len(f".{table.name}") for table in registry.tables()]
+    queues = [_QUEUE_NAME_LIMIT - len(f"-{name}") - _QUEUE_SUFFIX for name in registry.queues()]
+    return min(tables + queues)
 
 
-def _allow(sid: str, actions: Sequence[str], resources: Sequence[str], leading: str | None = None) -> dict[str, Any]:
+def _allow(
+    sid: str, service: str, actions: Sequence[str], resources: Sequence[str], leading: str | None = None
+) -> dict[str, Any]:
     statement: dict[str, Any] = {
         "Sid": sid,
         "Effect": "Allow",
-        "Action": [f"dynamodb:{a}" for a in actions],
+        "Action": [f"{service}:{a}" for a in actions],
         "Resource": list(resources),
     }
     if leading:
@@ -87,20 +118,28 @@ def _tenant() -> list[dict[str, Any]]:
     for grant in registry.grants("tenant"):
         table = grant.table
         arn = table_arn(table.full_name)
-        statements.append(_allow(_sid("Own", grant), grant.actions, [arn], _bound(table.leading_keys)))
+        statements.append(_allow(_sid("Own", grant), "dynamodb", grant.actions, [arn], _bound(table.leading_keys)))
         if "Query" not in grant.actions:
             continue
-        for pattern in dict.fromkeys(index.leading_keys for index in table.indexes):
+        for pattern in dict.fromkeys(index.leading_keys for index in table.indexes if index.leading_keys):
             arns = [table_arn(table.full_name, i.name) for i in table.indexes if i.leading_keys == pattern]
-            statements.append(_allow(_sid("OwnIndexesOf", grant), ["Query"], arns, _bound(pattern)))
+            statements.append(_allow(_sid("OwnIndexesOf", grant), "dynamodb", ["Query"], arns, _bound(pattern)))
     return statements
 
 
 def _granted(grant: Grant) -> dict[str, Any]:
     arn = table_arn(grant.table.full_name, grant.index.name if grant.index else None)
-    return _allow(
-        _sid("All", grant), grant.actions, [f"{arn}/stream/*" if grant.stream else arn], grant.leading_keys or None
-    )
+    where = [f"{arn}/stream/*" if grant.stream else arn]
+    return _allow(_sid("All", grant), "dynamodb", grant.actions, where, grant.leading_keys or None)
+
+
+def _describing() -> list[dict[str, Any]]:
+    """The operators' page of tables: states and estimates, no items."""
+    arns, step = [table_arn(table.full_name) for table in registry.tables()], _TABLES_IN_A_STATEMENT
+    return [
+        _allow(f"DescribeTables{start // step or ''}", "dynamodb", ["DescribeTable"], arns[start : start + step])
+        for start in range(0, len(arns), step)
+    ]
 
 
 def _sid(prefix: str, grant: Grant) -> str:

@@ -187,7 +187,8 @@ def _planted(table: str, body: dict[str, Any]) -> Iterator[Any]:
 
 @lru_cache(maxsize=64)
 def _hashes(table: str) -> frozenset[str]:
-    return frozenset((_declared(table).hash, *(i.hash for i in _declared(table).indexes)))
+    """Return the names of the keys that are a tenant's. Those of an index that no tenant reads are nobody's."""
+    return frozenset((_declared(table).hash, *(i.hash for i in _declared(table).indexes if i.leading_keys)))
 
 
 def _real(attribute: str, params: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Collect what the rooms declare: their tables, and what each role may do with them.
+"""Collect what the rooms declare: their tables, and what each role may do with them and with queues.
 
 A room declares in its own `tables.py`, which is imported when its app starts: see `portal/apps.py`. So a new room is
 one folder, and deleting the folder deletes its tables, its rights and its part of the CloudFormation template.
@@ -35,16 +35,40 @@ class Grant:
     stream: bool = False
 
 
+@dataclass(frozen=True)
+class QueueGrant:
+    """The right of a role to send these operations of Amazon SQS to the queues whose names begin with `name`.
+
+    The prefix of the tables stands in front of it, with dashes for dots, because a queue's name has no dots: `delivery`
+    is `Pooldesk-Prod-delivery*`. What follows, a number for instance, has at most 4 characters. Raises ValueError for
+    the tenant role: no condition of a policy tells whose message it is.
+    """
+
+    role: Role
+    name: str
+    actions: tuple[str, ...]
+    sid: str = ""  # of the policy's statement, where the queues' name does not say enough
+
+    def __post_init__(self) -> None:
+        if self.role == "tenant":
+            raise ValueError(f"the tenant role may have no right to {self.name}: a queue is not one tenant's")
+
+
 _tables: dict[str, Table] = {}
 _grants: dict[Grant, None] = {}
+_queue_grants: dict[QueueGrant, None] = {}
 
 
-def declare(*tables: Table, grants: tuple[Grant, ...] = ()) -> None:
+def declare(*tables: Table, grants: tuple[Grant | QueueGrant, ...] = ()) -> None:
     """Add a room's tables and grants. Raises ValueError for a name that another declaration has taken."""
     for table in tables:
         if _tables.setdefault(table.name, table) != table:
             raise ValueError(f"{table.name} is declared twice")
-    _grants.update(dict.fromkeys(grants))
+    for grant in grants:
+        if isinstance(grant, QueueGrant):
+            _queue_grants[grant] = None
+        else:
+            _grants[grant] = None
 
 
 def tables() -> tuple[Table, ...]:
@@ -55,6 +79,16 @@ def tables() -> tuple[Table, ...]:
 def grants(role: Role) -> tuple[Grant, ...]:
     """Return what a role may do, by table."""
     return tuple(sorted((g for g in _grants if g.role == role), key=lambda g: (g.table.name, g.sid)))
+
+
+def queue_grants(role: Role) -> tuple[QueueGrant, ...]:
+    """Return what a role may do with queues, by name."""
+    return tuple(sorted((g for g in _queue_grants if g.role == role), key=lambda g: (g.name, g.sid)))
+
+
+def queues() -> tuple[str, ...]:
+    """Return the names of all queues that some role has a right to."""
+    return tuple(sorted({grant.name for grant in _queue_grants}))
 
 
 def discover(app: str) -> None:

@@ -2,9 +2,10 @@
 
 Each room declares its tables in its own `tables.py`; `registry.py` collects them.
 
-Names are `{prefix}.{Feature}.{SubTable}`. Where the scope is "tenant", every leading key of the table and of
-its indexes belongs to exactly one tenant. "platform" tables are the stated exceptions: they are read before a
-tenant is known, through a client of their own. "worker" tables are what the workers need beside the streams.
+Names are `{prefix}.{Feature}.{SubTable}`. Where the scope is "tenant", every leading key of the table and of its
+indexes belongs to exactly one tenant, but for an index that no tenant reads. "platform" tables are the stated
+exceptions: they are read before a tenant is known, through a client of their own. "worker" tables are what the workers
+need beside the streams.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Scope = Literal["tenant", "platform", "worker"]
 @dataclass(frozen=True)
 class Index:
     """A global secondary index. `include` lists the projected attributes beside the keys, `leading_keys` the pattern
-    of its partition keys, "" where they are no tenant's."""
+    of its partition keys, "" where they are no tenant's and no tenant may read it."""
 
     name: str
     hash: str
@@ -66,7 +67,9 @@ class Table:
                 {
                     "IndexName": i.name,
                     "KeySchema": _key_schema(i.hash, i.range),
-                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)},
+                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)}
+                    if i.include
+                    else {"ProjectionType": "KEYS_ONLY"},
                 }
                 for i in self.indexes
             ]

@@ -1,8 +1,8 @@
 """Break guard and policies by one mistake at a time, of those that people make. An attack has to notice each.
 
 Each broken layer is attacked in memory by the same attempts, and nothing is sent. The oracle alone says whether what it
-lets through was the tenant's, and an honest request that it refuses gives it away as well. A mistake in the rights of a
-role is held against the promises of `privileges.py`.
+lets through was the tenant's, and an honest request that it refuses gives it away as well. Mistakes in the rights of a
+role are in `broken_rights.py`.
 """
 
 from __future__ import annotations
@@ -10,27 +10,24 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
-from portal.isolation import expressions, guard, iam, policies, request_parser
+from portal.isolation import guard, iam, policies, request_parser
 from portal.isolation.iam import LEADING_KEYS, TAG
 from portal.schema import keys
-from portal.schema.tables import Table
 from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import AttackAttempt
+from proofs.isolation.broken_rights import MISTAKES, Document, Mutant
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.transport import listening
-from tenants.audit_trail.tables import AUDIT
 from tickets.counting import keys as aggregate_keys
-from tickets.ticket.tables import TICKETS
 
-Document = dict[str, Any]
 ATTEMPTS: Final = 20_000  # before a mutant counts as a survivor
 CONTROL: Final = "none: the layers as they are"
 
@@ -88,15 +85,6 @@ def _passes(policy: iam.Policy, attempt: AttackAttempt) -> bool:
     except guard.IsolationError:
         return False
     return True
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A change to the policy document, to the code, or to both."""
-
-    document: Callable[[Document], None] = lambda document: None
-    patched: Callable[[], Any] = nullcontext
-    breaks_a_promise: bool = False  # about rights, which the tenants' attempts do not try
 
 
 # --- policies ---
@@ -190,45 +178,6 @@ def _leaking(tenant_id: str) -> Iterator[None]:
 _REAL_REFUSAL = guard.refuse_foreign
 
 
-# --- rights ---
-
-
-def _granted(role: str, table: Table, *actions: str) -> Mutant:
-    """Return a role that somebody gave one right too many."""
-    real = policies.document
-
-    def wrong(name: str) -> Document:
-        document = real(name)
-        if name == role:
-            actions_of_statement = [f"dynamodb:{action}" for action in actions]
-            arn = policies.table_arn(table.full_name)
-            document["Statement"].append({"Effect": "Allow", "Action": actions_of_statement, "Resource": arn})
-        return document
-
-    return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
-
-
-def _misread(name: str, wrong: Callable[..., Any], *, of: Any = request_parser) -> Mutant:
-    """Return a guard that reads a write wrongly."""
-    return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=True)
-
-
-_SINGLE_REQUESTS, _TABLES_BY_NAME = request_parser._single_requests, request_parser._by_name
-
-
-def _but_deletions(operation: str, params: dict[str, Any]) -> list[Any]:
-    return [one for one in _SINGLE_REQUESTS(operation, params) if one[0] != "DeleteRequest"]
-
-
-def _but_the_last(operation: str, params: dict[str, Any]) -> list[Any]:
-    alone, *members = _SINGLE_REQUESTS(operation, params)
-    return [alone, *(members[:-1] or members)]
-
-
-def _none_append_only() -> dict[str, Table]:
-    return {name: replace(table, append_only=False) for name, table in _TABLES_BY_NAME().items()}
-
-
 MUTANTS: Final[dict[str, Mutant]] = {
     CONTROL: Mutant(),
     "policy: no delimiter behind the tenant's id": Mutant(_pattern(lambda t: t if "*" not in t else t[:-2] + "*")),
@@ -248,22 +197,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "guard: keys of indexes are not looked at": Mutant(
         patched=partial(patch.object, request_parser, "refuse_planted", lambda *a: None)
     ),
-    "rights: the tenant deletes tickets": _granted("tenant", TICKETS, "DeleteItem"),
-    "rights: the tenant writes in batches": _granted("tenant", TICKETS, "BatchWriteItem"),
-    "rights: the platform writes in batches": _granted("platform", TICKETS, "BatchWriteItem"),
-    "rights: the platform updates tickets": _granted("platform", TICKETS, "UpdateItem"),
-    "rights: the worker reads tickets": _granted("worker", TICKETS, "GetItem"),
-    "rights: the worker deletes tickets": _granted("worker", TICKETS, "DeleteItem"),
-    "rights: the seed deletes tickets": _granted("seed", TICKETS, "DeleteItem"),
-    "rights: the platform deletes audit rows": _granted("platform", AUDIT, "DeleteItem"),
-    "rights: the platform updates audit rows": _granted("platform", AUDIT, "UpdateItem"),
-    "rights: a tenant adds audit rows": _granted("tenant", AUDIT, "PutItem"),
-    "guard: deletions in a batch pass": _misread("_single_requests", _but_deletions),
-    "guard: no table is append-only": _misread("_by_name", _none_append_only),
-    "guard: any condition of a put will do": _misread("demanded_absent", lambda text: AUDIT.range, of=expressions),
-    "guard: only a lone put is looked at": _misread(
-        "_single_requests", lambda operation, params: _SINGLE_REQUESTS(operation, params)[:1]
-    ),
-    "guard: the last of several members is not looked at": _misread("_single_requests", _but_the_last),
     "guard: the tenant before stays": Mutant(patched=partial(patch.object, guard, "acting_for", _leaking)),
+    **MISTAKES,
 }

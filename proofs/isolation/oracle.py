@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from delivery.consuming.tables import DEAD_DELIVERIES
+from delivery.outbox.tables import OUTBOX
+from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
 from portal.schema import registry, tables
 from proofs.isolation import conditions
 from tenants.audit_trail import keys as audit_keys
@@ -24,6 +27,11 @@ _ACTIONS: Final = {
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
     AUDIT: ("GetItem", "Query"),
+    OUTBOX: ("GetItem", "PutItem", "UpdateItem"),
+    DEAD_DELIVERIES: ("GetItem", "PutItem", "Query", "BatchGetItem"),
+    ENDPOINTS: ("GetItem", "Query", "UpdateItem"),
+    SECRETS: ("GetItem",),
+    DELIVERIES: ("GetItem", "Query", "UpdateItem"),
 }
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},
@@ -98,7 +106,7 @@ class Oracle:
         if action == "Query":
             return self._query(table, body)
         holder = body[wanted or ("Item" if action == "PutItem" else "Key")]
-        indexed = [index.hash for index in table.indexes]
+        indexed = [index.hash for index in table.indexes if index.leading_keys]
         own = self.is_own(holder[table.hash]) and all(self.is_own(holder[n]) for n in indexed if n in holder)
         return own and self._plants_nothing([table.hash, *indexed], body)
 
@@ -141,5 +149,8 @@ class Oracle:
 
 
 _KEY_NAMES: Final = {
-    n for t in registry.tables() if t.scope == "tenant" for n in (t.hash, *(i.hash for i in t.indexes))
+    n
+    for t in registry.tables()
+    if t.scope == "tenant"
+    for n in (t.hash, *(i.hash for i in t.indexes if i.leading_keys))
 }

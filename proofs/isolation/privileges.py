@@ -5,21 +5,38 @@ Written from docs/isolation.md without a look at the declarations: a right that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from portal.isolation import guard, iam, policies, request_parser
+from delivery.webhooks.tables import SECRETS
+from portal.isolation import guard, iam, policies
+from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES, Role
-from tenants.audit_trail.tables import AUDIT
+from portal.schema.tables import Table
+from portal.streams.tables import LEASES
+from tenants.audit_trail.tables import AUDIT, CHAINS
+from tenants.identity.tables import THROTTLES, USERS
+from tenants.membership.tables import INVITES, MEMBERS
+from tenants.tenancy.tables import DIRECTORY, MEMBERSHIPS, TENANTS
+from tickets.counting import keys as aggregate_keys
+from tickets.counting.tables import DEAD_LETTERS
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
-_TENANT: Final = "a" * 32
+_TENANT, _OTHER = "a" * 32, "b" * 32
 _TICKET: Final = {"pk": {"S": keys.ticket(_TENANT, 7)}, "sk": {"S": keys.SUMMARY}}
 _ROW: Final = {"tenant_id": {"S": _TENANT}, "timestamp_event_id": {"S": "2026"}}
 _UPDATE: Final = {"UpdateExpression": "SET title = :t", "ExpressionAttributeValues": {":t": {"S": "x"}}}
 IAM, GUARD = "IAM", "guard"
+_PLATFORMS: Final = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, DIRECTORY, CHAINS)
+_TENANTS: Final = (TENANTS, INVITES, MEMBERS, AUDIT)
+_READS: Final = ("GetItem", "BatchGetItem", "Query")
+_WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
+_PARTIQL: Final = ("PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
+_OF_TABLES: Final = ("CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive")
+Policies = Mapping[Role, iam.Policy]
 
 
 @dataclass(frozen=True)
@@ -29,46 +46,91 @@ class Promise:
     words: str
     layer: str
     role: Role
-    operation: str
-    params: dict[str, Any]
-
-    @property
-    def is_kept(self) -> bool:
-        """Tell whether the layer alone refuses the request."""
-        if self.layer == IAM:
-            tag = _TENANT if self.role == "tenant" else None
-            policy = iam.Policy(policies.document(self.role))
-            return not all(policy.allows(r) for r in request_parser.requests_of(self.operation, self.params, tag))
-        try:
-            guard.refuse_destruction(self.operation, self.params)
-        except guard.IsolationError:
-            return True
-        return False
+    is_kept: Callable[[Policies], bool]  # by that layer alone
 
 
 def promises() -> Iterator[Promise]:
     """Each promise of the document, for each role that it is about."""
-    ticket, row = {"TableName": TICKETS.full_name}, {"TableName": AUDIT.full_name}
-    batch = {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": _TICKET}}]}}
     for role in ROLES:
-        yield Promise("no ticket is deleted", IAM, role, "DeleteItem", ticket | {"Key": _TICKET})
-        if role != "seed":
-            yield Promise("only the seed writes in batches", IAM, role, "BatchWriteItem", batch)
-        if role != "tenant":
-            yield Promise(
-                "tickets change for a tenant alone", IAM, role, "UpdateItem", ticket | {"Key": _TICKET} | _UPDATE
-            )
-            yield Promise("tickets are read for a tenant alone", IAM, role, "GetItem", ticket | {"Key": _TICKET})
-        yield Promise("no row of the audit trail is deleted", IAM, role, "DeleteItem", row | {"Key": _ROW})
-        yield Promise("no row of the audit trail is changed", IAM, role, "UpdateItem", row | {"Key": _ROW} | _UPDATE)
+        yield from _of_every_role(role)
         if role != "platform":
-            yield Promise("rows are added by the platform alone", IAM, role, "PutItem", row | {"Item": _ROW})
+            yield from _refused("rows are added by the platform alone", role, AUDIT, "PutItem")
+            for table in _PLATFORMS:
+                yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
+        if role != "tenant":
+            yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
+            yield from _refused("tickets are read for a tenant alone", role, TICKETS, *_READS)
+            yield from _refused("webhook secrets are read for a tenant alone", role, SECRETS, *_READS)
+        if role != "worker":
+            reading = ("GetShardIterator", "GetRecords")
+            yield from _refused("the worker alone follows the stream", role, TICKETS, *reading, stream=True)
+            yield from _refused("the worker alone holds leases", role, LEASES, *_WRITES)
+        if role in ("worker", "seed"):
+            for table in _TENANTS:
+                yield from _refused("it has no right to what is not tickets", role, table, *_READS, *_WRITES)
+        if role in ("tenant", "seed"):
+            for table in (LEASES, DEAD_LETTERS):
+                yield from _refused("it has no right to the worker's tables", role, table, *_READS, *_WRITES)
+        if role in ("worker", "seed"):
+            yield from _of_one_tenant(role)
     # What IAM cannot say holds for every role: the guard does not ask for one.
-    for operation, params in _destroying(ticket, row):
-        yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", operation, params)
+    for operation, params in _destroying():
+        kept = partial(_guarded, guard.refuse_destruction, operation, params)
+        yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", kept)
 
 
-def _destroying(ticket: dict[str, Any], row: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _of_every_role(role: Role) -> Iterator[Promise]:
+    for table in (TICKETS, USERS, AUDIT):
+        yield from _refused("no table is scanned", role, table, "Scan", keyless=True)
+        yield from _refused("nobody speaks PartiQL", role, table, *_PARTIQL)
+        yield from _refused("no role makes or removes a table", role, table, *_OF_TABLES, keyless=True)
+    yield from _refused("no ticket is deleted", role, TICKETS, "DeleteItem")
+    yield from _refused("no row of the audit trail is deleted", role, AUDIT, "DeleteItem", "BatchWriteItem")
+    yield from _refused("no row of the audit trail is changed", role, AUDIT, "UpdateItem")
+    if role != "seed":
+        yield from _refused("only the seed writes in batches", role, TICKETS, "BatchWriteItem")
+
+
+def _refused(
+    words: str, role: Role, table: Table, *operations: str, keyless: bool = False, stream: bool = False
+) -> Iterator[Promise]:
+    """Yield the promise that the policy has none of these operations on a table, not even with a tenant's own keys."""
+    arn = policies.table_arn(table.full_name) + ("/stream/2026" if stream else "")
+    own = () if keyless or stream else (keys.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
+    tag = _TENANT if role == "tenant" else None
+    for operation in operations:
+        asked = iam.Request(f"dynamodb:{operation}", arn, own, tag)
+        yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
+
+
+def _not_allowed(role: Role, asked: iam.Request, documents: Policies) -> bool:
+    return not documents[role].allows(asked)
+
+
+def _of_one_tenant(role: Role) -> Iterator[Promise]:
+    """Yield what the guard adds to a policy that serves all tenants: one at a time."""
+    foreign = {"pk": {"S": aggregate_keys.aggregate(_OTHER)}, "sk": {"S": aggregate_keys.totals(0)}}
+    written: tuple[str, dict[str, Any]] = ("UpdateItem", {"TableName": TICKETS.full_name, "Key": foreign} | _UPDATE)
+    if role == "seed":
+        written = ("BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": foreign}}]}})
+
+    def kept(documents: Policies) -> bool:
+        with guard.acting_for(_TENANT):
+            return _guarded(partial(guard.refuse_strange, documents[role]), *written, documents)
+
+    yield Promise("it writes for one tenant at a time", GUARD, role, kept)
+
+
+def _guarded(refuse: Callable[..., None], operation: str, params: dict[str, Any], documents: Policies) -> bool:
+    try:
+        refuse(operation, params)
+    except guard.IsolationError:
+        return True
+    return False
+
+
+def _destroying() -> Iterator[tuple[str, dict[str, Any]]]:
+    ticket, row = {"TableName": TICKETS.full_name}, {"TableName": AUDIT.full_name}
     new = {"ConditionExpression": "attribute_not_exists (#k)", "ExpressionAttributeNames": {"#k": str(AUDIT.range)}}
     put = row | {"Item": _ROW}
     yield "BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"DeleteRequest": {"Key": _TICKET}}]}}
@@ -86,8 +148,8 @@ def _destroying(ticket: dict[str, Any], row: dict[str, Any]) -> Iterator[tuple[s
 
 def first_broken() -> tuple[str, int]:
     """Return the first promise that is not kept, "" where all are, and how many were looked at."""
-    looked_at = 0
+    looked_at, documents = 0, {role: iam.Policy(policies.document(role)) for role in ROLES}
     for looked_at, promise in enumerate(promises(), start=1):
-        if not promise.is_kept:
+        if not promise.is_kept(documents):
             return f"{promise.words} ({promise.layer}, {promise.role})", looked_at
     return "", looked_at

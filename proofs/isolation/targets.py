@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from delivery.webhooks import delivery_log, endpoints
+from delivery.webhooks.items import SecretItem
 from portal.errors import NotFound
-from portal.schema import tables
+from portal.schema import keys, tables
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT_ACTOR
 from tenants.identity import accounts
@@ -53,6 +55,9 @@ class Target:
     summaries: list[TicketRow] = field(default_factory=list)
     items: list[dict[str, str]] = field(default_factory=list)  # keys of real items of Support.Tickets
     cursors: list[Cursor] = field(default_factory=list)
+    endpoints: list[str] = field(default_factory=list)  # ids of webhook endpoints
+    deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
+    webhook_texts: set[str] = field(default_factory=set)  # addresses and secrets of endpoints
 
     @property
     def id(self) -> str:
@@ -133,6 +138,7 @@ def _sample(tenant: TenantContext) -> Target:
             target.cursors += [Cursor(text, status.value, resolver)] if text else []
     target.summaries.sort(key=lambda s: int(s.number))
     _read_collections(target)
+    _read_webhooks(target)
     return target
 
 
@@ -155,9 +161,20 @@ def _read_collections(target: Target) -> None:
         target.items.append({"pk": key(ticket_keys.counter), "sk": ticket_keys.COUNTER_TICKET})
 
 
+def _read_webhooks(target: Target) -> None:
+    repository = target.tenant.repository
+    for endpoint in endpoints.listed(repository):
+        secret = repository.get(SecretItem, keys.tenant, sort=endpoint.endpoint_id)
+        target.endpoints.append(endpoint.endpoint_id)
+        target.webhook_texts |= {endpoint.url, secret.current if secret else ""} - {""}
+        log = delivery_log.page(repository, endpoint.endpoint_id).rows
+        target.deliveries += [{"name": delivery_log.name_of(row), "sort": row.timestamp_event_id} for row in log]
+
+
 def texts_of(target: Target) -> set[str]:
-    """Titles, names, addresses and ids that only this tenant's pages should ever show."""
-    return {s.title for s in target.summaries} | {m.email for m in target.members} | {m.id for m in target.members}
+    """Titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
+    people = {m.email for m in target.members} | {m.id for m in target.members}
+    return {s.title for s in target.summaries} | people | target.webhook_texts
 
 
 def person_of(target: Target) -> User | None:

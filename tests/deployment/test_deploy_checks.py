@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from portal.isolation import policies
 from portal.settings import _DEVELOPMENT_KEY
 from tests.support.production import PRODUCTION
 
@@ -64,6 +64,12 @@ UNSAFE = [
         "E006",
         'ALLOWED_HOSTS has "*": the portal answers to any name that somebody points at it.',
     ),
+    (
+        "WEBHOOK_RECEIVER",
+        "http://127.0.0.1:8410",
+        "E012",
+        "WEBHOOK_RECEIVER is set: tenants could send requests to this machine itself.",
+    ),
     ("PORTAL_BASE_URL", "", "E008", NO_BASE),
     ("PORTAL_BASE_URL", "http://desk.example.com", "E008", NO_BASE),
     ("PORTAL_BASE_URL", "https://elsewhere.example.com", "E008", NO_BASE),
@@ -76,7 +82,7 @@ UNSAFE = [
         "BEHIND_TLS_PROXY is on and TRUSTED_PROXIES is 0: all clients share the proxy's address",
     ),
     ("STATIC_ROOT", "/nonexistent", "E010", "There is no staticfiles.json in /nonexistent: every page would fail."),
-    ("DYNAMODB_TABLE_PREFIX", "P" * 120, "E011", "The policy of the platform role has "),
+    ("DYNAMODB_TABLE_PREFIX", "P" * 250, "E011", "DYNAMODB_TABLE_PREFIX has 250 characters; at most "),
 ]
 
 
@@ -126,13 +132,15 @@ def test_mail_that_goes_nowhere_is_a_warning() -> None:
     assert answer.returncode == 0
 
 
-def test_a_prefix_that_makes_a_policy_too_long_is_refused_at_every_start() -> None:
-    answer = deploy_check(DYNAMODB_TABLE_PREFIX="P" * 120)
-    assert re.search(r"The policy of the platform role has \d,\d{3} characters; IAM takes 6,144\.", answer.stderr)
+def test_a_prefix_that_makes_a_name_too_long_is_refused_at_every_start() -> None:
+    answer = deploy_check(DYNAMODB_TABLE_PREFIX="P" * 250)
+    longest = policies.longest_prefix()
+    assert f"has 250 characters; at most {longest} leave room for the names of tables and queues." in answer.stderr
+    assert "pooldesk.E011" not in deploy_check(DYNAMODB_TABLE_PREFIX="P" * longest).stderr
     done = subprocess.run(
         [sys.executable, "manage.py", "create_tables"],
         cwd=settings.BASE_DIR,
-        env={**os.environ, "DYNAMODB_TABLE_PREFIX": "P" * 120},
+        env={**os.environ, "DYNAMODB_TABLE_PREFIX": "P" * 250},
         capture_output=True,
         text=True,
         timeout=60,

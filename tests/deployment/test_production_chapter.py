@@ -97,14 +97,14 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     environ["TENANT_ROLE_ARN"] = environ["TENANT_ROLE_ARN"].replace("123456789012", "000000000000")
     machine = Machine(environ, port, folder / "web.log")
     engine = {"DYNAMODB_ENDPOINT_URL": settings.DYNAMODB_ENDPOINT_URL}
-    *steps, gunicorn, run_stream = COMMANDS
+    steps, services = COMMANDS[:-4], COMMANDS[-4:]
     for line in steps:
         # The one check that the engine on this machine would not pass.
         done = machine.run(line, **({} if "check --deploy" in line else engine))
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(machine.log.open("wb"))
-        for line in (gunicorn, run_stream):
+        for line in services:
             child = Child(line, machine.argv(line), env=machine.environ | engine, output=output)
             stack.callback(child.stop, seconds=20)
         deadline = time.monotonic() + 60
@@ -119,8 +119,10 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 def test_the_chapter_names_a_command_for_each_step() -> None:
     names = [shlex.split(line)[2 if line.startswith("python") else 0] for line in COMMANDS]
-    expected = ["collectstatic", "check", "create_tables", "create_user", "create_tenant", "gunicorn", "run_stream"]
-    assert names == expected
+    assert names == [
+        *("collectstatic", "check", "create_tables", "create_queues", "create_user", "create_tenant"),
+        *("gunicorn", "run_stream", "run_dispatch", "run_delivery"),
+    ]
 
 
 def test_pages_have_their_style_sheets(machine: Machine) -> None:

@@ -40,6 +40,8 @@ ACMES = {
     "user": "d" * 32,
     "invite": "e" * 32,
     "session": "f" * 32,
+    "endpoint": "ep_0123456789abcdef",
+    "delivery": f"evt_{'1' * 32}_0.2026-01-31T12:00:00.000000Z",
 }
 SECRET = "Acme's secret"
 VERSION = 2  # of ticket 7, which was assigned to Bob

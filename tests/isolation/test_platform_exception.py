@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from delivery.holding.items import HoldItem
+from delivery.queues.items import DepthsItem, GivenItem, QueueSetItem
 from portal.dynamo.client import Item
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
@@ -24,6 +26,9 @@ PLATFORM = {
     "portal.nosql.planner.patterns",
     # Their list of the dead letters of all tenants.
     "tickets.admin.facades",
+    # The dead deliveries of all tenants, and whose deliveries operators hold.
+    "delivery.consuming.dead_deliveries",
+    "delivery.holding.holding",
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
     "tenants.identity.accounts",
@@ -39,6 +44,9 @@ PLATFORM = {
     "tenants.tenancy.tenant_directory",
     "tenants.provisioning.renaming",
     "portal.streams.watermark",
+    # Which tenant has which queues, which operators see side by side.
+    "delivery.queues.allocation",
+    "delivery.queues.depths",
 }
 # Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;
 # and the stream worker, whose connection is another one, with a policy and a guard of its own.
@@ -53,6 +61,9 @@ CONNECTION = {
 PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
+    GivenItem: {"delivery.queues.allocation"},
+    DepthsItem: {"delivery.queues.depths"},
+    QueueSetItem: {"delivery.queues.allocation"},
     AccountItem: {
         *PROOF,
         "tenants.identity.accounts",
@@ -68,10 +79,16 @@ ITEMS: dict[type[Item], set[str]] = {
     },
     ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
     DirectoryItem: {
+        "delivery.queues.queue_survey",
         "tenants.operators.facades",
         "tenants.provisioning.tenant_lifecycle",
         "tenants.provisioning.renaming",
         "tenants.tenancy.tenant_directory",
+    },
+    HoldItem: {
+        "delivery.holding.carrying_out",
+        "delivery.holding.holding",
+        "delivery.holding.holds",
     },
     ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain"},
     InvitedItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},

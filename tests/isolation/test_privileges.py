@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from delivery.outbox import keys as outbox_keys
+from delivery.queues import keys as queue_keys
+from delivery.queues.tables import QUEUES
 from portal.errors import NotFound
 from portal.isolation import iam, policies
 from portal.schema import registry
@@ -31,6 +34,10 @@ OPERATIONS = (
     "CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "ExportTableToPointInTime",
     "ListStreams", "DescribeStream", "GetShardIterator", "GetRecords",
 )  # fmt: skip
+QUEUE_OPERATIONS = (
+    "SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes", "GetQueueUrl",
+    "ListQueues", "PurgeQueue", "CreateQueue", "DeleteQueue", "SetQueueAttributes",
+)  # fmt: skip
 POLICIES = {role: iam.Policy(policies.document(role)) for role in ROLES}
 
 
@@ -41,10 +48,13 @@ def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
         if table.name == TICKETS.name:
             yield f"{table.name}: tickets", arn, (ticket_keys.ticket(A, 7), ticket_keys.counter(A))
             yield f"{table.name}: aggregates", arn, (aggregate_keys.aggregate(A),)
+        elif table.name == QUEUES.name:
+            yield table.name, arn, (queue_keys.SETS, queue_keys.GIVEN)
+            yield f"{table.name}: depths", arn, (queue_keys.DEPTHS,)
         else:
             yield table.name, arn, (leading(table.leading_keys) if table.scope == "tenant" else "x",)
         for index in table.indexes:
-            of_index = (leading(index.leading_keys) or "x",)
+            of_index = (leading(index.leading_keys) or outbox_keys.pending(0),)
             yield f"{table.name}/{index.name}", policies.table_arn(table.full_name, index.name), of_index
         if table.stream:
             yield f"{table.name}, stream", f"{arn}/stream/2026", ()
@@ -71,7 +81,14 @@ def table_of_rights() -> list[str]:
     lines = [f"| | {' | '.join(ROLES)} |", "|---" * (len(ROLES) + 1) + "|"]
     for name, arn, keys in places():
         lines.append(f"| {name} | {' | '.join(', '.join(rights(role, arn, keys)) or '-' for role in ROLES)} |")
+    for name in registry.queues():
+        held = [[o for o in QUEUE_OPERATIONS if POLICIES[role].allows(of_queue(o, name))] for role in ROLES]
+        lines.append(f"| {name}, queues | {' | '.join(', '.join(operations) or '-' for operations in held)} |")
     return lines
+
+
+def of_queue(operation: str, name: str) -> iam.Request:
+    return iam.Request(f"sqs:{operation}", policies.queue_arn(name).replace("*", "-1"))
 
 
 def test_the_document_says_what_each_role_may_do_with_each_table() -> None:

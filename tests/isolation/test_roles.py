@@ -13,6 +13,9 @@ from tests.support.world import World
 
 DESK = "<slug:desk>/"
 TICKET = "tickets/<ticket_number:number>/"
+WEBHOOKS = "desk/settings/webhooks/"
+ENDPOINT = f"{WEBHOOKS}<str:endpoint>/"
+DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", TICKET, f"{TICKET}updates/",
@@ -26,6 +29,8 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
+        WEBHOOKS, f"{WEBHOOKS}new/", f"{WEBHOOKS}events/", ENDPOINT, DELIVERY, f"{DELIVERY}redeliver/",
+        *(f"{ENDPOINT}{act}/" for act in ("edit", "rotate", "pause", "resume", "remove", "test", "redeliver")),
     ),
     Role.OWNER: (
         "desk/settings/", "desk/settings/defaults/", "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",

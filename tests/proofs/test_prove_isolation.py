@@ -258,3 +258,13 @@ def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.Monke
     ended, report = reported(tmp_path / "proof.json", requests=800)
     assert ended.status == 1
     assert set(report["crossing"]["request"]["tricks"]) & {"member no more", "spliced cookie"}
+
+
+def test_each_tenant_has_webhooks_that_the_proof_attacks(plan: AttackPlan) -> None:
+    for target in plan.targets:
+        assert target.endpoints
+        assert target.deliveries
+        assert any(text.startswith("whsec_") for text in targets.texts_of(target))
+    attempts = [plan.attempt(number) for number in range(4000)]
+    attacked = {place for one in attempts if not one.honest for place in [one.place]}
+    assert attacked >= {"Events.Endpoints", "Events.Secrets", "Events.Deliveries"}

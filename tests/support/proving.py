@@ -22,6 +22,7 @@ from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
 from tests.support.commands import Ended
+from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.world import World
 from tickets.desk import commenting, creating
 
@@ -37,6 +38,9 @@ def three_tenants() -> World:
         for n in range(count):
             number = creating.create(author, title=f"Only {where} knows of {n}", description=f"A secret of {where}")
             commenting.comment(author, number, body=f"What {where} says")
+        endpoint(author, f"https://hooks.{where}.invalid/in")
+        tell(world.context(who, where), 1)
+        work_off(author)
     return world
 
 

@@ -67,8 +67,13 @@ class Stack:
                 return self._values.get(argument, argument)
             case "Fn::GetAtt":
                 return ".".join(argument)
+            case "Fn::Join":
+                return argument[0].join(self._of(argument[1]))
+            case "Fn::Split":
+                return self._of(argument[1]).split(argument[0])
             case "Fn::Sub":
-                text = re.sub(r"\$\{([\w:]+)\}", lambda found: self._values[found[1]], argument)
+                text, own = (argument, {}) if isinstance(argument, str) else (argument[0], self._of(argument[1]))
+                text = re.sub(r"\$\{([\w:]+)\}", lambda found: {**self._values, **own}[found[1]], text)
                 return text.replace("${!", "${")
             case "Fn::If":
                 return self._of(argument[1 if self._conditions[argument[0]] else 2])

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from delivery.outbox import keys as outbox_keys
+from delivery.outbox.tables import OUTBOX
+from delivery.webhooks import keys as webhook_keys
+from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
 from portal.isolation import policies
 from portal.isolation.iam import TAG
 from portal.schema import registry
@@ -27,6 +31,7 @@ from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 ZERO_WIDTH: Final = "\u200b"
 # Characters that look like the ones in an id, or that a careless comparison folds into them.
 _LOOK_ALIKES: Final = str.maketrans("abce012", "\u0430\u0432\u0441\u0435\uff10\u0661\uff12")
+_NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
 _LIMIT: Final = 2048  # bytes of a partition key
 
 
@@ -51,7 +56,7 @@ class Draw:
     def place(self) -> tuple[Table, Index | None]:
         """Any table or any index, each as often as the others, and more often those that hold the tenant's things."""
         places = [(t, i) for t in registry.tables() for i in (None, *t.indexes)]
-        own = [p for p in places if p[0] in (TICKETS, MEMBERS, AUDIT)]
+        own = [p for p in places if p[0] in (TICKETS, MEMBERS, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES)]
         return self.rng.choice(places if self.rng.random() < 0.4 else own)
 
     def sort(self, table: Table) -> str:
@@ -60,15 +65,24 @@ class Draw:
             return self.rng.choice(self.other.members).id if self.other.members else "x"
         if table == MEMBERSHIPS:
             return self.other.id
+        if table in (ENDPOINTS, SECRETS):
+            return self.rng.choice(self.other.endpoints or [_NO_ENDPOINT])
+        if table == DELIVERIES and self.other.deliveries:
+            return self.rng.choice(self.other.deliveries)["sort"]
         return self.rng.choice(self.other.items)["sk"] if self.other.items else ticket_keys.SUMMARY
 
 
 def _key_of(draw: Draw, target: Target, table: Table, index: Index | None) -> str:
     rng = draw.rng
+    if table == OUTBOX:
+        row_id = f"{rng.getrandbits(128):032x}"
+        return outbox_keys.outbox_row(target.id, row_id) if index is None else outbox_keys.pending_of(row_id)
     if index is not None:
         return rng.choice(target.partitions if table == TICKETS else target.trails(index))
     if table == TICKETS:
         return rng.choice(target.items)["pk"] if target.items else ticket_keys.ticket(target.id, 1)
+    if table == DELIVERIES:
+        return webhook_keys.deliveries(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
     person = rng.choice(target.members) if target.members else None
     if table == USERS and person:
         return rng.choice(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from delivery.outbox import keys as outbox_keys
+from delivery.outbox.items import OutboxItem
+from delivery.outbox.tables import OUTBOX
 from portal.dynamo.client import Item
 from portal.dynamo.repository import Transaction
 from portal.errors import ConditionFailed, TransactionRefused
 from portal.schema import keys, tables
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.attempts import key_conditions, many_items, single_items
-from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, place_of, typed_key
+from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
 from tenants.audit_trail.tables import AUDIT
 from tenants.membership import members
@@ -26,6 +29,7 @@ from tickets.ticket.tables import TICKETS
 _OPERATIONS: Final = (
     "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "TransactWriteItems", "TransactGetItems",
 )  # fmt: skip
+_OUTBOX_SHARE: Final = 0.25
 SCRATCH_ITEMS: Final = 200  # of one tenant at most, however long the run
 
 
@@ -35,6 +39,10 @@ def attempt(draw: Draw) -> AttackAttempt:
     operation = draw.rng.choice(_OPERATIONS)
     reads = operation in ("GetItem", "Query", "TransactGetItems")
     table = draw.rng.choice([TICKETS, TICKETS, MEMBERS]) if reads else TICKETS
+    if operation == "TransactWriteItems" and draw.rng.random() < _OUTBOX_SHARE:
+        return _made(draw, operation, OUTBOX, {"TransactItems": [_tell(draw)]})
+    if operation in ("GetItem", "PutItem", "UpdateItem") and draw.rng.random() < _OUTBOX_SHARE:
+        table = OUTBOX
     if operation == "Query":
         return _query(draw, draw.rng.choice([table, table, AUDIT]))
     if operation == "BatchGetItem":
@@ -55,6 +63,8 @@ def _own_key(draw: Draw, table: tables.Table) -> dict[str, Any]:
     if table == MEMBERS:
         sort = draw.rng.choice(draw.me.members).id if draw.me.members else SCRATCH_SORT
         return typed_key(table, {"S": draw.me.id}, sort)
+    if table == OUTBOX:
+        return typed_key(table, {"S": draw.own(table)}, "2026")
     real = draw.rng.choice(draw.me.items) if draw.me.items else {"pk": proof_keys.proof(draw.me.id), "sk": SCRATCH_SORT}
     return {name: {"S": text} for name, text in real.items()}
 
@@ -99,6 +109,14 @@ def _members(draw: Draw, operation: str, table: tables.Table) -> list[dict[str, 
         {"Put": body | {"Item": key | own_index}} if i % 2 else {"Update": body | update | {"Key": key}}
         for i, key in enumerate(distinct)
     ]
+
+
+def _tell(draw: Draw) -> dict[str, Any]:
+    """Return the row that a rule adds to its transaction, with the key of an index that is no tenant's."""
+    key = _own_key(draw, OUTBOX)
+    pending = {"pending": {"S": outbox_keys.pending_of(outbox_keys.row_parts(key["event_id"]["S"])[1])}}
+    row = key | pending | {"due_at": {"S": "2026"}, "open": {"SS": ["0/ep_proof"]}}
+    return {"Put": impossible(OUTBOX, TableName=OUTBOX.full_name, Item=row)}
 
 
 # --- the repository and the rules, as the portal uses them ---
@@ -166,6 +184,9 @@ CALLS: Final[dict[str, Callable[[Draw], object]]] = {
     "increment": lambda d: d.me.tenant.repository.increment(CounterItem, proof_keys.proof, sort="counter"),
     "transact": _transact,
     "put_all": _put_all,
+    "get row": lambda d: d.me.tenant.repository.get(
+        OutboxItem, outbox_keys.outbox_row, f"{d.rng.getrandbits(128):032x}", sort="2026"
+    ),
     "list": _list,
     "ticket": _ticket,
 }

@@ -87,6 +87,11 @@ def _argument(rng: random.Random, visitor: Visitor, victim: Target, converter: s
     somebody = person(rng, victim)
     if name == "desk":  # the visitor's own, without which no view is reached
         return visitor.target.tenant.slug
+    if name == "endpoint":
+        return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
+    if name == "delivery":
+        name_of_none = f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
+        return rng.choice(victim.deliveries)["name"] if victim.deliveries else name_of_none
     if name == "token":
         return "abcdef-0123456789abcdef0123456789abcdef"
     encoded = base64.urlsafe_b64encode(somebody.encode()).decode().rstrip("=")

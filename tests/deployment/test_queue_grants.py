@@ -1,0 +1,74 @@
+"""A right to queues that a room declares: in the role's policy, in the template, and counted in the longest prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cfnlint.api import ManualArgs, lint_file
+from cfnlint.decode import cfn_yaml
+from django.test import override_settings
+
+from portal.deployment import cfn_yaml as our_yaml
+from portal.deployment import template as infra
+from portal.engines.endpoint import REGION
+from portal.isolation import iam, policies
+from portal.schema import registry
+from portal.schema.registry import QueueGrant
+from tests.support.stacks import ACCOUNT, PRODUCTION, Stack, plain, statements_in
+
+SENDING = QueueGrant("worker", "some-mail", ("SendMessage", "GetQueueAttributes"))
+
+
+@pytest.fixture(autouse=True)
+def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_queue_grants", {})
+    registry.declare(grants=(SENDING,))
+
+
+@pytest.fixture(autouse=True)
+def _deployed_to() -> Iterator[None]:
+    with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=ACCOUNT, DYNAMODB_TABLE_PREFIX="Pooldesk.Prod"):
+        yield
+
+
+def may(role: str, action: str, queue: str) -> bool:
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}"
+    return iam.Policy(policies.document(role)).allows(iam.Request(action, arn))
+
+
+def test_a_role_sends_to_the_queues_that_it_was_granted() -> None:
+    assert may("worker", "sqs:SendMessage", "Pooldesk-Prod-some-mail-17")
+    assert may("worker", "sqs:GetQueueAttributes", "Pooldesk-Prod-some-mail")
+
+
+@pytest.mark.parametrize("queue", ["Pooldesk-Prod-other-1", "Pooldesk-some-mail-1", "Pooldesk.Prod-some-mail-1"])
+def test_it_sends_to_no_other_queue(queue: str) -> None:
+    assert not may("worker", "sqs:SendMessage", queue)
+
+
+def test_it_may_do_nothing_else_with_them_and_no_other_role_anything() -> None:
+    assert not may("worker", "sqs:ReceiveMessage", "Pooldesk-Prod-some-mail-17")
+    assert not any(
+        may(role, "sqs:SendMessage", "Pooldesk-Prod-some-mail-17") for role in ("tenant", "platform", "seed")
+    )
+
+
+def test_the_tenant_role_is_granted_no_queue() -> None:
+    with pytest.raises(ValueError, match="a queue is not one tenant's"):
+        QueueGrant("tenant", "mail", ("SendMessage",))
+
+
+def test_the_template_has_the_statement_for_whatever_prefix_a_stack_has(tmp_path: Path) -> None:
+    path = tmp_path / "template.yaml"
+    path.write_text(our_yaml.dump(infra.template()))
+    stack = Stack(plain(cfn_yaml.load(str(path))), **PRODUCTION)
+    (granted,) = [s for s in statements_in(stack.resources) if s.get("Sid") == "QueuesSomeMail"]
+    assert granted == policies.document("worker")["Statement"][-1]
+    assert granted["Resource"] == [f"arn:aws:sqs:{REGION}:{ACCOUNT}:Pooldesk-Prod-some-mail*"]
+    assert [str(m) for m in lint_file(path, ManualArgs(regions=[REGION]))] == []
+
+
+def test_the_longest_prefix_leaves_room_for_the_name_of_a_queue_and_its_number() -> None:
+    assert len(f"{'P' * policies.longest_prefix()}-some-mail-123") == 80
