@@ -1,0 +1,128 @@
+"""Run a demo of the proof's own, as `make run` does, with its data in a temporary folder; kill what it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from portal.engines.processes import free_port
+
+_STOP_SECONDS: Final = 60
+_START_SECONDS: Final = 300
+FILES: Final = {
+    "manage.py": "import sys\nfrom django.core.management import execute_from_command_line as run\nrun(sys.argv)\n",
+    "outage_settings.py": "from pathlib import Path\nfrom portal.settings import *\nBASE_DIR = Path(__file__).parent\n",
+}
+# What a process is called, and by which word of its command line it is known.
+WEB, WORKER, ENGINE = "web server", "stream worker", "engine"
+_WORDS: Final = {WEB: "portal.wsgi", WORKER: "run_stream"}
+_ENGINES: Final = {"dynamodb-local": "LoopbackServer", "ministack": "ministack"}
+
+
+class OwnDemo:
+    """A demo that runs. `said` grows by what it prints."""
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        self._folder, self._engine = folder, engine
+        self.port = free_port()
+        self.said: list[str] = []
+        self._running: subprocess.Popen[str] | None = None
+        self._is_up = threading.Event()
+        for name, text in FILES.items():
+            (folder / name).write_text(text)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `manage.py demo` with a command behind it, on the same data, to its end."""
+        return subprocess.run(
+            self._argv(*arguments), cwd=self._folder, env=self._environ(), capture_output=True, text=True, check=False
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until it says where it is. Raises CommandError."""
+        self._running = subprocess.Popen(
+            self._argv("--port", str(self.port)),
+            cwd=self._folder,
+            env=self._environ(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._listen, args=(self._running,), daemon=True).start()
+        if not self._is_up.wait(_START_SECONDS) or not self.runs:
+            raise CommandError("The demo did not start: " + " ".join(self.said[-5:]))
+
+    @property
+    def runs(self) -> bool:
+        return self._running is not None and self._running.poll() is None
+
+    def pids(self, kind: str) -> list[int]:
+        """Return the process of a kind, and behind it the children that do the same work."""
+        word = _WORDS.get(kind) or _ENGINES[self._engine]
+        for pid in _children(self._running.pid) if self._running else []:
+            if _is(pid, word):
+                return [pid, *(child for child in _children(pid) if _is(child, word))]
+        return []
+
+    def stop(self) -> int:
+        """Stop it as Ctrl-C does; its exit status."""
+        if not self._running:
+            return 0
+        if self.runs:
+            os.killpg(self._running.pid, signal.SIGINT)
+        return self._running.wait(_STOP_SECONDS)
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            self.said.append(line.strip())
+            if "Ctrl-C stops it" in line:
+                self._is_up.set()
+        self._is_up.set()
+
+    def _argv(self, *arguments: str) -> list[str]:
+        return [sys.executable, "manage.py", "demo", "--engine", self._engine, *arguments]
+
+    def _environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DYNAMODB_"))}
+        return kept | {"PYTHONPATH": str(settings.BASE_DIR), "DJANGO_SETTINGS_MODULE": "outage_settings", "DEBUG": "1"}
+
+
+@contextmanager
+def own_demo(folder: Path, engine: str, say: Callable[[str], object]) -> Iterator[OwnDemo]:
+    """Start a demo with a few sample data, and stop it in the end. Raises CommandError."""
+    demo = OwnDemo(folder, engine)
+    say("Writing sample data ...")
+    seeded = demo.command("seed", "--tenants", "2", "--users", "1", "--tickets", "5")
+    if seeded.returncode:
+        raise CommandError(f"The sample data could not be written: {seeded.stdout[-500:]}{seeded.stderr[-500:]}")
+    try:
+        demo.start()
+        yield demo
+    finally:
+        demo.stop()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _is(pid: int, word: str) -> bool:
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False
+    # The watch on the parent is a shell whose command line holds that of the process it stands beside.
+    return not line.startswith("/bin/sh") and word in line

@@ -1,0 +1,106 @@
+"""`torture_demo`, a small one for real on each engine, and what its judge and its people notice."""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from portal.engines.engine_process import dynamodb_local_available
+from proofs.outages import persistent_people
+from proofs.outages.killing import misplaced
+from proofs.outages.persistent_people import PeopleTally, PersistentPerson, PromiseBroken, Written, typed
+from proofs.outages.plain_browser import PageAnswer, PageForm, form_with
+from tests.support import commands
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
+
+
+@linux
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("engine", "kills"), [("ministack", 3), ("dynamodb-local", 4)])
+def test_nothing_acknowledged_is_lost_when_each_process_is_killed_under_load(
+    engine: str, kills: int, tmp_path: Path
+) -> None:
+    if engine == "dynamodb-local" and (reason := dynamodb_local_available()):
+        pytest.skip(reason)
+    figures = tmp_path / "figures.json"
+    options = ["--engine", engine, "--kills", kills, "--seconds", 8, "--people", 2, "--json", figures]
+    ended = commands.finish(commands.start("torture_demo", *options), timeout=580)
+    assert ended.status == 0, ended.out + ended.err
+    assert "Nothing that was acknowledged is lost or doubled." in ended.out
+    found = json.loads(figures.read_text())
+    assert set(found["kills"].values()) == {1}
+    assert ("engine" in found["kills"]) == (engine == "dynamodb-local")
+    assert found["restarts"] >= kills - 1  # the web server itself starts a child of its own again
+    assert found["tickets"] >= 2
+    assert found["comments"] >= 2
+
+
+# --- the judge ---
+
+PAGES = {1: "<h1>P0-00001. the lift</h1> P0-00002. again", 2: "<h1>P1-00001. the lift</h1>"}
+TITLE, COMMENT = Written("P0-00001.", 1, is_ticket=True), Written("P0-00002.", 1, is_ticket=False)
+
+
+def test_what_is_there_once_in_its_place_is_not_lost() -> None:
+    assert misplaced([TITLE, COMMENT], PAGES) == []
+
+
+@pytest.mark.parametrize(
+    ("pages", "sentence"),
+    [
+        ({1: PAGES[1].replace("P0-00002.", "")}, "the comment P0-00002. of #1 is in no ticket"),
+        ({1: PAGES[1] + "P0-00002."}, "the comment P0-00002. of #1 is in [1, 1]"),
+        (PAGES | {2: "P0-00002."} | {1: "<h1>P0-00001.</h1>"}, "the comment P0-00002. of #1 is in [2]"),
+        (PAGES | {3: "<h1>P0-00001. the lift</h1>"}, "the ticket P0-00001. of #1 is in [1, 3]"),
+    ],
+    ids=["lost", "twice", "elsewhere", "a second ticket"],
+)
+def test_what_is_lost_doubled_or_elsewhere_is_named(pages: dict[int, str], sentence: str) -> None:
+    assert misplaced([TITLE, COMMENT], pages) == [sentence]
+
+
+# --- the people ---
+
+
+@pytest.fixture
+def person(monkeypatch: pytest.MonkeyPatch) -> PersistentPerson:
+    monkeypatch.setattr(persistent_people, "signed_in", lambda *_: None)
+    return PersistentPerson(0, "P0", "", "", PeopleTally(), threading.Event())
+
+
+def page(value: str, shown: str) -> PageAnswer:
+    text = f'<dl><dd>{html.escape(shown)}</dd></dl><form action="/again/"><input type="hidden" name="body" '
+    return PageAnswer(503, "", text + f'value="{html.escape(value)}"></form>')
+
+
+def test_who_sees_the_page_of_an_outage_sends_its_text_again(person: PersistentPerson) -> None:
+    form = person._kept(page(typed("x."), typed("x.")), PageForm("/first/"), "body", "x.")
+    assert (form.action, form.hidden) == ("/again/", {"body": typed("x.")})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        page("", typed("x.")),
+        page(typed("x."), ""),
+        PageAnswer(503, "", "<h1>Away</h1>"),
+        PageAnswer(500, "", "<h1>No</h1>"),
+    ],
+    ids=["the form is empty", "the text is not shown", "there is no form", "another error"],
+)
+def test_a_page_that_lost_the_text_is_a_broken_promise(person: PersistentPerson, answer: PageAnswer) -> None:
+    with pytest.raises(PromiseBroken):
+        person._kept(answer, PageForm("/first/"), "body", "x.")
+
+
+def test_the_form_that_is_filled_in_is_the_one_with_the_field() -> None:
+    mine = '<form><input type="hidden" name="k" value="&lt;1&gt;"><textarea name="body"></textarea></form>'
+    text = '<form action="/a/"><input name="q"></form>' + mine
+    form = form_with(PageAnswer(200, "", text), "/here/", "body")
+    assert form == PageForm("/here/", {"k": "<1>"}, {"k", "body"})
