@@ -1,0 +1,84 @@
+"""`manage.py noisy_neighbour`: one tenant's noise against nineteen others, in five designs, on real queues."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.management.command import PortalCommand, Progress
+from proofs.noise import noise_report, trials
+from proofs.noise.designs import DESIGNS
+from proofs.noise.noise_report import Experiment
+from proofs.noise.trial import Plan
+from proofs.noise.workload import COOLDOWN_SHARE
+
+SECONDS = 24.0
+START_SECONDS = 5.0  # that engine and processes of a trial take, about
+
+
+class Command(PortalCommand):
+    help = (
+        "Measure what a noisy tenant does to nineteen others: quiet, noisy and cooldown as in the slides on shuffle "
+        "sharding, on real queues, which it starts itself. Four noises: load, a slow receiver, poison that hangs, and "
+        "poison that kills its worker. Two trials run at a time; with the default it takes a quarter of an hour, on a "
+        "machine that has nothing else to do. "
+        "Exit status: 0 every promise is kept; 1 one is not, or it failed; 2 wrong usage; 130 stopped."
+    )
+    again = "Nothing is left behind."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--design",
+            choices=list(DESIGNS),
+            default="",
+            metavar="NAME",
+            help=f"this one beside the single queue: {', '.join(DESIGNS)} (all)",
+        )
+        parser.add_argument(
+            "--seconds",
+            type=_seconds,
+            default=SECONDS,
+            metavar="N",
+            help="of the quiet and the noisy phase (%(default)g)",
+        )
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
+        parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
+
+    def work(self, options: dict[str, Any]) -> None:
+        plans = trials.plans(options["design"], options["seconds"])
+        experiment = Experiment(options["seconds"])
+        self.stdout.write(f"{len(plans)} trials, {trials.AT_A_TIME} at a time: {_minutes(plans)} minutes or so.")
+        self.stdout.flush()
+        with Progress(self, "Trials", len(plans)) as progress:
+            for seen in trials.carry_out_all(plans, lambda plan: progress.advance()):
+                progress.say(experiment.add(seen))
+        found = noise_report.document(experiment)
+        for path, make in ((options["json"], noise_report.to_json), (options["html"], noise_report.to_html)):
+            if path:
+                try:
+                    path.write_text(make(found), encoding="utf-8")
+                except OSError as error:
+                    raise CommandError(f"The report could not be written: {error}") from error
+        for promise in found["promises"]:
+            self.stdout.write(f"{'kept' if promise['kept'] else 'MISSED'}  {promise['sentence']}")
+        if not found["holds"]:
+            raise CommandError(found["verdict"])
+        self.stdout.write(found["verdict"])
+
+
+def _minutes(plans: list[Plan]) -> int:
+    phases = 2 + COOLDOWN_SHARE
+    return max(1, round(sum(plan.seconds * phases + START_SECONDS for plan in plans) / trials.AT_A_TIME / 60))
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value <= 600:
+        raise ArgumentTypeError("must be a number of seconds from 1 to 600")
+    return value

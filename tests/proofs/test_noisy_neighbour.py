@@ -1,0 +1,156 @@
+"""`noisy_neighbour`, a small one for real; its designs, its measure and its promises. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs.noise import promises, trial_figures, trials
+from proofs.noise.designs import DESIGNS, OURS, SEED_TABLE
+from proofs.noise.trial import Plan
+from proofs.noise.workload import NOISES, NOISY, PHASES, QUIET_TENANTS, WORKERS
+from tests.support import commands
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What our own design did against the two noises that tell most by counts."""
+    plans = [Plan(OURS, "hang", 1, 1.0), Plan(OURS, "kill", 1, 3.0)]
+    return {seen["plan"]["noise"]: seen for seen in trials.carry_out_all(plans, lambda _: None)}
+
+
+@pytest.mark.timeout(300)
+def test_every_request_of_a_quiet_tenant_is_answered_whatever_hangs_and_whoever_dies(found: dict[str, Any]) -> None:
+    for noise in ("hang", "kill"):
+        counted = [request for request in trial_figures.requests(found[noise]) if request.tenant != NOISY]
+        assert {request.how for request in counted} == {"answered"}
+        assert {request.tenant for request in counted} == set(QUIET_TENANTS)
+        assert {request.phase for request in counted} == set(PHASES)
+
+
+def test_a_tenant_never_has_more_at_work_than_its_cap(found: dict[str, Any]) -> None:
+    ledger = found["hang"]["ledger"]
+    assert ledger["most_in_all"][str(NOISY)] <= 6
+    assert ledger["most_at_a_worker"][str(NOISY)] <= 2
+
+
+def test_poison_kills_workers_and_none_that_its_tenant_does_not_reach(found: dict[str, Any]) -> None:
+    blast = trial_figures.figures(found["kill"])["blast"]
+    assert blast["deaths"] > 0
+    assert set(blast["workers_killed"]) <= set(blast["reach"])
+    assert len(blast["reach"]) <= WORKERS // 2
+
+
+@pytest.mark.timeout(300)
+def test_the_command_measures_and_writes_both_reports(tmp_path: Path) -> None:
+    machines, people = tmp_path / "found.json", tmp_path / "found.html"
+    options = ("--design=one", "--seconds=1", "--json", machines, "--html", people)
+    ended = commands.finish(commands.start("noisy_neighbour", *options, DEBUG="1"), timeout=250)
+    assert ended.status == 0, ended.err
+    assert "nothing was promised of what was tried" in ended.out
+    found = json.loads(machines.read_text())
+    assert [noise["name"] for noise in found["noises"]] == list(NOISES)
+    assert all(set(noise["designs"]) == {"one"} for noise in found["noises"])
+    page = people.read_text()
+    assert page.count("<svg viewBox") == len(NOISES) * (1 + len(PHASES)) + 1
+    assert not re.search(r"<script|https?://|src=|@import", page)
+
+
+def test_an_unknown_design_is_wrong_usage() -> None:
+    ended = commands.finish(commands.start("noisy_neighbour", "--design=none", DEBUG="1"))
+    assert (ended.status, "invalid choice" in ended.err) == (2, True)
+
+
+def test_ctrl_c_ends_it_with_a_sentence() -> None:
+    process = commands.start("noisy_neighbour", "--design=one", "--seconds=60", DEBUG="1")
+    assert process.stdout
+    assert process.stdout.readline().startswith("4 trials")
+    process.send_signal(signal.SIGINT)
+    ended = commands.finish(process)
+    assert (ended.status, "Nothing is left behind." in ended.err) == (130, True)
+
+
+def test_the_slides_table_is_theirs() -> None:
+    sets = {tenant: frozenset(processors) for tenant, processors in SEED_TABLE.items()}
+    assert all(len(processors) == 3 for processors in sets.values())
+    assert sets[6] == sets[10], "two tenants of theirs have the same three"
+    assert sum(bool(sets[NOISY] & sets[tenant]) for tenant in QUIET_TENANTS) == 13
+    assert DESIGNS["shuffle"].sharing() == {tenant for tenant in QUIET_TENANTS if sets[NOISY] & sets[tenant]}
+    assert len(DESIGNS["simple"].sharing()) == 2
+    assert len(DESIGNS["one"].sharing()) == 19
+
+
+def test_of_our_own_design_no_tenant_reaches_more_than_half_of_the_workers() -> None:
+    ours = DESIGNS[OURS]
+    assert all(len(ours.reach(tenant)) <= WORKERS // 2 for tenant in ours.queues_of)
+    assert all(len(set(ours.queues_of[NOISY]) & set(ours.queues_of[tenant])) <= 2 for tenant in QUIET_TENANTS)
+
+
+def seen(took: dict[str, float], **more: Any) -> dict[str, Any]:
+    """A trial in which each request of each tenant took so many seconds, by phase."""
+    requests = [
+        [phase, tenant, 0, number, at + number, took[phase], "answered"]
+        for at, phase in ((0, "quiet"), (20, "noisy"), (40, "cooldown"))
+        for tenant in range(1, NOISY + 1)
+        for number in range(10)
+    ]
+    plan = {"design": OURS, "noise": "load", "run": 1, "seconds": 20.0}
+    ledger = {"reached": {}, "most_at_a_worker": {}, "most_in_all": {}, "ends": [], "deaths": []}
+    began = {"quiet": 0.0, "noisy": 20.0, "cooldown": 40.0}
+    return {
+        "plan": plan, "requests": requests, "ledger": ledger, "began": began,
+        "lag_p99_ms": dict.fromkeys(PHASES, 1.0), "load_average": 0.0,
+    } | more  # fmt: skip
+
+
+def test_the_same_requests_are_compared_and_the_first_of_each_phase_are_not() -> None:
+    trial = seen({"quiet": 0.2, "noisy": 0.3, "cooldown": 0.2})
+    for request in trial["requests"]:
+        if request[0] == "noisy" and request[3] < 5:
+            request[5] = 100.0
+    figures = trial_figures.figures(trial)
+    assert (figures["compared"], figures["p99_ratio"], figures["cooldown_p99_ratio"]) == (19 * 5, 1.5, 1.0)
+    assert set(figures["mean_ratios"].values()) == {1.5}
+
+
+def test_a_request_that_nobody_answered_counts_with_the_time_for_which_it_was_waited_for() -> None:
+    trial = seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2})
+    last = next(r for r in trial["requests"] if r[0] == "noisy" and r[1] == 7 and r[3] == 9)
+    last[5:] = [20.0, "unanswered"]
+    figures = trial_figures.figures(trial)
+    assert (figures["unanswered"], figures["p99_ratio"]) == (1, 100.0)
+    assert [tenant for tenant, mean in figures["mean_ratios"].items() if mean > 1.1] == [7]
+
+
+def judged(noise: str, figures: dict[str, Any], one: float = 70.0) -> list[bool]:
+    summaries = {(noise, OURS): trial_figures.summary([figures]), (noise, "one"): {"per_second": one}}
+    return [promise.kept for promise in promises.judge(summaries, with_times=True)]
+
+
+def test_a_promise_is_missed_when_the_neighbour_is_noticed_or_too_little_is_done() -> None:
+    calm = trial_figures.figures(seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2}))
+    assert judged("load", calm, one=10.0) == [True, True, True]
+    assert judged("load", calm, one=20.0) == [True, True, False]
+    loud = trial_figures.figures(seen({"quiet": 0.2, "noisy": 0.25, "cooldown": 0.2}))
+    assert judged("load", loud, one=10.0) == [False, False, True]
+
+
+def test_a_promise_is_missed_when_somebody_dies_whom_the_poison_should_not_reach() -> None:
+    reach = sorted(DESIGNS[OURS].reach(NOISY))
+    outside = next(worker for worker in range(WORKERS) if worker not in reach)
+    kept = seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2})
+    kept["ledger"] = kept["ledger"] | {"deaths": [[reach[0], 25.0, [NOISY]]]}
+    assert judged("kill", trial_figures.figures(kept)) == [True, True, True, True]
+    kept["ledger"]["deaths"].append([outside, 26.0, [NOISY]])
+    assert judged("kill", trial_figures.figures(kept)) == [False, True, True, True]
+
+
+def test_without_a_name_every_design_meets_every_noise_and_ours_three_times() -> None:
+    every = trials.plans("", 30.0)
+    assert {(plan.design, plan.noise) for plan in every} == {(design, noise) for design in DESIGNS for noise in NOISES}
+    assert sum(plan.design == OURS and plan.noise == "load" for plan in every) == 3
