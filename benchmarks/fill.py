@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from benchmarks.stack import BenchmarkError
-from benchmarks.ticket_ranges import COMMENTS, Layout
+from benchmarks.ticket_ranges import COMMENTS, SMALLEST, Layout
+from portal import clock
 from portal.dynamo import client, provisioning
 from portal.dynamo.client import Item
 from portal.errors import NotFound
@@ -39,9 +40,12 @@ EMAIL: Final = "measured@example.com"
 NAME: Final = "Mara Measured"
 BLOCK: Final = 250  # tickets
 PARALLEL: Final = 4  # blocks on their way at the same time
-_VERSION: Final = 1  # grows when this module writes something else
-# Fixed, so that a fill that was interrupted writes the same items again.
-_FIRST: Final = datetime(2025, 1, 6, 8, tzinfo=UTC)
+_VERSION: Final = 2  # grows when this module writes something else
+# The newest tickets are spread over a little more than the days of a dashboard, alike in every tenant, and all others
+# lie long before them.
+_LATELY: Final = SMALLEST
+_APART: Final = timedelta(minutes=149)
+_LONG_BEFORE: Final = timedelta(days=120)
 _COMMENTED_ROWS: Final = 240
 
 _SUBJECTS: Final = (
@@ -76,6 +80,14 @@ class Filled:
     shards: int
     layout: Layout
     context: TenantContext
+    made_at: datetime
+
+    def opened_at(self, number: int) -> datetime:
+        """When a ticket was opened: a fill that was interrupted writes the same items again."""
+        rank = self.size - number
+        if rank < _LATELY:
+            return self.made_at - rank * _APART
+        return self.made_at - _LONG_BEFORE - timedelta(minutes=rank)
 
     @property
     def tenant_id(self) -> str:
@@ -129,7 +141,7 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     entered = context.enter(user, item.tenant_id)
     if entered is None:
         raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")
-    filled = Filled(slug, size, shards, Layout(size), entered)
+    filled = Filled(slug, size, shards, Layout(size), entered, clock.parse(item.created_at))
     counter = entered.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
     if counter is None or counter.last < size:
         _fill(filled, user, advance)
@@ -173,7 +185,7 @@ def _history(filled: Filled, user: User, number: int) -> History:
     taken = mine or (number in layout.others and rank % 4 != 0)
     name = NAME if mine else _PEOPLE[place % len(_PEOPLE)] if taken else ""
     resolver = user.id if mine else _made_id(name) if taken else ""
-    at = _FIRST + timedelta(minutes=number)
+    at = filled.opened_at(number)
     entries = tuple(_talk(filled, number, place, at)) if _has_talk(layout, number, rank) else ()
     return History(
         identity=f"{filled.slug}/{number}",
@@ -181,7 +193,7 @@ def _history(filled: Filled, user: User, number: int) -> History:
         description=f"Since yesterday. {_TALK[place % len(_TALK)]} What else do you need from us?",
         status=Status.PENDING if layout.pending(number) else Status.OPEN,
         created_at=at,
-        updated_at=entries[-1].at if entries else at,
+        updated_at=max((e.at for e in entries if e.kind != "note"), default=at),
         requester="",
         requester_name=_PEOPLE[place // 2 % len(_PEOPLE)],
         priority=list(Priority)[place % len(Priority)],

@@ -75,6 +75,7 @@ class Repetitions:
 def count(send: Send, visitor: SignedInVisitor, page: MeasuredPage) -> Count:
     """Raises BenchmarkError where the page is not what it should be, or does not say what it cost."""
     found = []
+    time.sleep(page.rest)
     for _ in range(3):
         answer = send(visitor.request(page, 0))
         page.check(answer, visitor.tenant)

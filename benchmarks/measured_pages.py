@@ -15,6 +15,7 @@ from benchmarks.exchange import Answer, RawRequest, Send
 from benchmarks.fill import Filled
 from benchmarks.stack import BenchmarkError
 from benchmarks.ticket_ranges import AGAIN, COMMENTS, MINE
+from portal.streams import watermark
 from tickets.desk import lists
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
@@ -59,13 +60,17 @@ class SignedInVisitor:
 
 @dataclass(frozen=True)
 class MeasuredPage:
-    """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs."""
+    """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs.
+
+    It is counted after a `rest` in seconds, where a process remembers for a moment what others of its kind have read.
+    """
 
     name: str
     title: str
     make: Callable[[SignedInVisitor, int, int], RawRequest]
     status: int = 200
     shows: tuple[str, int] = ("", 0)
+    rest: float = 0.0
 
     def check(self, answer: Answer, tenant: Filled) -> None:
         pattern, count = self.shows
@@ -124,6 +129,13 @@ PAGES: Final = (
     MeasuredPage("new", "open a ticket", _new, status=302),
     MeasuredPage("comment", "write a comment", _comment, status=302),
     MeasuredPage("bulk", "close 40 at once", _bulk, status=302),
+    MeasuredPage(
+        "dashboard",
+        "dashboard, 30 days",
+        lambda v, *_: v.get("/tickets/dashboard/"),
+        shows=('id="lately-title"', 1),
+        rest=2 * watermark.CACHED_SECONDS,
+    ),
     MeasuredPage("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
 )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management import call_command
 
-from benchmarks import machine, stack, summary
+from benchmarks import machine, stack, stream_work, summary
 from benchmarks import profile as profiler
 from benchmarks.exchange import Connection, InProcess
 from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
@@ -34,6 +35,8 @@ def measure(options: argparse.Namespace, engine: Engine) -> int:
     shapes = [(size, 1) for size in options.sizes]
     shapes.append((options.sizes[len(options.sizes) // 2], SHARDS))
     tenants, password = _ready(engine, shapes)
+    say("Counting what was filled.")
+    done = [caught_up] if (caught_up := stream_work.catch_up(tenants)) else []
     logs = engine.log_path.parent
     counts = {}
     say("Counting.")
@@ -47,10 +50,14 @@ def measure(options: argparse.Namespace, engine: Engine) -> int:
     timings = _time(options, engine, visitors, about)
     for visitor in visitors:
         visitor.verify()
+    say("Rebuilding the aggregates of the smallest.")
+    done.append(stream_work.rebuilt(tenants[0]))
     verdicts = summary.judge(tenants, counts, timings)
-    sys.stdout.write(f"{_heading(about)}\n\n{summary.as_text(tenants, counts, timings, verdicts)}\n")
+    sys.stdout.write(f"{_heading(about)}\n\n{summary.as_text(tenants, counts, timings, verdicts)}\n\n")
+    sys.stdout.write(f"{stream_work.as_text(done)}\n")
     sys.stdout.flush()
     if options.json:
+        about["stream_work"] = [{**asdict(one), "per_second": round(one.per_second, 1)} for one in done]
         options.json.write_text(json.dumps(summary.as_json(about, counts, timings, verdicts), indent=1) + "\n")
     different = [f"{v.page} ({v.differs})" for v in verdicts if v.differs]
     say(f"The counts differ between sizes: {', '.join(different)}." if different else "All sizes cost the same.")

@@ -4,6 +4,9 @@ The same backlog is written for each checkout, under a table prefix of its own o
 --once` of that checkout works through it, and its line of metrics tells changes and seconds. The checkouts take turns.
 A backlog has many tenants with a few changes each, which is what costs a worker most: no two tenants share a write. The
 tickets were opened on as many days as `--days` says: 1 is a burst of today's, 30 an import.
+
+Beside the seconds stands processor time, of the worker from its start on and of the engine meanwhile: it moves less
+where others use the machine.
 """
 
 from __future__ import annotations
@@ -11,18 +14,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import django
 
-from benchmarks import stack
+from benchmarks import machine, stack
 from benchmarks.messages import say
 from portal import clock
 from portal.engines.engine_process import ENGINES
@@ -35,30 +40,70 @@ def main() -> int:
         prog="python -m benchmarks.worker_speed", description="What one stream worker applies."
     )
     parser.add_argument("--tenants", type=int, default=100, help="whose tickets change (100)")
-    parser.add_argument("--tickets", type=int, default=10, help="of each tenant, opened and then resolved (10)")
+    parser.add_argument("--tickets", type=int, default=50, help="of each tenant, opened and then resolved (50)")
     parser.add_argument("--days", type=int, default=30, help="on which each tenant's tickets were opened (30)")
     parser.add_argument("--rounds", type=int, default=3, help="of all checkouts in turn (3)")
     parser.add_argument("--engine", choices=[*ENGINES], default="ministack", help="ministack, if not given")
     parser.add_argument("--against", type=Path, metavar="PATH", help="another checkout, measured in turn with this one")
     options = parser.parse_args()
     checkouts = [stack.ROOT, *([options.against] if options.against else [])]
-    with stack.engine(options.engine, keep=False, report=say):
+    with stack.engine(options.engine, keep=False, report=say) as engine:
         django.setup()
-        rates: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
+        figures: dict[Path, list[Figure]] = {checkout: [] for checkout in checkouts}
         for number in range(options.rounds):
             for checkout in checkouts:
                 prefix = f"Bench{number}{checkouts.index(checkout)}"
                 _manage(checkout, prefix, "create_tables", "--wait")
                 _fill(prefix, options)
-                metrics = json.loads(_manage(checkout, prefix, "run_stream", "--once").splitlines()[-1])
-                rates[checkout].append(metrics["events"] / metrics["seconds"])
-                say(f"{checkout.name}: {metrics['events']:.0f} changes in {metrics['seconds']} s")
-    medians = [statistics.median(rates[checkout]) for checkout in checkouts]
+                figures[checkout].append(_catch_up(checkout, prefix, engine.pid or 0))
+    medians = [Figure.median_of(figures[checkout]) for checkout in checkouts]
     for checkout, median in zip(checkouts, medians, strict=True):
-        say(f"{checkout.name}: {median:,.0f} changes a second (median of {options.rounds})")
+        say(f"{checkout.name}: {median} (median of {options.rounds})")
     if options.against:
-        say(f"ratio: {medians[0] / medians[1]:.1f}")
+        ours, theirs = medians
+        say(f"ratio: {ours.rate / theirs.rate:.1f} by the clock, {theirs.cpu / ours.cpu:.1f} by processor time")
     return 0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Changes a second, and milliseconds of processor time that a change takes, in the worker and in the engine."""
+
+    rate: float
+    worker_ms: float
+    engine_ms: float
+
+    @property
+    def cpu(self) -> float:
+        return self.worker_ms + self.engine_ms
+
+    @classmethod
+    def median_of(cls, several: Sequence[Figure]) -> Figure:
+        return cls(*(statistics.median(getattr(one, f.name) for one in several) for f in fields(cls)))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rate:,.0f} changes a second; processor time of each {self.cpu:.2f} ms, "
+            f"{self.worker_ms:.2f} of them in the worker"
+        )
+
+
+def _catch_up(checkout: Path, prefix: str, engine_group: int) -> Figure:
+    """Let the worker of a checkout work through its backlog. Raises BenchmarkError where it did not count all of it."""
+    worker, engine = _children_seconds(), machine.cpu_seconds(engine_group)
+    metrics = json.loads(_manage(checkout, prefix, "run_stream", "--once").splitlines()[-1])
+    if metrics["dead"]:
+        raise stack.BenchmarkError(f"{checkout.name} could not count {metrics['dead']} of the changes.")
+    worker, engine = _children_seconds() - worker, machine.cpu_seconds(engine_group) - engine
+    events = metrics["events"]
+    figure = Figure(events / metrics["seconds"], worker / events * 1000, engine / events * 1000)
+    say(f"{checkout.name}: {events:.0f} changes in {metrics['seconds']} s; {figure}")
+    return figure
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _manage(checkout: Path, prefix: str, *arguments: str) -> str:
@@ -96,6 +141,7 @@ def _images(tenant_ids: list[str], options: argparse.Namespace) -> Iterator[dict
                     "requester_name": "Alice",
                     "created_at": clock.stamp(opened),
                     "tags": ["vpn", f"t{number % 3}"],
+                    "days": {f"{opened:%Y-%m-%d}c": 1},
                 }
                 values |= {"updated_at": clock.stamp(opened), **resolved}
                 values |= {"tenant_status": tenant_id, "resolver_updated": "x"}  # of indexes that nobody reads here

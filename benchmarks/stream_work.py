@@ -1,0 +1,87 @@
+"""Measure the stream worker on what was filled, and a rebuild beside it; the dashboards have numbers by that.
+
+The worker is `manage.py run_stream`, as an operator starts it. What a kept fill has left is counted in no time, so then
+there is no figure.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from benchmarks import stack
+from benchmarks.fill import Filled
+from benchmarks.summary import table
+from portal.engines.processes import Child
+from portal.streams import shards
+from tickets.counting import aggregate_store, keys, merge
+from tickets.counting.recent import Recent
+from tickets.counting.stream_handler import Positions
+from tickets.ticket.tables import TICKETS
+from tickets.verification import rebuild
+
+LEAST: Final = 200  # changes that a figure can be made of
+
+
+@dataclass(frozen=True)
+class StreamWork:
+    """`number` changes or tickets that took so many seconds."""
+
+    title: str
+    number: int
+    seconds: float
+
+    @property
+    def per_second(self) -> float:
+        return self.number / self.seconds
+
+
+def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
+    """Count all that was filled. Return how fast that was, None where too little was left. Raises BenchmarkError."""
+    command = [sys.executable, "manage.py", "run_stream", "--once"]
+    done = subprocess.run(command, cwd=stack.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise stack.BenchmarkError(f"The stream worker ended with status {done.returncode}.")
+    metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    for tenant in tenants:
+        _merge(tenant.tenant_id)
+    changes = int(metrics["events"])
+    return StreamWork("count changes", changes, float(metrics["seconds"])) if changes >= LEAST else None
+
+
+def _merge(tenant_id: str) -> None:
+    """Move all out of RECENT, so that every tenant's counts lie in the same items."""
+    position = Positions(shards.arn(TICKETS))
+    while (recent := Recent.of(aggregate_store.get(tenant_id, keys.RECENT))).counts:
+        merge.merge(tenant_id, recent, position=position)
+
+
+def rebuilt(tenant: Filled) -> StreamWork:
+    """Rebuild a tenant's aggregates beside a worker. Raises BenchmarkError where there was anything to correct."""
+    with _worker():
+        started = time.monotonic()
+        done = rebuild.rebuild(tenant.context.repository)
+        seconds = time.monotonic() - started
+    if done.removed:
+        raise stack.BenchmarkError(f"{len(done.removed)} counts of {tenant.slug} were wrong.")
+    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, seconds)
+
+
+@contextmanager
+def _worker() -> Iterator[None]:
+    child = Child("stream worker", [sys.executable, stack.ROOT / "manage.py", "run_stream", "--metrics", "0"])
+    try:
+        yield
+    finally:
+        child.stop(seconds=stack.STOP_SECONDS)
+
+
+def as_text(done: Sequence[StreamWork]) -> str:
+    rows = [[one.title, f"{one.number:,}", f"{one.seconds:.1f}", f"{one.per_second:,.0f}"] for one in done]
+    return table(["stream work", "number", "seconds", "a second"], rows)
