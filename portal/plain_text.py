@@ -30,6 +30,19 @@ def is_visible_name(text: str) -> bool:
     return not all(map(is_blank, text)) and not has_controls(text)
 
 
+def mixes_scripts(text: str) -> bool:
+    """Tell whether a word mixes letters of Latin, Greek and Cyrillic, many of which look alike: "\u0410cme" and "Acme".
+
+    Source: Unicode Technical Standard 39, "Restriction-Level Detection": no level but the loosest allows such a word.
+    """
+    return any(len({_script(char) for char in word} - {""}) > 1 for word in re.findall(r"\w+", text))
+
+
+def _script(char: str) -> str:
+    first = unicodedata.name(char, "").partition(" ")[0]
+    return first if first in ("LATIN", "GREEK", "CYRILLIC") else ""
+
+
 def has_controls(text: str) -> bool:
     """Tell whether the text holds a character that `without_controls` removes. A tab and a line end are such."""
     return _CONTROLS.search(text) is not None

@@ -7,7 +7,10 @@ class TicketsConfig(RoomsConfig):
     def ready(self) -> None:
         super().ready()
         from tenants.provisioning import defaults
-        from tickets.ticket import fields
+        from tickets.ticket import (
+            fields,
+            ticket_events,  # noqa: F401  # declares the types of events
+        )
 
         defaults.declare(
             defaults.Default(

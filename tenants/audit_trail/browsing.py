@@ -43,6 +43,12 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.INVITATION_REVOKED: "revoked the invitation for",
     AuditAction.INVITATION_ACCEPTED: "accepted the invitation",
     AuditAction.TICKETS_HANDED_ON: "reassigned the tickets of",
+    AuditAction.WEBHOOK_ADDED: "added the webhook",
+    AuditAction.WEBHOOK_CHANGED: "changed the webhook",
+    AuditAction.WEBHOOK_ROTATED: "replaced the secret of the webhook",
+    AuditAction.WEBHOOK_PAUSED: "paused the webhook",
+    AuditAction.WEBHOOK_RESUMED: "resumed the webhook",
+    AuditAction.WEBHOOK_REMOVED: "removed the webhook",
     AuditAction.SESSION_STARTED: "signed in to the desk",
     AuditAction.EXPORT_MADE: "exported the audit trail",
 }

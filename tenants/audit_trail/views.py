@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,9 @@ from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 
+# At the beginning of a cell, or where a spreadsheet that separates cells by ";" would begin one. Excel takes the
+# full-width characters of East Asian keyboards for the ordinary ones.
+_FORMULA = re.compile(r"(^|[;\t\r\n])([\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "before", "after")
 
 
@@ -101,5 +105,6 @@ def _lines(rows: Iterator[TrailRow]) -> Iterator[str]:
 
 
 def harmless(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else cell
+    """Return a cell in which no spreadsheet finds a formula. Source: OWASP, "CSV Injection"."""
+    text = _FORMULA.sub(r"\1'\2", cell)
+    return f"'{text}" if text[:1] in ("\t", "\r", "\n") else text

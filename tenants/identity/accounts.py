@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.contrib.auth.hashers import make_password
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo import platform
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Condition, Transaction
@@ -94,17 +94,21 @@ def draft(
     user_id: str | None = None,
     password_hash: str | None = None,
 ) -> tuple[UniqueItem, AccountItem]:
-    """The two items of an account, not yet written. Raises Invalid when the address is none."""
+    """The two items of an account, not yet written. Raises Invalid for an address that is none and a name that cannot
+    be seen, or that turns text around."""
     try:
         email_key = keys.email(email)
     except ValueError as error:
         raise Invalid("That is not an e-mail address.", field="email") from error
+    name = " ".join(name.split()) or email.split("@")[0]
+    if not plain_text.is_visible_name(name):
+        raise Invalid("Use characters that can be seen.", field="name")
     user_id = user_id or new_id()
     account = AccountItem(
         keys.user(user_id),
         user_id=user_id,
         email=normal_address(email),
-        name=name.strip() or email.split("@")[0],
+        name=name,
         password=password_hash or make_password(password),
         is_active=True,
         is_operator=is_operator,

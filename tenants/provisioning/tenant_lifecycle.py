@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -29,7 +29,19 @@ _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 STANDARD: Final = "standard"
 NAME_LIMIT: Final = 80  # characters
 MOST_SHARDS: Final = 16
+# Adds to the transaction that makes a tenant, and to the tenant's item before it is written.
+Addition = Callable[[Transaction, TenantItem], None]
+_additions: Final[dict[Addition, str]] = {}
 _CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
+
+
+def add_at_creation(addition: Addition, *, depending: str) -> None:
+    """Let an app above give each new tenant something of its own; it does so in its AppConfig.ready.
+
+    `depending` names the member of the transaction that is refused where what the addition had read was out of date;
+    then the addition is asked anew.
+    """
+    _additions[addition] = depending
 
 
 def create(
@@ -63,25 +75,36 @@ def create(
         member_limit=_limit(member_limit),
         created_at=clock.stamp(),
     )
+    after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
+    after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
+    entry = _entry(tenant, AuditAction.TENANT_CREATED, by, after=after)
+    try:
+        recording.commit_built(lambda: _creation(tenant, owner), [entry], depending=[*_additions.values()])
+    except TransactionRefused as error:
+        raise Conflict(f"The slug {slug} is taken.", field="slug") from error
+    return tenant
+
+
+def _creation(tenant: TenantItem, owner: User | None) -> Transaction:
     transaction = Transaction()
     transaction.put(
-        UniqueItem(tenancy_keys.slug(slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist()
+        UniqueItem(tenancy_keys.slug(tenant.slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist()
     )
+    for addition in _additions:
+        addition(transaction, tenant)
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
     transaction.put(
         DirectoryItem(
-            tenant_directory.TENANTS, slug, tenant_id=tenant.tenant_id, title=name, created_at=tenant.created_at
+            tenant_directory.TENANTS,
+            tenant.slug,
+            tenant_id=tenant.tenant_id,
+            title=tenant.name,
+            created_at=tenant.created_at,
         )
     )
     if owner is not None:
         member_changes.put_member(transaction, user=owner, tenant=tenant, role=Role.OWNER)
-    after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
-    after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
-    try:
-        recording.commit(transaction, [_entry(tenant, AuditAction.TENANT_CREATED, by, after=after)])
-    except TransactionRefused as error:
-        raise Conflict(f"The slug {slug} is taken.", field="slug") from error
-    return tenant
+    return transaction
 
 
 def suspend(tenant_id: str, *, by: Actor, reason: str = "") -> None:
@@ -194,6 +217,8 @@ def valid_name(name: str) -> str:
         raise Invalid(f"Use 1-{NAME_LIMIT} characters.", field="name")
     if not plain_text.is_visible_name(name):
         raise Invalid("Use characters that can be seen.", field="name")
+    if plain_text.mixes_scripts(name):
+        raise Invalid("Write each word with the letters of one alphabet: others look the same.", field="name")
     return name
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +34,8 @@ class TenantContext:
     suspended: bool = False
     former_slug: str = ""  # its name in addresses before the last renaming
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
+    subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
+    queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
 
     @cached_property
     def repository(self) -> TenantRepository:
@@ -79,7 +83,16 @@ def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:
         shard_epoch=int(tenant.shard_epoch),
         suspended=tenant.status != tenant_directory.ACTIVE,
         defaults=tenant.defaults,
+        **_of_delivery(tenant),
     )
+
+
+def _of_delivery(tenant: TenantItem) -> dict[str, Any]:
+    subscriptions = json.loads(tenant.subscriptions) if tenant.subscriptions else {}
+    return {
+        "subscriptions": {kind: tuple(destinations) for kind, destinations in subscriptions.items()},
+        "queues": tuple(json.loads(tenant.queues)) if tenant.queues else (),
+    }
 
 
 def enter(user: User, tenant_id: str) -> TenantContext | None:
@@ -103,4 +116,5 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
         shards=int(tenant.shards),
         shard_epoch=int(tenant.shard_epoch),
         defaults=tenant.defaults,
+        **_of_delivery(tenant),
     )

@@ -26,7 +26,8 @@ class TenantItem(Item):
 
     `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
-    see tenants/provisioning/defaults.py.
+    see tenants/provisioning/defaults.py. `subscriptions` is the JSON of who is told of what, by event type a list of
+    destinations; `queues` that of the numbers of its queues. Both are for delivery.
     """
 
     table = TENANTS
@@ -43,6 +44,8 @@ class TenantItem(Item):
     seatings = NumberAttribute(null=True)
     last_seat = UnicodeAttribute(null=True)
     defaults = UnicodeAttribute(null=True)
+    subscriptions = UnicodeAttribute(null=True)
+    queues = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

@@ -21,6 +21,12 @@ _SECTIONS = {
     "tenants:audit": "audit",
     "tenants:settings": "settings",
     "tenants:settings_defaults": "settings",
+    "delivery:webhooks": "webhooks",
+    "delivery:webhook": "webhooks",
+    "delivery:webhook_delivery": "webhooks",
+    "delivery:webhook_events": "webhooks",
+    "delivery:webhook_new": "webhooks",
+    "delivery:webhook_edit": "webhooks",
     "tickets:handover": "members",
     "tickets:handovers": "members",
 }

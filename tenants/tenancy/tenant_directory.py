@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from portal.dynamo import platform
 from portal.errors import NotFound
@@ -49,6 +50,12 @@ def get(tenant_id: str) -> TenantItem:
         raise NotFound("There is no such tenant.")
     stored: TenantItem = tenant
     return stored
+
+
+def get_many(tenant_ids: Sequence[str]) -> list[TenantItem]:
+    """The tenants of up to 100 ids, as stored now, without those that do not exist: one consistent BatchGetItem."""
+    wanted: list[Any] = [(TenantItem, keys.tenant(tenant_id), None) for tenant_id in tenant_ids]
+    return [tenant for tenant in platform.get_all(wanted, consistent=True) if tenant is not None]
 
 
 def suspended_tenants(limit: int) -> list[DirectoryItem]:

@@ -177,6 +177,16 @@ def test_a_comment_that_is_overtaken_every_time_is_refused_and_not_half_written(
     assert not read(alice, number).comment_count
 
 
+def test_the_same_comment_that_asks_for_another_status_is_another_request(alice: TenantContext) -> None:
+    number = creating.create(alice, title="Printer")
+    once = {"body": "Done.", "request_id": creating.new_request_id()}
+    commenting.comment(alice, number, **once)
+    commenting.comment(alice, number, **once, then=Status.RESOLVED)
+    assert summaries.read(alice, number).status == "resolved"
+    commenting.comment(alice, number, **once, then=Status.RESOLVED)
+    assert history(alice, number).count(("comment", "Done.")) == 2
+
+
 def test_a_comment_sent_twice_at_the_same_time_is_added_once(chosen: AnyEngine, alice: TenantContext) -> None:
     if chosen.kind == "moto":
         pytest.skip("moto does not isolate transactions that run at the same time")
@@ -389,7 +399,7 @@ def seen(tenant: TenantContext, **which: Any) -> list[TicketState]:
 
 def test_fifty_tickets_are_closed_together_in_the_order_chosen(chosen: AnyEngine, alice: TenantContext) -> None:
     # moto copies its tables for a transaction.
-    count = 5 if chosen.kind == "moto" else bulk.LIMIT
+    count = 5 if chosen.kind == "moto" else bulk.limit(alice)
     fill(alice, [clock.stamp(START, offset=n) for n in range(count)])
     numbers = list(range(1, count + 1))
     selected = seen(alice)

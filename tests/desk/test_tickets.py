@@ -553,7 +553,7 @@ def test_a_ticket_assigned_meanwhile_is_named_with_its_assignee(world: World) ->
 
 
 def test_fifty_is_what_a_transaction_takes(world: World) -> None:
-    assert bulk.LIMIT == lists.PAGE_SIZE == 50
+    assert bulk.limit(world.context("bob", "acme")) == lists.PAGE_SIZE == 50
     world.tickets("acme", 51)
     browser = world.browser("bob")
     everything = [f"{n}.1.open." for n in range(1, 52)]

@@ -18,6 +18,8 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from delivery.outbox import keys as outbox_keys
+from delivery.webhooks import keys as webhook_keys
 from portal import clock
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
@@ -28,6 +30,7 @@ from tickets.counting import keys as aggregate_keys
 from tickets.importing import keys as import_keys
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
+from tickets.verification import keys as verification_keys
 
 # On a busy machine an example may take its time.
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -48,11 +51,15 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     ticket_keys.request: st.tuples(parts),
     import_keys.import_source: st.tuples(parts),
     aggregate_keys.aggregate: st.just(()),
+    verification_keys.recounting: st.just(()),
     aggregate_keys.marker: st.tuples(parts, st.integers(0, 1000)),
     audit_keys.audit_actor: st.tuples(parts),
     audit_keys.audit_entity: st.tuples(parts, parts),
     proof_keys.proof: st.just(()),
     ticket_keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
+    outbox_keys.outbox_row: st.tuples(st.uuids().map(lambda row: row.hex)),
+    outbox_keys.held: st.tuples(),
+    webhook_keys.deliveries: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
 # They read a key instead of making one.
 TENANT_READERS = {
@@ -98,7 +105,8 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
     fixed: dict[Any, tuple[Any, ...]] = {
         ticket_keys.ticket: (7,), ticket_keys.request: ("r",), import_keys.import_source: ("s",),
         ticket_keys.tenant_status: ("OPEN", 0), aggregate_keys.marker: ("b", 0),
-        audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
+        webhook_keys.deliveries: ("ep_0123456789abcdef",),
+        outbox_keys.outbox_row: ("f" * 32,), audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
 
@@ -106,7 +114,11 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
 def modules_of_keys() -> list[ModuleType]:
     """The kernel's machinery and the `keys.py` of every room."""
     root = Path(django_settings.BASE_DIR)
-    paths = [p for app in ("portal", "tenants", "tickets", "proofs") for p in sorted((root / app).rglob("keys.py"))]
+    paths = [
+        p
+        for app in ("portal", "tenants", "delivery", "tickets", "proofs")
+        for p in sorted((root / app).rglob("keys.py"))
+    ]
     return [import_module(".".join(path.relative_to(root).with_suffix("").parts)) for path in paths]
 
 
@@ -438,7 +450,7 @@ class Literal(NamedTuple):
 
 def modules() -> list[Path]:
     root = Path(django_settings.BASE_DIR)
-    return [p for top in ("portal", "tenants", "tickets") for p in sorted((root / top).rglob("*.py"))]
+    return [p for top in ("portal", "tenants", "delivery", "tickets") for p in sorted((root / top).rglob("*.py"))]
 
 
 def literals(path: Path) -> Iterator[Literal]:

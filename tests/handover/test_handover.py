@@ -92,7 +92,7 @@ def test_tickets_are_not_handed_on_to_who_has_them(world: World, monkeypatch: py
 
 def test_more_than_one_request_takes_is_shown_again(left: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handover, "LIMIT", 1)
-    monkeypatch.setattr("tickets.desk.bulk.LIMIT", 1)
+    monkeypatch.setattr("tickets.desk.bulk.limit", lambda tenant: 1)
     alice = left.browser("alice", "acme")
     assert b"1 or more unresolved ticket" in alice.get(path(left)).content
     answer = alice.send(path(left), {"to": left.users["alice"].id}, follow=True)

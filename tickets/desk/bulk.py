@@ -1,7 +1,8 @@
 """One status for many tickets, all or none, in one transaction and without reading first; and taking it back.
 
 How many: DynamoDB takes 100 items in a transaction. Each ticket needs two of them, its summary and its entry in
-the timeline, because every change has its entry in the same write. So 50, which is also the size of a list page.
+the timeline, because every change has its entry in the same write. So 50, which is also the size of a list page. Where
+somebody outside is told of it, one row tells of all of them: it takes an item too, and 49 tickets are left.
 
 Nothing is read before: each selected row states the version, status and assignee that the person saw, and the
 write holds only if they are still so. A statement that is made up therefore changes nothing.
@@ -17,6 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from delivery.events.event_types import Event
+from delivery.outbox.telling import tell
 from portal import clock
 from portal.dynamo import cursor
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
@@ -25,11 +28,11 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
 from tickets.desk import summaries
 from tickets.desk.summaries import ITEMS_PER_REVISION, TicketState
-from tickets.ticket import keys
+from tickets.ticket import keys, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.items import SummaryItem
 
-LIMIT: Final = TRANSACTION_LIMIT // ITEMS_PER_REVISION
+_SUBJECT: Final = "tickets"  # of what is told of several together
 _RECEIPT_LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page's messages
 
 _T = TypeVar("_T")
@@ -70,24 +73,30 @@ class BulkRefused(Conflict):
         self.refusals, self.kept = refusals, kept
 
 
+def limit(tenant: TenantContext) -> int:
+    """Return how many tickets of this desk can be changed together."""
+    return (TRANSACTION_LIMIT - ticket_events.are_told(tenant)) // ITEMS_PER_REVISION
+
+
 def change_status(tenant: TenantContext, tickets: Sequence[TicketState], *, to: Status) -> BulkChange:
-    """Move up to LIMIT tickets to one status. Raises Invalid and BulkRefused."""
+    """Move up to `limit` tickets to one status. Raises Invalid and BulkRefused."""
     tickets = list({t.number: t for t in tickets}.values())
     if not tickets:
         raise Invalid("Select tickets first.")
-    if len(tickets) > LIMIT:
-        raise Invalid(f"At most {LIMIT} tickets can be changed together; you selected {len(tickets)}.")
+    if len(tickets) > (most := limit(tenant)):
+        raise Invalid(f"At most {most} tickets can be changed together; you selected {len(tickets)}.")
     stuck = {t.number: _why_not(t.status, to) for t in tickets if to not in MOVES[t.status]}
     if stuck:
         titles = _titles(tenant, list(stuck))
         refusals = [Refusal(number, titles.get(number, ""), reason) for number, reason in stuck.items()]
         raise BulkRefused(refusals, [t for t in tickets if t.number not in stuck])
-    transaction, begun = Transaction(), clock.now()
+    transaction, begun, told = Transaction(), clock.now(), list[Event]()
     for position, state in enumerate(tickets):
         # A microsecond apart, so that lists have one order for them.
         at = clock.stamp(begun, offset=position)
         changes, actions = [("status", state.status.value, to.value)], summaries.dated(state.status, to, at)
-        summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
+        told += summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
+    tell(tenant, transaction, *told, subject=_SUBJECT, at=clock.stamp(begun))
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:
@@ -100,29 +109,46 @@ def take_back(tenant: TenantContext, receipt: str) -> TakenBack:
     to, begun, *moved = cursor.load(receipt, tenant_id=tenant.tenant_id, query=_purpose(tenant))
     rows = [(position, *row) for position, row in enumerate(moved)]
 
-    def add(transaction: Transaction, row: tuple[int, int, int, str, str]) -> None:
+    def add(transaction: Transaction, row: tuple[int, int, int, str, str]) -> list[Event]:
         position, number, version, before, resolver = row
         then = clock.stamp(clock.parse(begun), offset=position)
         state = TicketState(number, version + 1, Status(to), resolver)
         changes, actions = [("status", to, before)], summaries.forgotten(before, to, then)
         at = clock.stamp(offset=position)
-        summaries.revise(tenant, transaction, state, at=at, status=Status(before), changes=changes, actions=actions)
+        back = Status(before)
+        return summaries.revise(tenant, transaction, state, at=at, status=back, changes=changes, actions=actions)
 
     count = write_unchanged(tenant, rows, add, number=lambda row: row[1])
     return TakenBack(count, len(rows) - count)
 
 
 def write_unchanged(
-    tenant: TenantContext, rows: list[_T], add: Callable[[Transaction, _T], None], *, number: Callable[[_T], int]
+    tenant: TenantContext,
+    rows: list[_T],
+    add: Callable[[Transaction, _T], list[Event]],
+    *,
+    number: Callable[[_T], int],
 ) -> int:
     """Revise all of these tickets that are as they were read, leave out the others, and return how many were written.
 
-    `add` puts the revision of one ticket into the transaction, `number` is that ticket's.
+    `add` puts the revision of one ticket into the transaction and returns what there is to tell; `number` is that
+    ticket's. More than `limit` take several transactions.
     """
+    most = limit(tenant)
+    parts = [rows[begin : begin + most] for begin in range(0, len(rows), most)]
+    return sum(_write_unchanged(tenant, part, add, number) for part in parts)
+
+
+def _write_unchanged(
+    tenant: TenantContext,
+    rows: list[_T],
+    add: Callable[[Transaction, _T], list[Event]],
+    number: Callable[[_T], int],
+) -> int:
     while rows:
         transaction = Transaction()
-        for row in rows:
-            add(transaction, row)
+        told = [event for row in rows for event in add(transaction, row)]
+        tell(tenant, transaction, *told, subject=_SUBJECT)
         try:
             tenant.repository.transact(transaction)
         except TransactionRefused as refused:

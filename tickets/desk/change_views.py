@@ -35,8 +35,11 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
             changing.edit(request.tenant, number, version=form.cleaned_data["version"] or 0, **form.values)
         except EditConflict as conflict:
             return _conflict_page(request, conflict, form)
-        messages.success(request, "Changes saved.")
-        return redirect("tickets:ticket", number)
+        except Invalid as error:
+            form.add_error(None, error.message)
+        else:
+            messages.success(request, "Changes saved.")
+            return redirect("tickets:ticket", number)
     stored = ticket_presenters.listed(request.tenant, summaries.read(request.tenant, number))
     return render(request, "tickets/form.html", {"form": form, "ticket": stored}, status=422)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from delivery.outbox.telling import tell
 from portal import clock
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
@@ -20,7 +21,7 @@ from tenants.tenancy.roles import Role
 from tickets.desk import summaries, timelines
 from tickets.desk.summaries import FieldChange, TicketState
 from tickets.desk.timelines import ChangesSince
-from tickets.ticket import fields, keys
+from tickets.ticket import fields, keys, ticket_events
 from tickets.ticket.fields import MOVES, Priority, Status
 from tickets.ticket.items import DetailItem, SummaryItem
 
@@ -62,7 +63,8 @@ def change_status(tenant: TenantContext, number: int, *, to: Status, version: in
         at = max(clock.stamp(), summary.updated_at)
         actions = summaries.dated(state.status, to, at)
         changes = [("status", state.status.value, to.value)]
-        summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
+        told = summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
+        tell(tenant, transaction, *told, subject=ticket_events.subject(state.number), at=at)
         return True
 
     _write(tenant, number, version, plan)
@@ -130,7 +132,7 @@ def edit(
         values = {"title": wanted["title"], "priority": wanted["priority"], "tags": tags}
         actions = [getattr(SummaryItem, name).set(values[name]) for name, _, _ in changes if name in values]
         if changes:
-            _revise(tenant, transaction, summary, changes, actions)
+            _revise(tenant, transaction, summary, changes, actions, description=description)
         if detail is not None:
             transaction.put(detail)
         return bool(changes)
@@ -174,10 +176,20 @@ def _revise(
     changes: list[FieldChange],
     actions: list[Action],
     resolver: str | None = None,
+    description: str | None = None,
 ) -> None:
     at = max(clock.stamp(), summary.updated_at)
-    state = TicketState.of(summary)
-    summaries.revise(tenant, transaction, state, at=at, resolver=resolver, changes=changes, actions=actions)
+    told = summaries.revise(
+        tenant,
+        transaction,
+        TicketState.of(summary),
+        at=at,
+        resolver=resolver,
+        changes=changes,
+        actions=actions,
+        description=description,
+    )
+    tell(tenant, transaction, *told, subject=ticket_events.subject(int(summary.number)), at=at)
 
 
 def _refuse_overruling(name: str, summary: SummaryItem, since: ChangesSince) -> None:

@@ -1,11 +1,17 @@
-"""Add comments and internal notes: each exactly once, and none lost because the ticket changes at the same time."""
+"""Add comments and internal notes: each exactly once, and none lost because the ticket changes at the same time.
+
+A note changes nothing that a viewer can read: neither when the ticket was changed last, which orders the lists, nor
+what lists and aggregates count. Only `noted_at` tells of it, which is in no index and shown to agents alone.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from delivery.events.event_types import Event
+from delivery.outbox.telling import tell
 from portal import clock
-from portal.dynamo.repository import Transaction
+from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
@@ -13,7 +19,7 @@ from tickets.counting import aggregates
 from tickets.desk import summaries
 from tickets.desk.creating import REQUEST, new_request_id, request_digest, request_record
 from tickets.desk.summaries import TicketState, counted
-from tickets.ticket import fields, keys
+from tickets.ticket import fields, keys, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
 
@@ -96,19 +102,10 @@ def _add(
 ) -> None:
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
-    actions = [SummaryItem.commented_at.set(at), counted(aggregates.COMMENTED, at)]
-    if kind == "comment":
-        actions.append(SummaryItem.comment_count.add(1))
-        if tenant.user_id != summary.requester:
-            actions.append(SummaryItem.responded_at.set(SummaryItem.responded_at | at))
-    moves = then is not None and then != state.status
+    is_note = kind == "note"
+    actions: list[Action] = [SummaryItem.noted_at.set(at)] if is_note else _counting(tenant, summary, at)
+    moves = _moves(state.status, then)
     if then is not None and moves:
-        if then not in MOVES[state.status]:
-            raise Invalid(
-                f"This ticket is {state.status.value} now and cannot become {then.value}. "
-                "Your comment has not been added; you can send it without changing the status.",
-                field="body",
-            )
         actions += summaries.dated(state.status, then, at)
     transaction.put(
         ActivityItem(
@@ -121,13 +118,61 @@ def _add(
             body=body,
         )
     )
-    summaries.revise(
+    told: list[Event] = []
+    if is_note and not moves:
+        transaction.update(
+            SummaryItem(tenant.repository.key(keys.ticket, state.number), keys.SUMMARY),
+            actions,
+            name=str(state.number),
+            condition=state.still_holds,
+        )
+    else:
+        told = _revise(tenant, transaction, state, at=at, then=then if moves else None, actions=actions)
+    about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=state.version + moves)
+    tell(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
+
+
+def _revise(
+    tenant: TenantContext,
+    transaction: Transaction,
+    state: TicketState,
+    *,
+    at: str,
+    then: Status | None,
+    actions: list[Action],
+) -> list[Event]:
+    return summaries.revise(
         tenant,
         transaction,
         state,
         at=at,
-        status=then if moves else None,
-        changes=[("status", state.status.value, then.value)] if then is not None and moves else (),
+        status=then,
+        changes=[("status", state.status.value, then.value)] if then else (),
         actions=actions,
         told_at=clock.stamp(clock.parse(at), offset=1),  # a comment comes before what it led to
     )
+
+
+def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Action]:
+    """Let the summary remember a comment: how many there are, the last one, and the first that answers."""
+    actions: list[Action] = [
+        SummaryItem.commented_at.set(at),
+        counted(aggregates.COMMENTED, at),
+        SummaryItem.comment_count.add(1),
+    ]
+    if tenant.user_id != summary.requester:
+        actions.append(SummaryItem.responded_at.set(SummaryItem.responded_at | at))
+    return actions
+
+
+def _moves(status: Status, then: Status | None) -> bool:
+    """Tell whether the comment changes the status. Raises Invalid where it cannot be changed so."""
+    if then is None or then == status:
+        return False
+    if then not in MOVES[status]:
+        raise Invalid(
+            f"This ticket is {status.value} now and cannot become {then.value}. "
+            "Your comment has not been added; you can send it without changing the status.",
+            field="body",
+        )
+    return True

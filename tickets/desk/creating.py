@@ -7,13 +7,14 @@ import time
 import uuid
 from typing import Final
 
+from delivery.outbox.telling import tell
 from portal import clock
 from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import summaries
-from tickets.ticket import fields, keys
+from tickets.ticket import fields, keys, ticket_events
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import CounterItem, DetailItem, RequestItem, SummaryItem
 
@@ -55,8 +56,9 @@ def create(
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    Two writes: the counter, then one transaction of request record, summary, detail and first event. A number is lost,
-    never given twice, when the second fails. Raises Invalid, Throttled.
+    Two writes: the counter, then one transaction of request record, summary, detail, first event, and where somebody
+    subscribed the row that tells of it. A number is lost, never given twice, when the second fails. Raises Invalid,
+    Throttled.
     """
     title, description = fields.title(title), fields.description(description)
     counter = tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
@@ -83,6 +85,8 @@ def create(
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
+    told = ticket_events.created(tenant, number=number, description=description, summary=summary.attribute_values)
+    tell(tenant, transaction, told, subject=ticket_events.subject(number), at=at)
     return _write_once(tenant, transaction, number)
 
 

@@ -76,10 +76,12 @@ class History:
         requester = (self.requester, self.requester_name)
         for entry in self.entries:
             at = clock.stamp(entry.at)
-            if entry.kind != "event":
+            if entry.kind == "note":
+                found["noted_at"] = at
+            elif entry.kind == "comment":
                 days[aggregates.day_count(aggregates.COMMENTED, at)] += 1
                 found["commented_at"] = at
-                if entry.kind == "comment" and (entry.author, entry.author_name) != requester:
+                if (entry.author, entry.author_name) != requester:
                     found.setdefault("responded_at", at)
             for name, before, after in entry.changes:
                 if name != "status" or aggregates.is_unresolved(before) == aggregates.is_unresolved(after):

@@ -30,7 +30,7 @@ from tickets.desk.shard_merge import MergedList
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.fields import Status
 
-# As many rows as one bulk change can take; see bulk.LIMIT.
+# The rows of a page where nobody asks for another number; the queue asks for `bulk.limit`.
 PAGE_SIZE: Final = 50
 # Rows that a filtered page reads at most, and how many of them the rounds after the first ask for.
 READ_LIMIT: Final = 500

@@ -29,7 +29,12 @@ def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict
     `after` is a cursor, "" for the first page.
     """
     page = lists.page(
-        tenant, status=address.statuses, resolver=address.resolver(tenant), only=address.only, after=after or None
+        tenant,
+        status=address.statuses,
+        resolver=address.resolver(tenant),
+        only=address.only,
+        after=after or None,
+        size=bulk.limit(tenant),
     )
     if address.is_of_a_person and page.rows:
         address = replace(address, name=page.rows[0].resolver_name[:NAME_LIMIT])
@@ -77,7 +82,7 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
         "bulk_targets": [
             {"value": s.value, "label": s.label} for s in Status if any(s in MOVES[Status(r.status)] for r in rows)
         ],
-        "bulk_limit": bulk.LIMIT,
+        "bulk_limit": bulk.limit(tenant),
         "empty": None,
         "can_write": tenant.is_agent,
     }

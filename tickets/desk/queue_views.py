@@ -65,7 +65,8 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
     to = fields.status(request.POST.get("to", ""))
     try:
         selected = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
-        if to is Status.CLOSED and HANDFUL < len(selected) <= bulk.LIMIT and "confirmed" not in request.POST:
+        many = HANDFUL < len(selected) <= bulk.limit(request.tenant)
+        if to is Status.CLOSED and many and "confirmed" not in request.POST:
             context = {"to": to, "tickets": queue_presenters.selection(selected), "back": back}
             return render(request, "tickets/bulk_confirm.html", context, status=428)
         change = bulk.change_status(request.tenant, selected, to=to)

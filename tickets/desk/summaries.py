@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from delivery.events.event_types import Event
 from portal.dynamo.repository import Action, Condition, Transaction
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket import keys
+from tickets.ticket import keys, ticket_events
 from tickets.ticket.fields import Status
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 
@@ -98,12 +99,14 @@ def revise(
     changes: Sequence[FieldChange] = (),
     actions: Sequence[Action] = (),
     told_at: str = "",
-) -> None:
-    """Add the change of one ticket to a transaction: its summary, and with `changes` the event that tells of them.
+    description: str | None = None,
+) -> list[Event]:
+    """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
 
     `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
-    the change, `told_at` that of the event where it differs. The summary's member of the transaction is named by the
-    ticket's number.
+    the change, `told_at` that of the entry where it differs. The summary's member of the transaction is named by the
+    ticket's number. Returns what there is to tell to those outside, for `telling.tell`; a new description is told in
+    full.
     """
     pk = tenant.repository.key(keys.ticket, state.number)
     values = derived(
@@ -117,8 +120,17 @@ def revise(
     if changes:
         every.append(SummaryItem.version.set(state.version + 1))
     transaction.update(SummaryItem(pk, keys.SUMMARY), every, name=str(state.number), condition=state.still_holds)
-    if changes:
-        transaction.put(event(tenant, pk, told_at or at, verb="changed", changes=changes))
+    if not changes:
+        return []
+    transaction.put(event(tenant, pk, told_at or at, verb="changed", changes=changes))
+    return ticket_events.revised(
+        tenant,
+        number=state.number,
+        version=state.version + 1,
+        changes=changes,
+        resolver=(state.resolver, values["resolver"]),
+        description=description,
+    )
 
 
 def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequence[FieldChange] = ()) -> ActivityItem:

@@ -98,7 +98,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "activity": [timeline_entry(a) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
-        "updates_url": _updates_url(summary) if tenant.is_agent and is_latest else None,
+        "updates_url": _updates_url(tenant, summary) if tenant.is_agent and is_latest else None,
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
         "priorities": [{"value": p.value, "label": p.label, "current": p.value == summary.priority} for p in Priority],
@@ -114,9 +114,14 @@ def _statuses(summary: SummaryItem) -> list[dict[str, Any]]:
     ]
 
 
-def _updates_url(summary: SummaryItem) -> str:
+def _updates_url(tenant: TenantContext, summary: SummaryItem) -> str:
     address = reverse("tickets:ticket_updates", args=[int(summary.number)])
-    return f"{address}?{urlencode({'seen': summary.updated_at})}"
+    return f"{address}?{urlencode({'seen': newest(tenant, summary)})}"
+
+
+def newest(tenant: TenantContext, summary: SummaryItem) -> str:
+    """Return the stamp of the last change that this person may know of: for agents a note is one too."""
+    return max(summary.updated_at, (summary.noted_at or "") if tenant.is_agent else "")
 
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:

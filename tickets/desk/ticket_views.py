@@ -26,9 +26,13 @@ def new(request: TenantRequest) -> HttpResponse:
     preset = {"priority": defaults.value(request.tenant, "ticket_priority")}
     form = TicketForm(request.POST or None, initial=preset)
     if request.method == "POST" and form.is_valid():
-        number = creating.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
-        messages.success(request, f"Ticket #{number} created.")
-        return redirect("tickets:ticket", number)
+        try:
+            number = creating.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
+        except Invalid as error:
+            form.add_error(None, error.message)
+        else:
+            messages.success(request, f"Ticket #{number} created.")
+            return redirect("tickets:ticket", number)
     status = 422 if form.is_bound else 200
     return render(request, "tickets/form.html", {"form": form, "ticket": None}, status=status)
 
@@ -83,7 +87,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
 def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
     """Tell whether an open ticket page is out of date: nothing, or a notice that offers to load it again."""
     summary = summaries.read(request.tenant, number, consistent=False)
-    if request.GET.get("seen", "") >= summary.updated_at:
+    if request.GET.get("seen", "") >= ticket_presenters.newest(request.tenant, summary):
         return HttpResponse(status=204)
     url = reverse("tickets:ticket", args=[number])
     context = {"text": "This ticket has been updated.", "label": "Show the update", "url": url}

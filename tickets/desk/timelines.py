@@ -16,6 +16,7 @@ from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
 
 ACTIVITY_PAGE = 50
+_READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
 CHANGES_READ = 60  # items of a ticket that are read to tell what was changed since a version
 
 
@@ -78,7 +79,8 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     """A ticket with its latest activity: one Query. Raises NotFound, Invalid.
 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
-    the same time. Internal notes are left out for viewers.
+    the same time. Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
+    page nor a link to nothing tells of them.
     """
     more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
     if before is None:
@@ -99,6 +101,12 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         raise NotFound(f"There is no ticket {number}.")
     detail = by_sort_key.get(keys.DETAIL)
     # A Query also ends after 1 MB, which long comments reach before the page is full.
+    while not tenant.is_agent:
+        rows = [i for i in rows if i["kind"]["S"] != "note"]
+        if len(rows) > ACTIVITY_PAGE or found.last_key is None:
+            break
+        found = _collection(tenant, number, _READ_ON, before=found.last_key["sk"]["S"])
+        rows += [i for i in found.items if _is_activity(i)]
     more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
     rows = rows[:ACTIVITY_PAGE]
     activity = [Activity.of(i) for i in reversed(rows)]
@@ -106,7 +114,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     return TicketTimeline(
         summary=SummaryItem.from_raw_data(by_sort_key[keys.SUMMARY]),
         description=detail.get("description", _NOTHING)["S"] if detail else "",
-        activity=[a for a in activity if a.kind != "note" or tenant.is_agent],
+        activity=activity,
         earlier=cursor.dump(earlier, tenant_id=tenant.tenant_id, query=("activity", number)) if earlier else None,
     )
 

@@ -1,8 +1,8 @@
 """Handing on what somebody had to do, when they have left the tenant or are about to.
 
-In transactions of 50 tickets, as a bulk change: each moves only if it is as it was read, so nothing that somebody else
-does at the same time is lost. The audit row follows the tickets, because no role may write both: it tells how
-many were handed on, and each ticket's timeline tells of itself.
+In transactions of as many tickets as a bulk change has: each moves only if it is as it was read, so nothing that
+somebody else does at the same time is lost. The audit row follows the tickets, because no role may write both: it tells
+how many were handed on, and each ticket's timeline tells of itself.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from delivery.events.event_types import Event
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
@@ -127,7 +128,7 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
         raise Invalid("These tickets are already assigned to this person.")
     moved, idle, whose = 0, 0, ""
     while moved < LIMIT and idle < _IDLE_ROUNDS:
-        rows = lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=bulk.LIMIT).rows
+        rows = lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=bulk.limit(tenant)).rows
         if not rows:
             break
         whose = whose or rows[0].resolver_name
@@ -151,9 +152,9 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
 def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> int:
     """Give all of these that are as they were read to one person, and return how many."""
 
-    def add(transaction: Transaction, row: tuple[int, TicketRow]) -> None:
+    def add(transaction: Transaction, row: tuple[int, TicketRow]) -> list[Event]:
         position, ticket = row
-        summaries.revise(
+        return summaries.revise(
             tenant,
             transaction,
             TicketState.of(ticket),

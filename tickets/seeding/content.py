@@ -75,10 +75,10 @@ class _Play:
         return History(
             identity=self.identity,
             title=title,
-            description=self._fill(self.scenario.descriptions[self.way]),
+            description=self._called() + self._fill(self.scenario.descriptions[self.way]),
             status=self.status,
             created_at=self.created_at,
-            updated_at=entries[-1].at,
+            updated_at=max(e.at for e in entries if e.kind != "note"),
             requester=self.requester[0],
             requester_name=self.requester[1],
             priority=self.priority,
@@ -87,6 +87,10 @@ class _Play:
             resolver_name=self.agent.name if self.taken else "",
             entries=tuple(entries),
         )
+
+    def _called(self) -> str:
+        """Say whose call an agent has written down: answers greet that person."""
+        return f"Written down after a call from {self.contact}.\n\n" if self.requester[0] else ""
 
     def _fate(self) -> Status:
         age = (self.now - self.created_at) / timedelta(days=1)

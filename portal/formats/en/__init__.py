@@ -1,0 +1,1 @@
+"""Formats for the one language that there is."""

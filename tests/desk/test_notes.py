@@ -1,0 +1,105 @@
+"""Internal notes are for agents: nothing that a viewer can open tells that there are any."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from portal import clock
+from tests.support.world import Browser, World
+from tickets.desk import changing, commenting, lists
+from tickets.desk.timelines import ACTIVITY_PAGE
+from tickets.ticket.fields import Status
+
+TODAY = clock.stamp()[:10]
+LISTS = (
+    "", "status=any", "status=unresolved", "resolver=none", f"status=any&commented={TODAY}",
+    "status=any&commented=..2099-01-01", f"status=any&created={TODAY}",
+)  # fmt: skip
+
+
+@pytest.fixture
+def desk(world: World) -> World:
+    """Three tickets, the first with a comment, the second with the latest change."""
+    world.tickets("acme", 3)
+    bob = world.context("bob", "acme")
+    commenting.comment(bob, 1, body="for all")
+    changing.assign(bob, 2, to=bob.user_id, version=1)
+    return world
+
+
+def note(desk: World, number: int, body: str = "between us") -> None:
+    commenting.comment(desk.context("bob", "acme"), number, body=body, internal=True)
+
+
+def answers(browser: Browser, *addresses: str) -> list[tuple[int, str]]:
+    """Status and text of each page, without what is new in every answer."""
+    found = [browser.get(address) for address in addresses]
+    fresh = re.compile(r'(name="csrfmiddlewaretoken" value|"X-CSRFToken"|nonce)[=:] ?"[^"]*"|seen=[^"&]*')
+    return [(one.status_code, fresh.sub("", one.content.decode())) for one in found]
+
+
+def test_a_note_changes_nothing_that_a_viewer_can_open(desk: World) -> None:
+    vera, seen = desk.browser("vera"), clock.stamp()
+    addresses = [f"/tickets/?{query}" for query in LISTS]
+    addresses += [f"/tickets/updates/?{query}&{urlencode({'seen': seen})}" for query in LISTS]
+    addresses += [
+        path for n in (1, 3) for path in (f"/tickets/{n}/", f"/tickets/{n}/updates/?{urlencode({'seen': seen})}")
+    ]
+    before = answers(vera, *addresses)
+    note(desk, 1)
+    note(desk, 3)
+    assert answers(vera, *addresses) == before
+    assert {status for status, _ in before} == {200, 204}
+
+
+def test_a_comment_changes_what_a_note_does_not(desk: World) -> None:
+    vera = desk.browser("vera")
+    list_of_today = f"/tickets/?status=any&commented={TODAY}"
+    assert [row.number for row in vera.get(list_of_today).context["page"]["rows"]] == [1]
+    note(desk, 3)
+    assert [row.number for row in vera.get(list_of_today).context["page"]["rows"]] == [1]
+    commenting.comment(desk.context("bob", "acme"), 3, body="for all")
+    assert [row.number for row in vera.get(list_of_today).context["page"]["rows"]] == [3, 1]
+
+
+def test_a_note_on_a_ticket_that_it_resolves_tells_of_the_status_alone(desk: World) -> None:
+    commenting.comment(desk.context("bob", "acme"), 3, body="for us", internal=True, then=Status.RESOLVED)
+    (row,) = lists.page(desk.context("vera", "acme"), status=Status.RESOLVED).rows
+    assert (row.number, row.commented_at, row.comment_count) == (3, "", 0)
+
+
+def test_a_page_without_notes_is_as_long_as_one_that_never_had_any(desk: World) -> None:
+    bob, vera = desk.context("bob", "acme"), desk.browser("vera")
+    for n in range(5):
+        commenting.comment(bob, 3, body=f"comment-{n:03}")
+    before = vera.get("/tickets/3/").context
+    for n in range(ACTIVITY_PAGE + 10):
+        note(desk, 3, f"note-{n:03}")
+    after = vera.get("/tickets/3/").context
+    assert [e.body for e in after["activity"]] == [e.body for e in before["activity"]]
+    assert after["earlier_url"] is before["earlier_url"] is None
+
+
+def test_a_long_ticket_shows_a_viewer_full_pages(desk: World) -> None:
+    bob, vera = desk.context("bob", "acme"), desk.browser("vera")
+    for n in range(ACTIVITY_PAGE + 5):
+        commenting.comment(bob, 3, body=f"comment-{n:03}")
+        note(desk, 3)
+    latest = vera.get("/tickets/3/").context
+    earlier = vera.get(latest["earlier_url"]).context
+    assert (len(latest["activity"]), len(earlier["activity"])) == (ACTIVITY_PAGE, 6)
+    shown = [e.body for page in (earlier, latest) for e in page["activity"] if e.kind == "comment"]
+    assert shown == [f"comment-{n:03}" for n in range(ACTIVITY_PAGE + 5)]
+    assert earlier["earlier_url"] is None
+
+
+def test_an_agents_open_page_learns_of_a_note(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    url = alice.get("/tickets/3/").context["updates_url"]
+    assert alice.get(url).status_code == 204
+    note(desk, 3)
+    assert "This ticket has been updated." in alice.get(url).content.decode()
+    assert alice.get(alice.get("/tickets/3/").context["updates_url"]).status_code == 204
