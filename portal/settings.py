@@ -31,6 +31,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+FORMAT_MODULE_PATH = "portal.formats"
 
 # --- DynamoDB ---
 
@@ -48,6 +49,18 @@ DYNAMODB_GUARD: bool = env.bool("DYNAMODB_GUARD", default=True)
 # The role assumed for each tenant, with the session tag TenantId. Empty: the process signs for all tenants.
 TENANT_ROLE_ARN: str = env.str("TENANT_ROLE_ARN", default="")
 STS_ENDPOINT_URL: str = env.str("STS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
+# Of Amazon SQS. The embedded engine has both at one address.
+SQS_ENDPOINT_URL: str = env.str("SQS_ENDPOINT_URL", default=DYNAMODB_ENDPOINT_URL)
+# What leaves the desk is spread over so many queues: 8, 16, 32 or 64, and later never fewer.
+DELIVERY_QUEUES: int = env.int("DELIVERY_QUEUES", default=8 if DEBUG else 32)
+# What one tenant may have on its way at a time; delivery/queues/limits.py says where it is counted.
+DELIVERY_IN_FLIGHT: int = env.int("DELIVERY_IN_FLIGHT", default=6)
+DELIVERY_PER_SECOND: float = env.float("DELIVERY_PER_SECOND", default=18.0)
+DELIVERY_BURST: int = env.int("DELIVERY_BURST", default=6)
+# How many workers deliver: senders count together what the same workers will do.
+DELIVERY_WORKERS: int = env.int("DELIVERY_WORKERS", default=1)
+# What one worker delivers at the same time; each slot is a thread.
+DELIVERY_SLOTS: int = env.int("DELIVERY_SLOTS", default=24)
 # Status-index shards of a newly created tenant.
 TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
@@ -63,6 +76,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     "portal.apps.PortalConfig",
     "tenants.apps.TenantsConfig",
+    "delivery.apps.DeliveryConfig",
     "tickets.apps.TicketsConfig",
     "tenants.apps.OperatorAdminConfig",
     "django.contrib.auth",
@@ -150,6 +164,13 @@ EMAIL_CONFIG = env.email_url(
 )
 vars().update(EMAIL_CONFIG)
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <pooldesk@localhost>")
+
+# --- webhooks ---
+
+# Ports that an endpoint's address may lead to.
+WEBHOOK_PORTS: list[int] = env.list("WEBHOOK_PORTS", cast=int, default=[443])
+# The origin of the development receiver: the one address of this machine, without TLS, that webhooks may be sent to.
+WEBHOOK_RECEIVER: str = env.str("WEBHOOK_RECEIVER", default="http://127.0.0.1:8410" if DEBUG else "").rstrip("/")
 
 # --- what a browser is told ---
 

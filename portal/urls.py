@@ -22,6 +22,7 @@ urlpatterns = [
     path("tickets/<anything:rest>", views.without_desk, name="tickets_without_desk"),
     path("desk/<anything:rest>", views.without_desk, name="desk_without_desk"),
     namespace("tenants.urls"),
+    namespace("delivery.urls"),
     namespace("tickets.urls"),
     desk_pages(path("", views.desk_home)),  # last: any word matches
 ]

@@ -6,8 +6,7 @@ that runs `check --deploy` stops at errors and goes on at warnings.
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -18,9 +17,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
 from portal.isolation import policies
-from portal.schema import registry
-
-POLICY_CHARACTERS: Final = 6_144  # AWS, "IAM and AWS STS quotas", managed policies
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -237,15 +233,16 @@ def static_files_are_collected(app_configs: Any, **kwargs: Any) -> list[checks.C
 
 
 @checks.register
-def policies_fit_into_iam(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """IAM counts a managed policy without white space, and refuses a longer one only at deployment."""
-    lengths = {role: len(json.dumps(policies.document(role), separators=(",", ":"))) for role in registry.ROLES}
+def names_fit(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Refuse a prefix that makes the name of a table or queue longer than AWS takes, before something is made."""
+    length, longest = len(settings.DYNAMODB_TABLE_PREFIX), policies.longest_prefix()
+    if length <= longest:
+        return []
     return [
         checks.Error(
-            f"The policy of the {role} role has {length:,} characters; IAM takes {POLICY_CHARACTERS:,}.",
-            hint="Shorten DYNAMODB_TABLE_PREFIX: each table's name stands in the policy.",
+            f"DYNAMODB_TABLE_PREFIX has {length} characters; at most {longest} leave room for the names of tables and "
+            "queues.",
+            hint="Shorten it: each name begins with it.",
             id="pooldesk.E011",
         )
-        for role, length in lengths.items()
-        if length > POLICY_CHARACTERS
     ]

@@ -49,13 +49,20 @@ class MeterMiddleware:
 
 
 class ErrorPageMiddleware:
-    """Turn a PortalError that a view lets through into its page. Middlewares call `error_page` themselves."""
+    """Turn a PortalError that a view lets through into its page. Middlewares call `error_page` themselves.
+
+    With DEBUG on, Django answers an address without a route with a page for programmers; people of `make run` get
+    ours, as in production.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if settings.DEBUG and response.status_code == 404 and request.resolver_match is None:
+            return error_pages.not_found(request)
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return error_pages.error_page(request, exception) if isinstance(exception, PortalError) else None

@@ -59,7 +59,7 @@ def test_root_makes_a_tenant_suspends_it_and_resumes_it(
     # The front page says it too, and leads there; Root resumes it, and the history knows all of it.
     page.get_by_role("link", name="Home").click()
     page.get_by_role("link", name="Initech is suspended.").click()
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Resume", exact=True).click()
     expect(message).to_contain_text("Initech is active again.")
     charlie.goto("/tickets/")
     expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
@@ -81,6 +81,8 @@ def pages(world: World) -> list[str]:
     return [
         "/admin/",
         "/admin/status/",
+        "/admin/queues/?tenant=acme",
+        "/admin/blast-radius/?queues=32&size=4&tenants=1240&simulate=1",
         "/admin/tenants/tenant/",
         "/admin/tenants/tenant/add/",
         tenant_url(world, "acme"),

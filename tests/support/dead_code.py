@@ -15,10 +15,17 @@ from pathlib import Path
 from vulture import Vulture
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ["manage.py", "portal", "tenants", "tickets", "proofs", "benchmarks"]
+PACKAGES = ["manage.py", "portal", "tenants", "delivery", "tickets", "proofs", "benchmarks"]
 ALLOWED = Path(__file__).with_name("dead_code_allowed.txt")
 KINDS = {"function", "method", "property", "class", "import"}
-DECORATORS = ["@register.*", "@admin.*", "@checks.register", "@receiver", "@OperatorSite.watches*"]
+DECORATORS = [
+    "@register.*",
+    "@admin.*",
+    "@checks.register",
+    "@receiver",
+    "@OperatorSite.watches*",
+    "@OperatorSite.page*",
+]
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 DOTTED_PATH = re.compile(r'"(?:python:)?[a-z_]+(?:\.\w+)+"')
 

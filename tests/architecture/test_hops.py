@@ -1,0 +1,93 @@
+"""Whoever follows a request, or a record of the stream, to the database passes through ten modules at most.
+
+The ways are walked for real. Whenever something is sent to the database, the product's modules on the call stack are
+what a reader has to open, from the entrance to the request; each counts once, however often the way comes back to it.
+The middleware, which is the same for every request, counts as one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import pytest
+from django.conf import settings
+
+from portal.dynamo import client
+from portal.streams.poller import Poller
+from tenants.audit_trail.recording import Actor
+from tenants.identity.accounts import new_id
+from tenants.membership import inviting
+from tenants.tenancy.roles import Role
+from tests.support.operators import Operator, make_operator
+from tests.support.world import Browser, World
+from tickets.counting.stream_handler import handle
+from tickets.ticket.tables import TICKETS
+
+HOPS: Final = 10
+PRODUCT: Final = ("portal", "tenants", "tickets")
+MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
+
+Way = tuple[str, ...]
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[Way]:
+    """The modules on each way to the database that is walked from now on, in order."""
+    found: list[Way] = []
+    send = client.SharedConnection._make_api_call
+
+    def walked(self: client.SharedConnection, *arguments: Any) -> dict[str, Any]:
+        found.append(way_here())
+        return send(self, *arguments)
+
+    monkeypatch.setattr(client.SharedConnection, "_make_api_call", walked)
+    return found
+
+
+def way_here() -> Way:
+    frame, modules = sys._getframe(2), [client.__name__]
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] in PRODUCT:
+            modules.append(name)
+        frame = frame.f_back  # type: ignore[assignment]
+    modules.reverse()
+    behind = max((n + 1 for n, name in enumerate(modules) if name in MIDDLEWARE), default=0)
+    return tuple(dict.fromkeys(["the middleware"] * bool(behind) + modules[behind:]))
+
+
+def too_long(ways: list[Way], *, through: str) -> list[Way]:
+    """Those of the ways that have too many modules; some of them lead through this one."""
+    assert any(through in way for way in ways), f"none of {len(ways)} ways leads through {through}"
+    return sorted({way for way in ways if len(way) > HOPS})
+
+
+def test_from_accepting_an_invitation(world: World, ways: list[Way]) -> None:
+    alice = world.context("alice", "acme")
+    (outcome,) = inviting.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=Actor(alice.user_id))
+    assert outcome.sent is not None
+    account = {"name": "Nora New", "new_password1": new_id(), "new_password2": ""}
+    account["new_password2"] = account["new_password1"]
+    ways.clear()
+    answer = Browser().post(f"/invitation/{outcome.sent.secret}/", account)
+    assert answer.status_code == 302
+    assert too_long(ways, through="tenants.membership.accepting") == []
+
+
+def test_from_an_operators_list_of_tenants(world: World, ways: list[Way]) -> None:
+    make_operator()
+    operator = Operator.signed_in()
+    ways.clear()
+    assert operator.get("/admin/tenants/tenant/").status_code == 200
+    assert too_long(ways, through="portal.dynamo.platform") == []
+
+
+def test_from_a_record_of_the_stream_to_the_aggregates(world: World, ways: list[Way]) -> None:
+    world.tickets("acme", 3)
+    poller = Poller(TICKETS, handle)
+    ways.clear()
+    poller.step()
+    poller.step()
+    poller.release()
+    assert too_long(ways, through="tickets.counting.aggregate_store") == []
