@@ -1,8 +1,8 @@
 """Queues as a consumer sees them, in memory, and with what was measured on the real ones.
 
-A redelivered message comes before newer ones, since the order is that of sending. A poll waits for the first message,
-for a tenth of the time. A handle of an earlier receive deletes nothing and says so. Time is real, but a visibility
-timeout can be made to end.
+A redelivered message comes before newer ones, since the order is that of sending. A handle of an earlier receive
+deletes nothing and says so. Polls and delays last a tenth of their time; a visibility timeout lasts all of it, but can
+be made to end.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 
 from delivery.queues.queue_transport import Message, Received
+
+HASTE = 10
 
 
 @dataclass
@@ -50,13 +52,13 @@ class QueuesInMemory:
     def send(self, queue: int, messages: list[Message], *, delay: int = 0) -> list[Message]:
         with self._changed:
             for message in messages:
-                visible_at = time.monotonic() + delay if delay else 0.0
+                visible_at = time.monotonic() + delay / HASTE if delay else 0.0
                 self._stored.append(_Stored(next(self._numbers), queue, message.body(), visible_at))
             self._changed.notify_all()
         return []
 
     def receive(self, queue: int, *, most: int, wait: int, visibility: int) -> list[Received]:
-        deadline = time.monotonic() + wait / 10
+        deadline = time.monotonic() + wait / HASTE
         with self._changed:
             if self.errors:
                 raise self.errors.pop(0)
