@@ -1,4 +1,4 @@
-"""Show single deliveries, send them again, and try an endpoint out. Rules are in sending_again.py."""
+"""Show single deliveries, send them again, and try an endpoint out. Rules are in redelivering.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from delivery.webhooks import delivery_log, endpoints, presenters, sending_again
+from delivery.webhooks import delivery_log, endpoints, presenters, redelivering
 from delivery.webhooks.forms import SendSinceForm
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
@@ -40,7 +40,7 @@ def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespon
 def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
     """Send one delivery again."""
     try:
-        sending_again.send_again(request.tenant, endpoint_id=endpoint, name=delivery)
+        redelivering.redeliver(request.tenant, endpoint_id=endpoint, name=delivery)
     except Conflict as error:
         messages.error(request, error.message)
     else:
@@ -60,7 +60,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
         return redirect(address)
     values = form.cleaned_data
     try:
-        sent = sending_again.send_since(request.tenant, endpoint_id=endpoint, **values)
+        sent = redelivering.redeliver_since(request.tenant, endpoint_id=endpoint, **values)
     except Conflict as error:
         messages.error(request, error.message)
         return redirect(address)
@@ -78,7 +78,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
 def test(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Send a test event."""
     try:
-        sending_again.send_test(request.tenant, endpoint_id=endpoint)
+        redelivering.send_test(request.tenant, endpoint_id=endpoint)
     except Conflict as error:
         messages.error(request, error.message)
     else:

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from delivery.webhooks import delivery_log, endpoints, presenters, rotation, sending_again, webhook_events
+from delivery.webhooks import delivery_log, endpoints, presenters, redelivering, rotation, webhook_events
 from delivery.webhooks.forms import EndpointForm, SendSinceForm, VersionForm
 from delivery.webhooks.items import EndpointItem
 from portal import clock
@@ -93,7 +93,7 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
         "form": SendSinceForm(initial={"since": day_ago}),
         "more_from": more_from if clock.is_stamp(more_from) else "",
         "also_answered": "all" in request.GET,
-        "at_once": sending_again.AT_ONCE,
+        "at_once": redelivering.AT_ONCE,
     }
     return render(request, "webhooks/endpoint.html", page)
 

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from delivery.dispatching import dispatcher as dispatching
-from delivery.dispatching.beside import Beside
 from delivery.dispatching.dispatcher import Dispatcher
+from delivery.dispatching.periodic_work import PeriodicWork
 from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.dispatching.sweeper import Sweeper
@@ -306,7 +306,9 @@ def test_beside_the_stream_only_the_one_who_leads_sweeps(
 ) -> None:
     swept: list[bool] = []
     for leads in (False, True):
-        beside = Beside(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda leads=leads: leads)
+        beside = PeriodicWork(
+            dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda leads=leads: leads
+        )
         beside._swept_at = float("-inf")
         monkeypatch.setattr(beside, "sweep", lambda leads=leads: swept.append(leads))
         beside.turn()
@@ -316,7 +318,7 @@ def test_beside_the_stream_only_the_one_who_leads_sweeps(
 def test_beside_the_stream_it_is_told_how_full_the_queues_are(
     transport: QueueTransport, dispatcher: Dispatcher, sender: Sender
 ) -> None:
-    Beside(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: False).turn()
+    PeriodicWork(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: False).turn()
     seen = depths.read()
     assert seen is not None
     assert len(seen.queues) == transport.queues

@@ -9,8 +9,8 @@ import pytest
 from delivery.consuming.handling import MessageHandler
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.sender import Sender
-from delivery.holding import carrying_out, holding, holds
-from delivery.holding.carrying_out import HoldKeeper
+from delivery.holding import hold_keeper, holding, holds
+from delivery.holding.hold_keeper import HoldKeeper
 from delivery.holding.holds import HoldBoard
 from delivery.outbox import keys
 from delivery.outbox.destinations import Outcome, Work
@@ -139,7 +139,7 @@ def test_a_hold_that_is_over_is_forgotten_when_everybody_has_read_it(
     holding.resume(acme, by=SYSTEM)
     HoldKeeper().step()
     assert acme.tenant_id in holds.read()
-    monkeypatch.setattr(carrying_out, "_SETTLED", carrying_out._SETTLED * 0)
+    monkeypatch.setattr(hold_keeper, "_SETTLED", hold_keeper._SETTLED * 0)
     HoldKeeper().step()
     assert acme.tenant_id not in holds.read()
 

@@ -86,7 +86,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.tenant_directory",
     },
     HoldItem: {
-        "delivery.holding.carrying_out",
+        "delivery.holding.hold_keeper",
         "delivery.holding.holding",
         "delivery.holding.holds",
     },

@@ -12,7 +12,7 @@ import pytest
 
 from portal.engines.engine_process import dynamodb_local_available
 from proofs.outages import persistent_people
-from proofs.outages.killing import misplaced
+from proofs.outages.outage_trial import misplaced
 from proofs.outages.persistent_people import PeopleTally, PersistentPerson, PromiseBroken, Written, typed
 from proofs.outages.plain_browser import PageAnswer, PageForm, form_with
 from tests.support import commands

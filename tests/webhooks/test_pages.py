@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from delivery.webhooks import delivery_log, endpoints, sending_again
+from delivery.webhooks import delivery_log, endpoints, redelivering
 from delivery.webhooks.items import DeliveryItem
 from portal import clock
 from portal.dynamo import meter
@@ -184,7 +184,7 @@ def test_a_delivery_whose_event_is_gone_is_still_shown(world: World, receiver: R
     page = world.browser("alice", "acme").get(at(item, f"deliveries/{other}/"))
     assert "What was sent is no longer kept" in page.content.decode()
     with pytest.raises(Exception, match="no longer kept"):
-        sending_again.send_again(alice, endpoint_id=item.endpoint_id, name=other)
+        redelivering.redeliver(alice, endpoint_id=item.endpoint_id, name=other)
 
 
 def copied(row: DeliveryItem) -> list[Any]:
@@ -239,7 +239,7 @@ def test_what_is_open_is_not_sent_again(world: World, receiver: Receiver) -> Non
 def test_all_since_a_moment_are_sent_again_in_bounded_steps(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending_again, "AT_ONCE", 4)
+    monkeypatch.setattr(redelivering, "AT_ONCE", 4)
     item = told(world, receiver, *range(10))
     alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
     address, form = at(item, "redeliver/"), {"since": "2026-01-01T00:00", "also_answered": "on"}

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from delivery.holding import holding
-from delivery.holding.carrying_out import HoldKeeper
+from delivery.holding.hold_keeper import HoldKeeper
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory

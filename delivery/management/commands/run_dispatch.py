@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from delivery.dispatching.beside import Beside
 from delivery.dispatching.dispatcher import Dispatcher
+from delivery.dispatching.periodic_work import PeriodicWork
 from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.outbox.tables import OUTBOX
@@ -33,11 +33,13 @@ class Command(FollowCommand):
         sender = Sender(transport)
         dispatcher = Dispatcher(sender)
         poller = Poller(OUTBOX, dispatcher.handle, lease_seconds=lease_seconds)
-        self._beside = Beside(dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: poller.leads)
+        self._periodic_work = PeriodicWork(
+            dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: poller.leads
+        )
         return poller
 
     def beside(self) -> AbstractContextManager[None]:
-        return self._beside.running()
+        return self._periodic_work.running()
 
     def is_done(self) -> bool:
-        return self._beside.exhaust()
+        return self._periodic_work.exhaust()

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from proofs.outages import killing
-from proofs.outages.killing import ENGINES, TrialOptions
+from proofs.outages import outage_trial
+from proofs.outages.outage_trial import ENGINES, TrialOptions
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         plan = TrialOptions(**{name: options[name] for name in ("engine", "seconds", "kills", "people", "seed")})
         with tempfile.TemporaryDirectory(prefix="torture-demo-") as folder:
-            found = killing.run(plan, Path(folder), self.stdout.write)
+            found = outage_trial.run(plan, Path(folder), self.stdout.write)
         if options["json"]:
             options["json"].write_text(json.dumps(found.document(), indent=2))
         killed = ", ".join(f"{count} times the {kind}" for kind, count in found.kills.most_common()) or "nothing"

@@ -14,7 +14,7 @@ from delivery.dispatching.dispatcher import WATCHED_SECONDS, Dispatcher
 from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.dispatching.sweeper import GRACE, Sweeper
-from delivery.holding.carrying_out import HoldKeeper
+from delivery.holding.hold_keeper import HoldKeeper
 from portal.errors import Unavailable
 
 log = logging.getLogger("pooldesk.delivery")
@@ -24,7 +24,7 @@ _LOOK_SECONDS: Final = 0.25  # between two looks whether something is due, at mo
 _AWAY_SECONDS: Final = 2.0  # after which it is tried again when the database was away
 
 
-class Beside:
+class PeriodicWork:
     """Works in a thread of its own. `sweeps` tells whether this dispatcher is the one that sweeps."""
 
     def __init__(

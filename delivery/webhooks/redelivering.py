@@ -48,7 +48,7 @@ def send_test(tenant: TenantContext, *, endpoint_id: str) -> None:
     tenant.repository.transact(transaction)
 
 
-def send_again(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
+def redeliver(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
     """Send one delivery again, at once. Raises NotFound, and Conflict where that cannot be."""
     _active(tenant, endpoint_id)
     delivery, row = delivery_log.find(tenant.repository, endpoint_id, name)
@@ -60,7 +60,7 @@ def send_again(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
         raise Conflict(_OPEN)
 
 
-def send_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
+def redeliver_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
     """Send again what was given up or skipped since a moment, or all of it: the oldest first, up to AT_ONCE of them.
 
     Raises NotFound and, where the endpoint is paused, Conflict.
