@@ -347,7 +347,7 @@ def test_another_seed_does_not_mix_with_the_first(engine: None) -> None:
         (("--tenants", "0"), "argument --tenants: must be 1 or more"),
         (("--tickets", "-1"), "argument --tickets: must be 0 or more"),
         (("--tickets", "999999999999999999999"), "argument --tickets: must be 1,000,000 or less"),
-        (("--users", "many"), "argument --users: invalid number value: 'many'"),
+        (("--users", "many"), "argument --users: must be a whole number: 'many'"),
         (("--today", "soon"), "argument --today: must be a date such as 2026-01-31"),
     ],
 )

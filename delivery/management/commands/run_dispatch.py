@@ -11,7 +11,7 @@ from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.outbox.tables import OUTBOX
 from delivery.queues.queue_transport import QueueTransport
-from portal.management.following import FollowCommand
+from portal.management.follow_command import FollowCommand
 from portal.streams.poller import Poller
 
 

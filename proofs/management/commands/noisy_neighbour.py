@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import number
 from proofs.noise import noise_report, trials
 from proofs.noise.designs import DESIGNS
 from proofs.noise.noise_report import Experiment
@@ -39,7 +39,7 @@ class Command(PortalCommand):
         )
         parser.add_argument(
             "--seconds",
-            type=_seconds,
+            type=number(1, 600, "a number of seconds from 1 to 600"),
             default=SECONDS,
             metavar="N",
             help="of the quiet and the noisy phase (%(default)g)",
@@ -72,13 +72,3 @@ class Command(PortalCommand):
 def _minutes(plans: list[Plan]) -> int:
     phases = 2 + COOLDOWN_SHARE
     return max(1, round(sum(plan.seconds * phases + START_SECONDS for plan in plans) / trials.AT_A_TIME / 60))
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 1 <= value <= 600:
-        raise ArgumentTypeError("must be a number of seconds from 1 to 600")
-    return value

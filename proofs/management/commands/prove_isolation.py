@@ -15,6 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import NotFound, Unavailable
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import whole_number
 from proofs.isolation import report, targets
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.proof import CannotRun, Proof, prove, replay
@@ -33,14 +34,16 @@ class Command(PortalCommand):
     again = "What it made is removed. Run it again with the same --seed for the same requests."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--requests", type=_count, default=20_000, metavar="N", help="how many (%(default)s)")
+        parser.add_argument(
+            "--requests", type=whole_number(1), default=20_000, metavar="N", help="how many (%(default)s)"
+        )
         parser.add_argument(
             "--seed", type=int, metavar="S", help="what to draw them from; printed, and a new one each time"
         )
         parser.add_argument(
             "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="attack these; may be repeated"
         )
-        parser.add_argument("--tenants", type=_count, metavar="M", help="attack the first M of them (all)")
+        parser.add_argument("--tenants", type=whole_number(1), metavar="M", help="attack the first M of them (all)")
         parser.add_argument("--only", type=_number, metavar="NUMBER", help="make this one attempt of --seed again")
         parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages out")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
@@ -102,12 +105,6 @@ class Command(PortalCommand):
         self.stdout.write(json.dumps(problem.request, indent=1, ensure_ascii=False))
         slugs = options["slugs"] or [t.tenant.slug for t in proof.targets]
         self.stdout.write(f"Make it again: {replay(proof, problem, slugs)}")
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError("must be 1 or more")
-    return int(text)
 
 
 def _number(text: str) -> str:

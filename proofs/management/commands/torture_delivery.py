@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from argparse import ArgumentTypeError
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import whole_number
 from proofs.delivery import delivery_torture
 from proofs.delivery.delivery_torture import DeliveryPlan
 
@@ -28,12 +27,16 @@ class Command(PortalCommand):
     again = "What it has made may be left behind, in tenants whose names begin with torture."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--events", type=_number(1), default=2_000, metavar="N", help="to write (%(default)s)")
-        parser.add_argument("--kills", type=_number(0), default=12, metavar="K", help="of all processes (%(default)s)")
-        parser.add_argument("--tenants", type=_number(1), default=6, metavar="T", help="to write in (%(default)s)")
-        parser.add_argument("--writers", type=_number(1), default=2, metavar="W", help="at a time (%(default)s)")
-        parser.add_argument("--dispatchers", type=_number(1), default=2, metavar="D", help="at a time (%(default)s)")
-        parser.add_argument("--consumers", type=_number(1), default=2, metavar="C", help="at a time (%(default)s)")
+        parser.add_argument("--events", type=whole_number(1), default=2_000, metavar="N", help="to write (%(default)s)")
+        parser.add_argument(
+            "--kills", type=whole_number(0), default=12, metavar="K", help="of all processes (%(default)s)"
+        )
+        parser.add_argument("--tenants", type=whole_number(1), default=6, metavar="T", help="to write in (%(default)s)")
+        parser.add_argument("--writers", type=whole_number(1), default=2, metavar="W", help="at a time (%(default)s)")
+        parser.add_argument(
+            "--dispatchers", type=whole_number(1), default=2, metavar="D", help="at a time (%(default)s)"
+        )
+        parser.add_argument("--consumers", type=whole_number(1), default=2, metavar="C", help="at a time (%(default)s)")
         parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
 
@@ -75,12 +78,3 @@ class Command(PortalCommand):
         if wrong:
             raise CommandError(f"{'; '.join(wrong)}. Keep the seed.")
         self.stdout.write("Each event has arrived, and nothing is pending.")
-
-
-def _number(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise ArgumentTypeError(f"must be {least} or more")
-        return int(text)
-
-    return parse

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import number, whole_number
 from proofs.counting import experiment, fault_injection, figures
 from proofs.counting.experiment import Torture, TortureOptions
 from tickets.verification import verify
@@ -34,20 +34,28 @@ class Command(PortalCommand):
     again = "What it has made may be left behind, in tenants whose names begin with torture."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--events", type=_number(1), default=20_000, metavar="N", help="to write (%(default)s)")
+        parser.add_argument(
+            "--events", type=whole_number(1), default=20_000, metavar="N", help="to write (%(default)s)"
+        )
         parser.add_argument(
             "--redeliver",
-            type=_share,
+            type=number(0, 1, "between 0 and 1"),
             default=0.3,
             metavar="P",
             help="share of batches that come again (%(default)s)",
         )
-        parser.add_argument("--kills", type=_number(0), default=10, metavar="K", help="of pollers (%(default)s)")
-        parser.add_argument("--tenants", type=_number(1), default=12, metavar="T", help="to write in (%(default)s)")
-        parser.add_argument("--writers", type=_number(1), default=3, metavar="W", help="at a time (%(default)s)")
-        parser.add_argument("--pollers", type=_number(1), default=3, metavar="P", help="at a time (%(default)s)")
+        parser.add_argument("--kills", type=whole_number(0), default=10, metavar="K", help="of pollers (%(default)s)")
         parser.add_argument(
-            "--cuts", type=_number(0), default=9, metavar="C", help="splits, merges and rollovers (%(default)s)"
+            "--tenants", type=whole_number(1), default=12, metavar="T", help="to write in (%(default)s)"
+        )
+        parser.add_argument("--writers", type=whole_number(1), default=3, metavar="W", help="at a time (%(default)s)")
+        parser.add_argument("--pollers", type=whole_number(1), default=3, metavar="P", help="at a time (%(default)s)")
+        parser.add_argument(
+            "--cuts",
+            type=whole_number(0),
+            default=9,
+            metavar="C",
+            help="splits, merges and rollovers (%(default)s)",
         )
         parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
@@ -100,22 +108,3 @@ def _timed(run: Torture, name: str, work: Callable[[], Any]) -> Any:
         return work()
     finally:
         run.seconds[name] = time.monotonic() - started
-
-
-def _number(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise ArgumentTypeError(f"must be {least} or more")
-        return int(text)
-
-    return parse
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError("must be between 0 and 1")
-    return value

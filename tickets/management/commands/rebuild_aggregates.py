@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import seconds
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.verification import rebuild, recount
@@ -74,13 +74,3 @@ def run_rebuild(command: PortalCommand, tenant: Chosen, *, timeout: float, write
     )
     write(f"{slug}: {done.tickets:,} tickets counted anew, {found}{dropped}.")
     return done
-
-
-def seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 86400:
-        raise ArgumentTypeError("must be a number of seconds")
-    return value

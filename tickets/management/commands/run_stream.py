@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from portal.management.following import FollowCommand
+from portal.management.follow_command import FollowCommand
 from portal.streams.poller import Poller
 from tickets.counting.stream_handler import handle
 from tickets.ticket.tables import TICKETS

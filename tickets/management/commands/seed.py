@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -13,6 +12,7 @@ from django.core.management.base import CommandParser
 
 from portal import clock
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import whole_number
 from tickets.seeding import cast, demonstration
 
 DEFAULT_PASSWORD = "demo-pass-123"  # noqa: S105  # everybody may know it; see refuse_in_production
@@ -30,20 +30,20 @@ class Command(PortalCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--tenants",
-            type=_number(1, 10_000),
+            type=whole_number(1, 10_000),
             default=cast.DEFAULT_TENANTS,
             metavar="N",
             help="how many (%(default)s)",
         )
         parser.add_argument(
             "--tickets",
-            type=_number(0, 1_000_000),
+            type=whole_number(0, 1_000_000),
             metavar="M",
             help="in each tenant (240 in Acme, fewer in the others)",
         )
         parser.add_argument(
             "--users",
-            type=_number(0, 10_000),
+            type=whole_number(0, 10_000),
             default=cast.DEFAULT_USERS,
             metavar="U",
             help="invented members of each tenant, beside the named ones (%(default)s)",
@@ -81,19 +81,6 @@ class Command(PortalCommand):
             f"{outcome.tenants:,} tenants, {outcome.accounts:,} new accounts and {outcome.tickets:,} new tickets "
             f"in {seconds:.1f} s ({outcome.tickets / max(seconds, 0.001):,.0f} tickets/s)."
         )
-
-
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise ArgumentTypeError(f"must be {least} or more")
-        if value > most:
-            raise ArgumentTypeError(f"must be {most:,} or less")
-        return value
-
-    parse.__name__ = "number"  # what argparse calls it when the text is none
-    return parse
 
 
 def _day(text: str) -> date:

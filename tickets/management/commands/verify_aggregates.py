@@ -11,8 +11,9 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict
 from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import seconds
 from tickets.management import tenant_option
-from tickets.management.commands.rebuild_aggregates import run_rebuild, seconds
+from tickets.management.commands.rebuild_aggregates import run_rebuild
 from tickets.management.tenant_option import Chosen
 from tickets.verification import rebuild, recount, verify, verify_lease
 from tickets.verification.rebuild import NotCounted, WorkerAway

@@ -1,0 +1,73 @@
+"""Run a poller until somebody asks it to end, and drain the stream before where that is wanted."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+from django.core.management.base import CommandParser
+
+from portal.management.option_types import number, seconds
+from portal.management.worker_command import WorkerCommand
+from portal.streams import leases
+from portal.streams.poller import Poller
+
+
+class FollowCommand(WorkerCommand):
+    """A command that follows a stream. A subclass says with what poller, and what else it does."""
+
+    counts: ClassVar[dict[str, float]]  # what the metrics say before the first batch
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--once", action="store_true", help="end when everything until now has been done")
+        parser.add_argument(
+            "--drain",
+            type=seconds,
+            default=0.0,
+            metavar="SECONDS",
+            help="after the signal, go on until the stream is empty, at most so long (0); a second signal ends that",
+        )
+        parser.add_argument(
+            "--lease",
+            type=number(1, 3600, "a number of seconds from 1 to 3,600"),
+            default=leases.LEASE_SECONDS,
+            metavar="SECONDS",
+            help="after which a shard is taken from a poller that gives no sign of life (%(default)g); the same in all",
+        )
+        super().add_arguments(parser)
+
+    def poller(self, *, lease_seconds: float) -> Poller:
+        """Return the poller to run."""
+        raise NotImplementedError
+
+    def is_done(self) -> bool:
+        """Tell whether, with --once, there is nothing left to do beside the stream."""
+        return True
+
+    def beside(self) -> AbstractContextManager[None]:
+        """Return what goes on while the poller runs."""
+        return nullcontext()
+
+    def work(self, options: dict[str, Any]) -> None:
+        self._options, self._asked_at = options, 0.0
+        self._poller = self.poller(lease_seconds=options["lease"])
+        with self.working(options), self.beside():
+            self._poller.run(self._again)
+
+    def _again(self) -> bool:
+        """Tell whether to go on. Say the metrics when it is time to, and once more while the shards are still held."""
+        done = self._options["once"] and self._poller.caught_up(self.started) and self.is_done()
+        again = self._drains() if self.signals else not done
+        if not again or self.must_speak:
+            self.say(self.counts | self._poller.report())
+        return again
+
+    def _drains(self) -> bool:
+        self._poller.taking = False
+        if not self._asked_at:
+            self._asked_at = time.monotonic()
+            self._drain_until = self._asked_at + self._options["drain"]
+        if self.signals > 1 or time.monotonic() >= self._drain_until:
+            return False
+        return not self._poller.drained(self._asked_at)
