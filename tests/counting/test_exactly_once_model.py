@@ -1,4 +1,7 @@
-"""Exactly once, whatever the interleaving: processes that stop between any two requests, sleep, wake late, or die."""
+"""Exactly once, whatever the interleaving: processes that stop between any two requests, sleep, wake late, or die.
+
+Meanwhile requests are throttled, positions are saved, and shards that have been read to their end leave the stream.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from portal.errors import Throttled
 from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
@@ -19,7 +23,7 @@ from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import handle
 
 ACME = "a" * 32
-LENGTH = 12  # records of each shard
+LENGTH = 8  # records of each shard
 SHARDS = ("shardId-one", "two")
 PROCESSES = 3
 WRITES = ("UpdateItem", "TransactWriteItems", "PutItem", "DeleteItem")
@@ -36,7 +40,7 @@ class Process(threading.Thread):
     def __init__(self, memory: Memory, shard: str, records: list[dict[str, Any]]) -> None:
         super().__init__(daemon=True)
         self.memory, self.shard, self.records = memory, shard, records
-        self.killed = self.ended = self.applied = False
+        self.killed = self.throttled = self.ended = self.applied = False
         self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
         self.error: BaseException | None = None
 
@@ -45,7 +49,7 @@ class Process(threading.Thread):
         try:
             result = handle(batch_of(ARN, self.shard, self.records))
             self.applied = not result.deferred
-        except Killed:
+        except (Killed, Throttled):
             pass
         except BaseException as error:
             self.error = error
@@ -57,6 +61,9 @@ class Process(threading.Thread):
         self._go.acquire()
         if self.killed:
             raise Killed
+        if self.throttled:
+            self.throttled = False
+            raise Throttled("The next request is refused.")
 
     def step(self) -> None:
         self._go.release()
@@ -133,7 +140,7 @@ class Interleavings(RuleBasedStateMachine):
         who=st.integers(0, PROCESSES - 1),
         shard=st.sampled_from(SHARDS),
         back=st.integers(0, 5),
-        ahead=st.integers(1, 5),
+        ahead=st.integers(1, LENGTH),
     )
     def read(self, who: int, shard: str, back: int, ahead: int) -> None:
         """A process begins with a batch that leaves nothing out: it was dead, slow, or robbed of its shard."""
@@ -146,10 +153,11 @@ class Interleavings(RuleBasedStateMachine):
             process.start()
 
     @precondition(lambda self: self.running)
-    @rule(data=st.data(), requests=st.integers(1, 8))
-    def go_on(self, data: st.DataObject, requests: int) -> None:
+    @rule(data=st.data(), requests=st.integers(1, 8), throttled=st.booleans())
+    def go_on(self, data: st.DataObject, requests: int, throttled: bool) -> None:
         who = data.draw(st.sampled_from(sorted(self.running)))
         process = self.running[who]
+        process.throttled = throttled
         for _ in range(requests):
             if not process.ended:
                 process.step()
@@ -168,13 +176,20 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(shard=st.sampled_from(SHARDS))
     def save_position(self, shard: str) -> None:
-        self.table.positions[shard] = str(self.done[shard]).zfill(40) if self.done[shard] else ""
+        if shard not in self.table.left:
+            self.table.positions[shard] = str(self.done[shard]).zfill(40) if self.done[shard] else ""
+
+    @rule(shard=st.sampled_from(SHARDS))
+    def leave(self, shard: str) -> None:
+        """A shard that was read to its end leaves the stream, and its position goes with it; some may sleep still."""
+        if self.done[shard] == LENGTH and self.table.positions.get(shard) == str(LENGTH).zfill(40):
+            self.table.leave(shard)
 
     def teardown(self) -> None:
         try:
             for process in self.running.values():
                 process.kill()
-            for shard in SHARDS:
+            for shard in sorted({*SHARDS} - self.table.left):
                 rest = self.records[shard][int(self.table.positions.get(shard) or 0) :]
                 if rest:
                     handle(batch_of(ARN, shard, rest))
