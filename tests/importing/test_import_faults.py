@@ -15,7 +15,7 @@ from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull, sound
 from tests.support.commands import broken_at, run
 from tests.support.world import World
-from tickets.importing.archive import TOKEN_LIMIT
+from tickets.importing.archive import TOKEN_LIMIT, Archive
 
 
 @pytest.fixture
@@ -88,6 +88,12 @@ def test_halves_of_characters_are_counted_wherever_the_reading_is_cut(world: Wor
     body = "\ud83d\ude00" * 4000 + "\ud83d" + "a" * 20_000 + "\ud83d" + "\\ud83d"
     archives.write(path, issue(1, body=body))
     assert "2 halves of characters" in imported(path).err
+
+
+def test_of_a_text_of_escapes_less_than_a_pair_is_looked_at_twice(path: Path) -> None:
+    assert len(Archive(path)._count_surrogates(b"\\ud83d\\ude00" * 1000 + b"\\ud83d", last=False)) < len(
+        "\\ud83d\\ude00"
+    )
 
 
 def test_what_comes_before_a_fault_is_imported_and_a_mended_file_is_continued(world: World, path: Path) -> None:

@@ -27,9 +27,13 @@ _CHUNK = 16 * 1024  # bytes; a chunk of nothing but brackets becomes some 2 MB o
 _BOM = b"\xef\xbb\xbf"
 # What a file in UTF-16 begins with, with and without its byte order mark.
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{")
-# The first half of a pair of escapes that stand for one character beyond U+FFFF, without its second half. The parser
-# puts "?" in its place; a second half alone it refuses.
-_LONE_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+# An escape, or the beginning of one. The first group is the first half of a pair that stands for one character beyond
+# U+FFFF, the second group its second half. The parser puts "?" in the place of a first half alone; a second half alone
+# it refuses.
+_ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2})(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[0-9a-fA-F]{4}|[^u]|)", re.DOTALL
+)
+_PAIR = 12  # bytes
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
 # What ijson's parser raises beside its own errors: bad UTF-8, and numbers of absurd size (SystemError for a
 # whole number of more than 4,300 digits).
@@ -112,11 +116,11 @@ class Archive:
 
     def _count_surrogates(self, text: bytes, *, last: bool) -> bytes:
         """Count in what was read; the end, which may be half of a pair of escapes, is returned for the next time."""
-        cut = len(text)
-        while not last and cut and b"\\" in text[max(0, cut - 13) : cut]:
-            cut -= 1
-        self.lone_surrogates += len(_LONE_SURROGATE.findall(text[:cut]))
-        return text[cut:]
+        for escape in _ESCAPE.finditer(text):
+            if escape.start() > len(text) - _PAIR and not last:
+                return text[escape.start() :]
+            self.lone_surrogates += bool(escape[1] and not escape[2])
+        return b""
 
     def _describe(self, fault: Exception, chunk: bytes) -> str:
         if self.consumed == 0 and not chunk:
