@@ -42,6 +42,8 @@ EVENTS = st.one_of(
     st.tuples(st.just("wall clock"), st.sampled_from([-HOUR, HOUR])),
     st.tuples(st.sampled_from(["defer", "throttle", "relent"]), st.integers(0, 3)),
 )
+# Those in which a poller works; nothing else can change what it has claimed.
+WORKS = {"everybody steps", "catch up", "step", "list", "zombie"}
 
 
 class Story:
@@ -168,7 +170,7 @@ def story(pollers: int = 2) -> Iterator[Story]:
             one.close()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(EVENTS, min_size=10, max_size=40))
 def test_the_watermark_says_only_what_is_true_and_nothing_is_lost(
     engine: None, events: list[tuple[str, float]]
@@ -176,7 +178,8 @@ def test_the_watermark_says_only_what_is_true_and_nothing_is_lost(
     with story() as one:
         for event, number in events:
             one.play(event, number)
-            one.hold()
+            if event in WORKS:
+                one.hold()
         one.finish()
 
 
