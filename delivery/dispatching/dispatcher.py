@@ -33,6 +33,7 @@ from portal.streams.batch import Batch, BatchResult
 
 log = logging.getLogger("pooldesk.delivery")
 
+IF_LOST: Final = "Nothing is to be done: the sweeper finds their rows in the index of pending ones, and sends them."
 LATE: Final = timedelta(seconds=2)  # a row that comes so long after it was written may have been sent already
 WATCHED_SECONDS: Final = 10.0  # after which a message that nobody has answered is looked up, and each time again
 

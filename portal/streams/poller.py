@@ -31,19 +31,28 @@ THREADS: Final = 8  # that read shards at the same time
 
 
 class Poller:
-    """One poller of the stream of `table`. With `taking` off it takes no more shards and keeps those that it has."""
+    """One poller of the stream of `table`. With `taking` off it takes no more shards and keeps those that it has.
+
+    `if_lost` says in the log what is to be done where records are lost: only who handles them knows.
+    """
 
     def __init__(
-        self, table: Table, handler: Handler, *, lease_seconds: float = leases.LEASE_SECONDS, threads: int = THREADS
+        self,
+        table: Table,
+        handler: Handler,
+        *,
+        if_lost: str = "",
+        lease_seconds: float = leases.LEASE_SECONDS,
+        threads: int = THREADS,
     ) -> None:
         self.me = uuid.uuid4().hex
         self.metrics = Metrics()
         self.taking = True
-        self._table, self._handler = table, handler
+        self._table, self._handler, self._if_lost = table, handler, if_lost
         self._watch = leases.HeartbeatWatch(lease_seconds)
         self._lease_seconds, self._look_seconds = lease_seconds, min(LOOK_SECONDS, lease_seconds / 4)
         self._arn = ""
-        self._lister = ShardLister("", lease_seconds=lease_seconds)  # of no stream yet
+        self._lister = ShardLister("", lease_seconds=lease_seconds, if_lost=if_lost)  # of no stream yet
         self._known: list[LeaseItem] = []
         self._readers: dict[str, ShardReader] = {}
         self._turns: dict[str, Future[bool]] = {}
@@ -167,7 +176,7 @@ class Poller:
     def _follow(self, stream_arn: str) -> None:
         if stream_arn != self._arn:
             self._arn, self._readers = stream_arn, {}
-            self._lister = ShardLister(stream_arn, lease_seconds=self._lease_seconds)
+            self._lister = ShardLister(stream_arn, lease_seconds=self._lease_seconds, if_lost=self._if_lost)
 
     def _compare(self, stored: list[LeaseItem]) -> None:
         """Let go of shards that others hold, and hold those that a write took that seemed to have failed."""
@@ -190,7 +199,7 @@ class Poller:
                 self._hold(taken)
 
     def _hold(self, lease: LeaseItem) -> None:
-        self._readers[lease.shard] = ShardReader(lease, self.me, self._handler, self.metrics)
+        self._readers[lease.shard] = ShardReader(lease, self.me, self._handler, self.metrics, self._if_lost)
         for reader in self._readers.values():
             reader.save_seconds = max(SAVE_SECONDS, len(self._readers) / SAVES_PER_SECOND)
         log.info("Shard %s is read here from %s on.", lease.shard, lease.checkpoint or "its beginning")

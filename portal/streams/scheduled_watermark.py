@@ -33,14 +33,16 @@ _AWAY: Final = "Up to when shard %s is applied could not be read: %s"
 Concerns = Callable[[Record], bool]  # tells whether the handler does anything about a record
 
 
-def write(table: Table, *, concerns: Concerns, read_seconds: float = READ_SECONDS) -> str:
+def write(table: Table, *, concerns: Concerns, if_lost: str = "", read_seconds: float = READ_SECONDS) -> str:
     """Write up to when everything in the table's stream is applied, and return it; "" where that is not known.
+
+    `if_lost` says in the log what is to be done where records are lost.
 
     Costs one DescribeStream per hundred shards, and at least one GetShardIterator and GetRecords per unfinished shard.
     Raises Throttled, Unavailable.
     """
     stream_arn = shards.arn(table)
-    lister = _lister(stream_arn)
+    lister = _lister(stream_arn, if_lost)
     stored = leases.stored(stream_arn)
     if lister.list_if_due(stored):
         stored = leases.stored(stream_arn)
@@ -57,8 +59,8 @@ def write(table: Table, *, concerns: Concerns, read_seconds: float = READ_SECOND
 
 
 @lru_cache(maxsize=1)
-def _lister(stream_arn: str) -> ShardLister:
-    return ShardLister(stream_arn, lease_seconds=leases.LEASE_SECONDS)
+def _lister(stream_arn: str, if_lost: str) -> ShardLister:
+    return ShardLister(stream_arn, lease_seconds=leases.LEASE_SECONDS, if_lost=if_lost)
 
 
 def _passed_to_its_end(lease: LeaseItem, concerns: Concerns, deadline: float) -> bool:

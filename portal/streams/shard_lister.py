@@ -24,10 +24,13 @@ PAGE: Final = 100  # shards that one DescribeStream tells of, and keys that one 
 
 
 class ShardLister:
-    """Knows a stream's shards as they were last listed here, and which shards are known to be finished."""
+    """Knows a stream's shards as they were last listed here, and which shards are known to be finished.
 
-    def __init__(self, stream_arn: str, *, lease_seconds: float) -> None:
-        self._arn, self._lease_seconds = stream_arn, lease_seconds
+    `if_lost` says in the log what is to be done where records of a shard are lost.
+    """
+
+    def __init__(self, stream_arn: str, *, lease_seconds: float, if_lost: str = "") -> None:
+        self._arn, self._lease_seconds, self._if_lost = stream_arn, lease_seconds, if_lost
         self.listing: Listing | None = None
         self.listed_at = float("-inf")  # monotonic: when the listing was begun
         self.finished: set[str] = set()
@@ -77,6 +80,6 @@ class ShardLister:
                 self._absent[shard_id] = (counter, since)
                 continue
             leases.finish(lease, position=lease.position or "", lost=True)
-            log.error(LOST, shard_id, shards.RETENTION_HOURS)
+            log.error(LOST, shard_id, shards.RETENTION_HOURS, self._if_lost)
             abandoned = True
         return abandoned

@@ -32,7 +32,7 @@ DEFERRED_BYTES: Final = 8_000_000  # and how large they may be together
 ITERATOR_SECONDS: Final = 15.0
 SAVES_PER_SECOND: Final = 20  # of one poller, however many shards it holds
 SAVE_SECONDS: Final = 2.0  # between two saves of one shard, at least
-LOST: Final = "Records of shard %s are lost: nobody read them within %s hours. Run: manage.py rebuild_aggregates"
+LOST: Final = "Records of shard %s are lost: nobody read them within %s hours. %s"
 _MUCH: Final = 200  # records in an answer that make it worth while to ask for more before they are handled
 _ANSWERS: Final = 8  # in one batch, of at most 1,000 records or 1 MB each
 _RETENTION: Final = timedelta(hours=shards.RETENTION_HOURS - 1)
@@ -68,6 +68,7 @@ class ShardReader:
     me: str
     handler: Handler
     metrics: Metrics
+    if_lost: str = ""  # what is to be done then, for the log
     position: str = ""
     checkpoint: str = ""
     applied_until: str = ""
@@ -202,7 +203,7 @@ class ShardReader:
         """
         now, at = shards.service_time(), self.applied_until
         if self.position and not (at and now and clock.parse(at) >= clock.parse(now) - _RETENTION):
-            log.error(LOST, self.lease.shard, shards.RETENTION_HOURS)
+            log.error(LOST, self.lease.shard, shards.RETENTION_HOURS, self.if_lost)
             self.lease.gap_at = clock.stamp()
             self.lost = not leases.note_gap(self.lease, me=self.me)
         self._iterator, self._start_at_oldest = None, True

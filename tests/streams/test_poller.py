@@ -10,8 +10,10 @@ from datetime import timedelta
 
 import pytest
 
+from delivery.management.commands import run_dispatch
 from portal import clock
 from portal.errors import Throttled, Unavailable
+from portal.management.following import FollowCommand
 from portal.streams import backoff, leases, positions, shard_reader, shards
 from portal.streams.batch import padded
 from portal.streams.items import LeaseItem
@@ -20,6 +22,7 @@ from tests.support.folding import Follower, numbers
 from tests.support.shard_trees import ARN, RecordingHandler, ShardTree
 from tests.support.world import World
 from tickets.counting.stream_handler import handle
+from tickets.management.commands import run_stream
 from tickets.ticket.tables import TICKETS
 
 
@@ -208,7 +211,7 @@ def test_lost_records_are_noted_and_told_with_what_to_do(
     one = poller()
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
         steps(one)
-    assert "Run: manage.py rebuild_aggregates" in caplog.text
+    assert "Records of shard a are lost" in caplog.text
     assert tree.reads == ["a 1", "a 2"]
     assert stored().gap_at != ""
     one.release()
@@ -226,15 +229,31 @@ def test_a_quiet_stream_whose_last_record_was_trimmed_has_lost_nothing(
     assert stored().gap_at == ""
 
 
-def test_a_shard_that_left_the_stream_unread_is_told_too(
-    tree: ShardTree, poller: NewPoller, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (run_stream.Command, "Run: manage.py rebuild_aggregates"),
+        (run_dispatch.Command, "Nothing is to be done: the sweeper finds their rows"),
+    ],
+)
+@pytest.mark.parametrize("trimmed", [True, False], ids=["trimmed under its reader", "gone without a reader"])
+def test_each_follower_says_what_is_to_be_done_about_lost_records(
+    tree: ShardTree, caplog: pytest.LogCaptureFixture, command: type[FollowCommand], advice: str, *, trimmed: bool
 ) -> None:
-    held_by_another(tree, "old")
-    one = poller(lease_seconds=1)
+    if trimmed:
+        held_by_another(tree, "a", "1", applied_until=clock.stamp(tree.now - timedelta(hours=30)))
+        leases.release(stored(), me="zoe")
+        tree.trimmed = {"a"}
+    else:
+        held_by_another(tree, "old")
+    one = command().poller(lease_seconds=1)
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
-        eventually(lambda: "old" in leases.finished_among(ARN, ["old"]), one)
-    assert "Records of shard old are lost" in caplog.text
-    assert leases.finished_among(ARN, ["old"])["old"].gap_at != ""
+        eventually(lambda: "are lost" in caplog.text, one)
+    assert advice in caplog.text
+    gap = stored("a") if trimmed else leases.finished_among(ARN, ["old"])["old"]
+    assert gap.gap_at != ""
+    assert caplog.text.count("rebuild_aggregates") == advice.count("rebuild_aggregates")
+    one.release()
 
 
 # --- checkpoints and errors ---

@@ -35,7 +35,7 @@ from portal.errors import Invalid, Unavailable
 from portal.streams import positions, scheduled_watermark  # need the settings
 from portal.streams.batch import Record, batch_of
 from tickets.counting.changes import concerns_counting
-from tickets.counting.stream_handler import handle
+from tickets.counting.stream_handler import IF_LOST, handle
 from tickets.ticket.tables import TICKETS
 
 _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
@@ -74,7 +74,7 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 def _write_watermark() -> dict[str, Any]:
     try:
-        as_of = scheduled_watermark.write(TICKETS, concerns=concerns_counting)
+        as_of = scheduled_watermark.write(TICKETS, concerns=concerns_counting, if_lost=IF_LOST)
     except Unavailable as error:  # the next minute brings the next call
         log.warning("Up to when the stream is applied could not be written: %s", error.message)
         return {}

@@ -31,6 +31,7 @@ from tickets.counting.recent import Recent
 
 log = logging.getLogger("pooldesk.stream")
 
+IF_LOST: Final = "The aggregates lack them. Run: manage.py rebuild_aggregates"
 _ATTRIBUTES: Final = 170  # in one update: more do not come without filling RECENT
 _DEAD_AT_ONCE: Final = 60  # dead letters, or attributes beside them, in one update, so that RECENT stays within 4 KB
 _REMEMBERED: Final = 10_000  # tenants whose RECENT a process remembers, some 2 KB each

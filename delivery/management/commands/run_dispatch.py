@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from delivery.dispatching.dispatcher import Dispatcher
+from delivery.dispatching.dispatcher import IF_LOST, Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
 from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
@@ -32,7 +32,7 @@ class Command(FollowCommand):
         transport = QueueTransport()
         sender = Sender(transport)
         dispatcher = Dispatcher(sender)
-        poller = Poller(OUTBOX, dispatcher.handle, lease_seconds=lease_seconds)
+        poller = Poller(OUTBOX, dispatcher.handle, if_lost=IF_LOST, lease_seconds=lease_seconds)
         self._periodic_work = PeriodicWork(
             dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: poller.leads
         )

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from portal.management.follow_command import FollowCommand
 from portal.streams.poller import Poller
-from tickets.counting.stream_handler import handle
+from tickets.counting.stream_handler import IF_LOST, handle
 from tickets.ticket.tables import TICKETS
 
 
@@ -23,4 +23,4 @@ class Command(FollowCommand):
     counts: ClassVar[dict[str, float]] = {"events": 0, "applied": 0, "dead": 0, "write_units": 0}
 
     def poller(self, *, lease_seconds: float) -> Poller:
-        return Poller(TICKETS, handle, lease_seconds=lease_seconds)
+        return Poller(TICKETS, handle, if_lost=IF_LOST, lease_seconds=lease_seconds)
