@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -29,6 +29,7 @@ from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import Message
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.errors import Unavailable
 from portal.streams.batch import Batch, BatchResult
 
 log = logging.getLogger("pooldesk.delivery")
@@ -36,6 +37,9 @@ log = logging.getLogger("pooldesk.delivery")
 IF_LOST: Final = "Nothing is to be done: the sweeper finds their rows in the index of pending ones, and sends them."
 LATE: Final = timedelta(seconds=2)  # a row that comes so long after it was written may have been sent already
 WATCHED_SECONDS: Final = 10.0  # after which a message that nobody has answered is looked up, and each time again
+
+
+_Failures = dict[RowKey, Unavailable]  # of the rows that a change was made to
 
 
 class Sends(Protocol):
@@ -69,7 +73,8 @@ class Dispatcher:
     def handle(self, batch: Batch) -> BatchResult:
         """Send the new rows of a batch, and free the units of those that have been answered.
 
-        Raises Unavailable where the database cannot be reached; then the batch comes again, and nothing is sent twice.
+        Rows of which the database took no note come back as deferred: they come again, and are not sent twice by the
+        same sender. Raises Unavailable where it took no note of any, or cannot be read; then all of the batch does.
         """
         fresh: dict[RowKey, OutboxItem] = {}
         over = 0
@@ -82,21 +87,28 @@ class Dispatcher:
                 over += self._note_over(old, new)
             if new is not None and (old is None or _is_back(old, new)):
                 fresh[key] = new
-        taken = self.send(self._unsent(fresh))
+        rows = self._unsent(fresh)
+        taken, failed = self._send(rows)
+        if len(failed) == len(rows):
+            _raise_first(failed)
+        deferred = tuple(one for one in batch.records if (one.keys["event_id"], one.keys["timestamp"]) in failed)
         later = self.pump() if over else 0
         sent, waiting, left = len(taken.sent) + later, len(taken.waiting), len(taken.left)
-        return BatchResult(counts={"sent": sent, "waiting": waiting, "left": left, "answers": over})
+        return BatchResult(deferred, {"sent": sent, "waiting": waiting, "left": left, "answers": over})
 
     def send(self, rows: Collection[OutboxItem]) -> Taken:
-        """Offer what is due of these rows to the sender, and note what it sent. What an operator holds is put aside."""
-        taken = self._sender.offer([offer for row in self._free_to_go(rows) for offer in _offers(row)])
-        self._note_sent(taken.sent)
+        """Offer what is due of these rows to the sender, and note what it sent. What an operator holds is put aside.
+
+        Raises Unavailable where the database did not take all of it.
+        """
+        taken, failed = self._send(rows)
+        _raise_first(failed)
         return taken
 
     def pump(self) -> int:
-        """Send what waited and may go now. Return how many messages went."""
+        """Send what waited and may go now. Return how many messages went. Raises Unavailable."""
         taken = self._sender.pump()
-        self._note_sent(taken.sent)
+        _raise_first(self._note_sent(taken.sent))
         return len(taken.sent)
 
     def look_up(self, *, older_than: float = WATCHED_SECONDS) -> int:
@@ -109,18 +121,21 @@ class Dispatcher:
 
     # --- inside ---
 
-    def _free_to_go(self, rows: Collection[OutboxItem]) -> list[OutboxItem]:
+    def _send(self, rows: Collection[OutboxItem]) -> tuple[Taken, _Failures]:
+        free, failed = self._free_to_go(rows)
+        taken = self._sender.offer([offer for row in free for offer in _offers(row)])
+        return taken, failed | self._note_sent(taken.sent)
+
+    def _free_to_go(self, rows: Collection[OutboxItem]) -> tuple[list[OutboxItem], _Failures]:
         """Return the rows that no operator holds; put aside those that are to wait, and close those to be dropped."""
         by_verdict: dict[Verdict, list[OutboxItem]] = {"go": [], "wait": [], "drop": []}
         for row in rows:
             by_verdict[self._board.verdict(keys.row_parts(row.event_id)[0], row.timestamp)].append(row)
-        fan_out(
-            [
-                *(partial(progress.hold, row) for row in by_verdict["wait"]),
-                *(partial(progress.drop, row) for row in by_verdict["drop"]),
-            ]
+        failed = _each(
+            {outbox_reader.key_of(row): partial(progress.hold, row) for row in by_verdict["wait"]}
+            | {outbox_reader.key_of(row): partial(progress.drop, row) for row in by_verdict["drop"]}
         )
-        return by_verdict["go"]
+        return by_verdict["go"], failed
 
     def _unsent(self, fresh: Mapping[RowKey, OutboxItem]) -> list[OutboxItem]:
         late = clock.stamp(clock.now() - LATE)
@@ -129,7 +144,7 @@ class Dispatcher:
         rows = [stored.get(key) if key in old else row for key, row in fresh.items()]
         return [row for row in rows if row is not None and _is_pending(row)]
 
-    def _note_sent(self, sent: Iterable[Offer]) -> None:
+    def _note_sent(self, sent: Iterable[Offer]) -> _Failures:
         rows: dict[RowKey, OutboxItem] = {}
         members: dict[RowKey, set[str]] = defaultdict(set)
         now = time.monotonic()
@@ -139,7 +154,7 @@ class Dispatcher:
                 rows[key] = offer.row
                 members[key].add(member)
                 self._watched[key, member] = _Watched(key, member, offer.attempt, now)
-        fan_out([partial(progress.sent, row, members[key]) for key, row in rows.items()])
+        return _each({key: partial(progress.sent, row, members[key]) for key, row in rows.items()})
 
     def _note_over(self, old: OutboxItem, new: OutboxItem | None) -> int:
         """Free the units of attempts that this change of a row ended. Return how many."""
@@ -168,6 +183,25 @@ class Dispatcher:
         self._sender.over(key[0], index, destination)
         with self._lock:
             self._watched.pop((key, member), None)
+
+
+def _each(changes: Mapping[RowKey, Callable[[], object]]) -> _Failures:
+    """Make the changes at the same time. Return why those failed that the database did not take."""
+
+    def attempt(change: Callable[[], object]) -> Unavailable | None:
+        try:
+            change()
+        except Unavailable as error:
+            return error
+        return None
+
+    errors = fan_out([partial(attempt, change) for change in changes.values()])
+    return {key: error for key, error in zip(changes, errors, strict=True) if error is not None}
+
+
+def _raise_first(failed: _Failures) -> None:
+    if failed:
+        raise next(iter(failed.values()))
 
 
 def _is_pending(row: OutboxItem) -> bool:

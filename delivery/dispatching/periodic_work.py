@@ -25,16 +25,28 @@ _AWAY_SECONDS: Final = 2.0  # after which it is tried again when the database wa
 
 
 class PeriodicWork:
-    """Works in a thread of its own. `sweeps` tells whether this dispatcher is the one that sweeps."""
+    """Works in a thread of its own, or `catch_up` is called now and then.
+
+    `sweeps` tells whether this dispatcher is the one that sweeps. Messages that nobody has answered are looked up every
+    `watched_seconds`.
+    """
 
     def __init__(
-        self, dispatcher: Dispatcher, sender: Sender, *, refresher: Refresher, sweeps: Callable[[], bool]
+        self,
+        dispatcher: Dispatcher,
+        sender: Sender,
+        *,
+        refresher: Refresher,
+        sweeps: Callable[[], bool],
+        watched_seconds: float = WATCHED_SECONDS,
     ) -> None:
+        self._watched_seconds = watched_seconds
         self._dispatcher, self._sender, self._refresher, self._sweeps = dispatcher, sender, refresher, sweeps
         self._sweeper = Sweeper(dispatcher)
         self._hold_keeper = HoldKeeper()
         self._swept_at = self._looked_at = time.monotonic()
         self._sweeping = threading.Lock()
+        self._swept = self._sent = 0  # messages that the last sweep sent, and all of them
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -51,15 +63,31 @@ class PeriodicWork:
     def turn(self) -> None:
         """Do what is due now. Raises Unavailable."""
         now = time.monotonic()
-        self._dispatcher.pump()
+        self._sent += self._dispatcher.pump()
         self._refresher.turn()
-        if now - self._looked_at >= WATCHED_SECONDS:
+        if now - self._looked_at >= self._watched_seconds:
             self._looked_at = now
-            self._dispatcher.look_up()
+            self._dispatcher.look_up(older_than=self._watched_seconds)
         if now - self._swept_at >= SWEEP_SECONDS and self._sweeps():
             self._swept_at = now
             self._hold_keeper.step(seconds=SWEEP_SECONDS)
-            self.sweep()
+            self._swept = self.sweep()
+            self._sent += self._swept
+
+    def catch_up(self, *, seconds: float) -> int:
+        """Do what is due, until a sweep finds nothing to send and nothing waits, or so many seconds have passed.
+
+        Returns how many messages went. Raises Unavailable.
+        """
+        until = time.monotonic() + seconds
+        self._swept_at = float("-inf")
+        while True:
+            swept_at = self._swept_at
+            self.turn()
+            is_idle = not (self._swept or self._sender.counts()["waiting"])
+            if (is_idle and self._swept_at > swept_at) or time.monotonic() > until:
+                return self._sent
+            time.sleep(self._pause())
 
     def sweep(self, *, grace: timedelta = GRACE) -> int:
         """Sweep once. Return how many messages went."""

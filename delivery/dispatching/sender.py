@@ -87,7 +87,8 @@ class _Unit:
 class Sender:
     """Choose queues and hold tenants to their limits, for any number of threads.
 
-    `workers` says how many serve the queues, DELIVERY_WORKERS without it. `clock` gives seconds that never go back.
+    `workers` says how many serve the queues, DELIVERY_WORKERS without it, and `most_waiting` how many offers of all
+    tenants may wait here. `clock` gives seconds that never go back.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Sender:
         transport: Queues,
         *,
         workers: int | None = None,
+        most_waiting: int = MOST_WAITING,
         limits_of: LimitsOf = limits.of_all,
         clock: Callable[[], float] = time.monotonic,
         chance: random.Random | None = None,
@@ -102,6 +104,7 @@ class Sender:
         self._transport, self._limits_of, self._clock = transport, limits_of, clock
         self._chance = chance or random.Random()  # noqa: S311  # a choice among queues is no secret
         self._workers = settings.DELIVERY_WORKERS if workers is None else workers
+        self._most_waiting = most_waiting
         self._lock = threading.Lock()
         self._units: OrderedDict[_Key, _Unit] = OrderedDict()  # the oldest first
         self._in_flight: Counter[str] = Counter()
@@ -223,7 +226,7 @@ class Sender:
     def _wait(self, offer: Offer) -> bool:
         """Put the offer into the list; False where that is full, for all or for this tenant."""
         line = self._waiting.get(offer.message.tenant_id, deque())
-        if len(self._waiting_keys) >= MOST_WAITING or len(line) >= MOST_WAITING_OF_ONE:
+        if len(self._waiting_keys) >= self._most_waiting or len(line) >= MOST_WAITING_OF_ONE:
             return False
         line.append(offer)
         self._waiting[offer.message.tenant_id] = line

@@ -310,7 +310,7 @@ def test_beside_the_stream_only_the_one_who_leads_sweeps(
             dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda leads=leads: leads
         )
         beside._swept_at = float("-inf")
-        monkeypatch.setattr(beside, "sweep", lambda leads=leads: swept.append(leads))
+        monkeypatch.setattr(beside, "sweep", lambda leads=leads: swept.append(leads) or 0)
         beside.turn()
     assert swept == [True]
 

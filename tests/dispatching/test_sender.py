@@ -56,10 +56,12 @@ def offer(number: int, tenant_id: str = TENANTS[0], queues: Sequence[int] | None
     return Offer(message, sorted(sets.nth(0, 8)) if queues is None else queues, attempt)
 
 
-def a_sender(limits: DeliveryLimits = LIMITS, seed: int = 1, workers: int = 1) -> tuple[Sender, Recorder, HandClock]:
+def a_sender(
+    limits: DeliveryLimits = LIMITS, seed: int = 1, workers: int = 1, **more: int
+) -> tuple[Sender, Recorder, HandClock]:
     recorder, clock = Recorder(), HandClock()
     chance = random.Random(seed)  # noqa: S311  # the test repeats itself
-    sender = Sender(recorder, workers=workers, limits_of=lambda _: limits, clock=clock, chance=chance)
+    sender = Sender(recorder, workers=workers, limits_of=lambda _: limits, clock=clock, chance=chance, **more)
     return sender, recorder, clock
 
 
@@ -135,8 +137,7 @@ def test_an_entry_that_failed_in_its_batch_is_left_and_its_unit_and_token_are_fr
 
 def test_what_finds_no_place_in_the_list_is_left_to_the_sweeper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "MOST_WAITING_OF_ONE", 2)
-    monkeypatch.setattr(sending, "MOST_WAITING", 3)
-    sender, _, _ = a_sender(DeliveryLimits(in_flight=1, per_second=1.0, burst=1))
+    sender, _, _ = a_sender(DeliveryLimits(in_flight=1, per_second=1.0, burst=1), most_waiting=3)
     taken = sender.offer(offer(n, TENANTS[0]) for n in range(5))
     assert (len(taken.sent), len(taken.waiting), len(taken.left)) == (1, 2, 2)
     taken = sender.offer(offer(n, TENANTS[1]) for n in range(5))

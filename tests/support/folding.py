@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from portal.dynamo.repository import TenantRepository
+from portal.schema.tables import Table
 from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Record, batch_of, parse
 from portal.streams.poller import Poller
@@ -29,10 +30,10 @@ ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/made-up/stream/1"
 
 
 class Follower:
-    """Reads the stream from its beginning. `all` are the records that it has read so far."""
+    """Reads a stream, the tickets' or another table's, from its beginning. `all` is what it has read so far."""
 
-    def __init__(self) -> None:
-        self.arn = shards.arn(TICKETS)
+    def __init__(self, table: Table = TICKETS) -> None:
+        self.arn = shards.arn(table)
         (shard,) = shards.listing(self.arn).shards
         self.shard_id = shard.id
         self._iterator = shards.iterator(self.arn, shard.id)

@@ -18,7 +18,6 @@ a scheduled event).
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Mapping
@@ -32,8 +31,8 @@ if not apps.ready:
     django.setup()
 
 from portal.errors import Invalid, Unavailable
-from portal.streams import positions, scheduled_watermark  # need the settings
-from portal.streams.batch import Record, batch_of
+from portal.streams import lambda_answer, positions, scheduled_watermark  # need the settings
+from portal.streams.batch import Batch, BatchResult, batch_of
 from tickets.counting.changes import concerns_counting
 from tickets.counting.stream_handler import IF_LOST, handle
 from tickets.ticket.tables import TICKETS
@@ -60,16 +59,13 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
             "Set TumblingWindowInSeconds on the event source mapping, as infra/template.yaml does."
         )
     batch = batch_of(arn, shard_id, event.get("Records", ()))
-    if not batch.records:
-        return {"state": {}, "batchItemFailures": []}
-    try:
-        result = handle(batch)
-        positions.advance_behind(batch, result)
-    except Unavailable as error:
-        log.warning("A batch of %s records could not be applied: %s", len(batch.records), error.message)
-        return _again_from(batch.records[0])
-    log.info("%s", json.dumps({"records": len(batch.records), "deferred": len(result.deferred), **result.counts}))
-    return _again_from(result.deferred[0]) if result.deferred else {"state": {}, "batchItemFailures": []}
+    return {"state": {}, **lambda_answer.answer(batch, _apply)}
+
+
+def _apply(batch: Batch) -> BatchResult:
+    result = handle(batch)
+    positions.advance_behind(batch, result)
+    return result
 
 
 def _write_watermark() -> dict[str, Any]:
@@ -79,8 +75,3 @@ def _write_watermark() -> dict[str, Any]:
         log.warning("Up to when the stream is applied could not be written: %s", error.message)
         return {}
     return {"as_of": as_of}
-
-
-def _again_from(record: Record) -> dict[str, Any]:
-    """Ask for everything from this record on once more."""
-    return {"state": {}, "batchItemFailures": [{"itemIdentifier": record.checkpoint}]}
