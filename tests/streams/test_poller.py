@@ -13,7 +13,7 @@ import pytest
 from delivery.management.commands import run_dispatch
 from portal import clock
 from portal.errors import Throttled, Unavailable
-from portal.management.following import FollowCommand
+from portal.management.follow_command import FollowCommand
 from portal.streams import backoff, leases, positions, shard_reader, shards
 from portal.streams.batch import padded
 from portal.streams.items import LeaseItem
