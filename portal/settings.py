@@ -57,7 +57,7 @@ DELIVERY_QUEUES: int = env.int("DELIVERY_QUEUES", default=8 if DEBUG else 32)
 DELIVERY_IN_FLIGHT: int = env.int("DELIVERY_IN_FLIGHT", default=6)
 DELIVERY_PER_SECOND: float = env.float("DELIVERY_PER_SECOND", default=18.0)
 DELIVERY_BURST: int = env.int("DELIVERY_BURST", default=6)
-# How many workers deliver: senders count together what the same workers will do.
+# How many workers deliver: senders count together what the same workers will do. 0: Lambda serves each queue apart.
 DELIVERY_WORKERS: int = env.int("DELIVERY_WORKERS", default=1)
 # What one worker delivers at the same time; each slot is a thread.
 DELIVERY_SLOTS: int = env.int("DELIVERY_SLOTS", default=24)

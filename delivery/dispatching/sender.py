@@ -87,8 +87,8 @@ class _Unit:
 class Sender:
     """Choose queues and hold tenants to their limits, for any number of threads.
 
-    `workers` says how many serve the queues, DELIVERY_WORKERS without it, and `most_waiting` how many offers of all
-    tenants may wait here. `clock` gives seconds that never go back.
+    `workers` says how many serve the queues, DELIVERY_WORKERS without it; 0 says that each queue is served apart.
+    `most_waiting` offers of all tenants may wait here. `clock` gives seconds that never go back.
     """
 
     def __init__(
@@ -216,6 +216,8 @@ class Sender:
 
     def _busy(self) -> list[float]:
         """Return, by queue, how much each of its workers has to do, in messages: those of its other queues too."""
+        if not self._workers:
+            return [self._own[queue] + self._others[queue] for queue in range(self._transport.queues)]
         workers_of = assignment.workers_of(self._workers, self._transport.queues)
         of_worker: dict[int, float] = defaultdict(float)
         for queue, workers in enumerate(workers_of):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from portal.deployment import lambda_functions
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.registry import Role
@@ -30,7 +31,7 @@ def roles() -> Json:
     return {
         WEB: _role("The portal's web process", _trusts_service("WebService")),
         TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_ours_for_one_tenant()),
-        WORKER: _role("The worker that keeps the aggregates", _trusts_service("WorkerService")),
+        WORKER: _role("The worker that keeps the aggregates", _trusts_service(lambda_functions.SERVICE)),
         SEED: _role("The commands that write sample data and imports", _trusts_service("WebService")),
     }
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.test import override_settings
 from django.utils.module_loading import import_string
 
+from delivery.dispatching import dispatcher_lambda
 from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.sets import valid_count
 from tests.support.stacks import PRODUCTION, WITH_FUNCTION, Stack, committed
+
+# Types of what a stack has without functions too.
+SHARED = {"AWS::IAM::ManagedPolicy", "AWS::SQS::Queue"}
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +43,10 @@ def test_every_queue_is_encrypted(production: Stack) -> None:
 
 
 def test_who_runs_workers_gets_no_function(production: Stack, with_function: Stack) -> None:
-    assert not [name for name in production.resources if name.endswith("Source") or "DeliveryFunction" in name]
-    assert "DeliveryFunction" in with_function.resources
+    more = with_function.resources.keys() - production.resources.keys()
+    of_lambda = {with_function.resources[name]["Type"] for name in more}
+    assert {"DeliveryFunction", "DispatchFunction", "SweepFunction", "DeliveryQueue00Source"} <= more
+    assert not [name for name, one in production.resources.items() if one["Type"] in of_lambda - SHARED]
 
 
 def test_each_queue_calls_the_function_which_answers_for_each_message(with_function: Stack) -> None:
@@ -58,3 +66,47 @@ def test_the_function_is_there_and_acts_for_one_tenant_at_a_time(with_function: 
 def test_a_message_stays_invisible_while_its_invocation_lasts(with_function: Stack) -> None:
     longest = with_function.properties("DeliveryFunction")["Timeout"]
     assert all(properties["VisibilityTimeout"] >= longest for properties in queues(with_function).values())
+
+
+# --- the dispatcher ---
+
+
+@pytest.mark.parametrize("name", ["Dispatch", "Sweep"])
+def test_the_dispatchers_functions_send_as_the_worker_to_queues_that_are_each_served_apart(
+    with_function: Stack, name: str
+) -> None:
+    function = with_function.properties(f"{name}Function")
+    assert callable(import_string(function["Handler"]))
+    assert function["Role"] == "WorkerRole.Arn"
+    variables = function["Environment"]["Variables"]
+    assert variables["DELIVERY_QUEUES"] == str(len(queues(with_function)))
+    assert variables["DELIVERY_WORKERS"] == "0"
+
+
+def test_the_outboxs_stream_calls_the_dispatcher_at_once_and_names_what_fails(with_function: Stack) -> None:
+    mapping = with_function.properties("DispatchStream")
+    assert (mapping["EventSourceArn"], mapping["FunctionName"]) == ("EventsOutboxTable.StreamArn", "DispatchFunction")
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["ParallelizationFactor"] == 1
+    assert mapping["MaximumBatchingWindowInSeconds"] == 0
+    (only,) = mapping["FilterCriteria"]["Filters"]
+    assert json.loads(only["Pattern"]) == {"eventName": ["INSERT", "MODIFY"]}
+
+
+def test_what_the_dispatcher_gives_up_is_told_and_is_found_by_the_sweeper_long_before_the_stream_forgets_it(
+    with_function: Stack,
+) -> None:
+    mapping = with_function.properties("DispatchStream")
+    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": "DispatchFailuresQueue.Arn"}}
+    assert mapping["MaximumRecordAgeInSeconds"] <= 300
+    assert mapping["StartingPosition"] == "LATEST"
+    assert with_function.properties("DispatchFailuresQueue")["SqsManagedSseEnabled"] is True
+    assert with_function.outputs["DispatchFailuresQueueUrl"]["Value"] == "DispatchFailuresQueue"
+
+
+def test_the_sweeper_is_called_each_minute_and_ends_before_its_time_is_up(with_function: Stack) -> None:
+    rule = with_function.properties("SweepSchedule")
+    assert (rule["ScheduleExpression"], rule["State"]) == ("rate(1 minute)", "ENABLED")
+    assert [target["Arn"] for target in rule["Targets"]] == ["SweepFunction.Arn"]
+    assert dispatcher_lambda.SWEEPS_SECONDS < 60 < with_function.properties("SweepFunction")["Timeout"]

@@ -22,7 +22,11 @@ OF_THE_FUNCTION = {
     "WorkerStream",
     "WorkerSchedule",
     "WorkerSchedulePermission",
+    "WorkerScheduleRetries",
 }
+
+
+FUNCTIONS = {"Worker": True, "Dispatch": True, "Sweep": False, "Delivery": False}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,7 @@ def production() -> Stack:
 
 
 def test_who_runs_pollers_gets_nothing_of_lambdas(production: Stack, with_function: Stack) -> None:
-    more = {name for name in with_function.resources.keys() - production.resources.keys() if "Delivery" not in name}
+    more = {name for name in with_function.resources.keys() - production.resources.keys() if name.startswith("Worker")}
     assert more == OF_THE_FUNCTION
     assert not [r["Type"] for r in production.resources.values() if "Lambda" in r["Type"]]
 
@@ -71,14 +75,28 @@ def test_what_lambda_gives_up_is_told_to_an_encrypted_queue(with_function: Stack
     assert with_function.properties("WorkerFailuresQueue")["SqsManagedSseEnabled"] is True
 
 
-def test_the_function_may_write_its_own_log_and_queue_and_no_other(with_function: Stack) -> None:
-    statements = with_function.properties("WorkerFunctionPolicy")["PolicyDocument"]["Statement"]
-    assert {tuple(s["Action"]): s["Resource"] for s in statements} == {
-        ("logs:CreateLogStream", "logs:PutLogEvents"): "WorkerLogGroup.Arn",
-        ("sqs:SendMessage",): "WorkerFailuresQueue.Arn",
+@pytest.mark.parametrize(("function", "tells_failures"), FUNCTIONS.items())
+def test_a_function_may_write_its_own_log_and_queue_and_no_other(
+    with_function: Stack, function: str, *, tells_failures: bool
+) -> None:
+    statements = with_function.properties(f"{function}FunctionPolicy")["PolicyDocument"]["Statement"]
+    expected = {("logs:CreateLogStream", "logs:PutLogEvents"): f"{function}LogGroup.Arn"}
+    if tells_failures:
+        expected[("sqs:SendMessage",)] = f"{function}FailuresQueue.Arn"
+    assert {tuple(s["Action"]): s["Resource"] for s in statements} == expected
+    name = with_function.properties(f"{function}Function")["FunctionName"]
+    assert with_function.properties(f"{function}LogGroup")["LogGroupName"] == f"/aws/lambda/{name}"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_waits_for_the_rights_of_its_role(with_function: Stack, function: str) -> None:
+    role = with_function.properties(f"{function}Function")["Role"].removesuffix(".Arn")
+    attached = {
+        name
+        for name, one in with_function.resources.items()
+        if one["Type"] == "AWS::IAM::ManagedPolicy" and role in one["Properties"]["Roles"] and "Function" not in name
     }
-    name = with_function.properties("WorkerFunction")["FunctionName"]
-    assert with_function.properties("WorkerLogGroup")["LogGroupName"] == f"/aws/lambda/{name}"
+    assert attached - {"AssumeTenantPolicy"} <= set(with_function.resources[f"{function}Function"]["DependsOn"])
 
 
 def test_lambda_may_read_the_stream_with_the_workers_policy(with_function: Stack) -> None:
@@ -94,15 +112,20 @@ def test_the_function_is_called_twice_before_pages_call_it_late(with_function: S
     assert [target["Arn"] for target in rule["Targets"]] == ["WorkerFunction.Arn"]
 
 
-def test_only_that_schedule_may_call_the_function(with_function: Stack) -> None:
-    assert [r["Properties"] for r in with_function.resources.values() if r["Type"] == "AWS::Lambda::Permission"] == [
+def test_only_its_own_schedule_may_call_a_function_and_does_not_repeat_a_call_that_failed(with_function: Stack) -> None:
+    scheduled, resources = ("Sweep", "Worker"), with_function.resources.values()
+    assert [r["Properties"] for r in resources if r["Type"] == "AWS::Lambda::Permission"] == [
         {
             "Action": "lambda:InvokeFunction",
-            "FunctionName": "WorkerFunction",
+            "FunctionName": f"{name}Function",
             "Principal": "events.amazonaws.com",
-            "SourceArn": "WorkerSchedule.Arn",
+            "SourceArn": f"{name}Schedule.Arn",
         }
+        for name in scheduled
     ]
+    for name in scheduled:
+        retries = with_function.properties(f"{name}ScheduleRetries")
+        assert (retries["FunctionName"], retries["MaximumRetryAttempts"]) == (f"{name}Function", 0)
 
 
 def test_a_function_without_code_is_refused_before_anything_is_made() -> None:

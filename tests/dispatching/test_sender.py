@@ -135,6 +135,22 @@ def test_an_entry_that_failed_in_its_batch_is_left_and_its_unit_and_token_are_fr
     assert sender.offer([offer(1)]).sent == [offer(1)]
 
 
+def test_where_each_queue_is_served_apart_no_queue_makes_another_one_busy() -> None:
+    def with_queue_0_full(workers: int) -> set[int]:
+        sender, recorder, _ = a_sender(PLENTY, workers=workers)
+        depths = [Depth(0, 0, 0) for _ in range(recorder.queues)]
+        depths[0] = Depth(waiting=1000, in_flight=0, delayed=0)
+        sender.correct(depths)
+        sender.offer(offer(n) for n in range(200))
+        return {queue for queue, _ in recorder.sent}
+
+    mine = set(offer(0).queues)
+    beside_queue_0 = next(set(queues) for queues in (queues_of(n, of=2, queues=8) for n in (1, 2)) if 0 in queues)
+    assert len(mine & beside_queue_0) > 1
+    assert with_queue_0_full(workers=2) == mine - beside_queue_0
+    assert with_queue_0_full(workers=0) == mine - {0}
+
+
 def test_what_finds_no_place_in_the_list_is_left_to_the_sweeper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "MOST_WAITING_OF_ONE", 2)
     sender, _, _ = a_sender(DeliveryLimits(in_flight=1, per_second=1.0, burst=1), most_waiting=3)

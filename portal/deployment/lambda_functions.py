@@ -1,0 +1,202 @@
+"""Describe the Lambda functions of the stack, each with its log, in one way. They are there only where workers are
+functions and not pollers; that is one choice for all of them, the parameter WorkerService.
+
+Sources: AWS, "Creating a rule that runs on a schedule in Amazon EventBridge", "Retain discarded records for a DynamoDB
+event source in Lambda", "How Lambda handles errors and retries with asynchronous invocation".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from portal.deployment.parts import StackPart, declare
+
+Json = dict[str, Any]
+
+SERVICE: Final = "WorkerService"
+ON_LAMBDA: Final = "WorkersAreFunctions"
+_LAMBDA: Final = "lambda.amazonaws.com"
+_NO_BUCKET: Final = "none"  # "" could be no bucket's name, which the linter notices
+_CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}
+
+
+@dataclass(frozen=True)
+class FunctionPart:
+    """A function, its log group, and the policy that lets its role write there.
+
+    `id` begins their logical ids, and `name` ends the function's name behind the stack's. `timeout` is in seconds.
+    `environ` is beside what all functions have. With `tells_failures` there is a queue as well, in which Lambda says
+    what it has given up.
+    """
+
+    id: str
+    name: str
+    description: str
+    handler: str
+    timeout: int
+    environ: Json = field(default_factory=dict)
+    tells_failures: bool = False
+
+    @property
+    def function(self) -> str:
+        return f"{self.id}Function"
+
+    @property
+    def failures(self) -> str:
+        return f"{self.id}FailuresQueue"
+
+    def resources(self, role: str, *, after: list[str]) -> Json:
+        """Declare all of it. `role` is a logical id, and `after` are the policies that the role needs for the work."""
+        log, policy = f"{self.id}LogGroup", f"{self.id}FunctionPolicy"
+        # The name is ours so that the log group can be; a dot may not stand in the name of a function.
+        name = f"${{AWS::StackName}}-{self.name}"
+        group = {"LogGroupName": {"Fn::Sub": f"/aws/lambda/{name}"}, "RetentionInDays": 30}
+        found = {
+            log: resource("AWS::Logs::LogGroup", group),
+            policy: resource("AWS::IAM::ManagedPolicy", self._policy(role, log)),
+            self.function: resource("AWS::Lambda::Function", self._function(name, role))
+            | {"DependsOn": [policy, *after]},
+        }
+        if self.tells_failures:
+            # What is in there are ids and sequence numbers, no data of anybody's.
+            kept = {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 86400}
+            found[self.failures] = resource("AWS::SQS::Queue", kept)
+        return found
+
+    def outputs(self) -> Json:
+        """Tell where Lambda says what it has given up."""
+        return {f"{self.failures}Url": {"Condition": ON_LAMBDA, "Value": {"Ref": self.failures}}}
+
+    def schedule(self, description: str) -> Json:
+        """Declare the rule that calls the function each minute. A call that fails is not repeated: the next comes."""
+        rule, called = f"{self.id}Schedule", {"Ref": self.function}
+        return {
+            rule: resource(
+                "AWS::Events::Rule",
+                {
+                    "Description": description,
+                    # The shortest rate that there is.
+                    "ScheduleExpression": "rate(1 minute)",
+                    "State": "ENABLED",
+                    "Targets": [{"Id": self.name, "Arn": arn(self.function)}],
+                },
+            ),
+            f"{rule}Permission": resource(
+                "AWS::Lambda::Permission",
+                {
+                    "Action": "lambda:InvokeFunction",
+                    "FunctionName": called,
+                    "Principal": "events.amazonaws.com",
+                    "SourceArn": arn(rule),
+                },
+            ),
+            f"{rule}Retries": resource(
+                "AWS::Lambda::EventInvokeConfig",
+                {
+                    "FunctionName": called,
+                    "Qualifier": "$LATEST",
+                    "MaximumRetryAttempts": 0,
+                    "MaximumEventAgeInSeconds": 60,
+                },
+            ),
+        }
+
+    def _policy(self, role: str, log: str) -> Json:
+        statements = [
+            {
+                "Sid": "WriteItsLog",
+                "Effect": "Allow",
+                "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+                "Resource": arn(log),
+            }
+        ]
+        if self.tells_failures:
+            # Lambda sends in the name of the function's role.
+            statements.append(
+                {
+                    "Sid": "TellWhatWasGivenUp",
+                    "Effect": "Allow",
+                    "Action": ["sqs:SendMessage"],
+                    "Resource": arn(self.failures),
+                }
+            )
+        return {
+            "Description": f"What the function {self.name} needs beside the rights of its role",
+            "Roles": [{"Ref": role}],
+            "PolicyDocument": {"Version": "2012-10-17", "Statement": statements},
+        }
+
+    def _function(self, name: str, role: str) -> Json:
+        return {
+            "FunctionName": {"Fn::Sub": name},
+            "Description": self.description,
+            "Runtime": "python3.13",
+            "Architectures": ["x86_64"],
+            "Handler": self.handler,
+            "Code": {"S3Bucket": {"Ref": "WorkerCodeBucket"}, "S3Key": {"Ref": "WorkerCodeKey"}},
+            "Role": arn(role),
+            "MemorySize": 512,
+            "Timeout": self.timeout,
+            "Environment": {
+                # AWS_REGION is there already. No SECRET_KEY: no function signs a cookie.
+                "Variables": {
+                    "DYNAMODB_TABLE_PREFIX": {"Ref": "TablePrefix"},
+                    "AWS_ACCOUNT_ID": {"Ref": "AWS::AccountId"},
+                    **self.environ,
+                }
+            },
+        }
+
+
+def resource(kind: str, properties: Json) -> Json:
+    """Return a resource that is there only where workers are functions."""
+    return {"Type": kind, "Condition": ON_LAMBDA, "Properties": properties}
+
+
+def arn(name: str) -> Json:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def _parameters() -> Json:
+    return {
+        SERVICE: {
+            "Type": "String",
+            "Description": "Where the workers run: pollers on ECS or EC2, or Lambda functions of this stack",
+            "Default": "ecs-tasks.amazonaws.com",
+            "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com", _LAMBDA],
+        },
+        "WorkerCodeBucket": {
+            "Type": "String",
+            "Description": "With Lambda: the S3 bucket that holds the functions' zip",
+            "Default": _NO_BUCKET,
+        },
+        "WorkerCodeKey": {
+            "Type": "String",
+            "Description": "With Lambda: the key of the zip in that bucket",
+            "Default": "pooldesk.zip",
+        },
+    }
+
+
+def _rules() -> Json:
+    """Refuse a stack without code for its functions, before anything is made."""
+    given = {"Fn::Not": [{"Fn::Equals": [{"Ref": "WorkerCodeBucket"}, _NO_BUCKET]}]}
+    said = f"{SERVICE}={_LAMBDA} needs WorkerCodeBucket, and the zip in it"
+    return {
+        "FunctionHasCode": {
+            "RuleCondition": _CONDITION,
+            "Assertions": [{"Assert": given, "AssertDescription": said}],
+        }
+    }
+
+
+declare(
+    StackPart(
+        "functions",
+        resources=lambda logical_id, roles: {},
+        parameters=_parameters(),
+        rules=_rules(),
+        conditions={ON_LAMBDA: _CONDITION},
+    )
+)
