@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from portal.deployment import cfn_yaml as our_yaml
 from portal.deployment import template as infra
 from portal.dynamo import client, provisioning
 from portal.engines.endpoint import REGION
-from portal.engines.engine_process import start_engine
+from portal.engines.engine_process import Ministack, start_engine
 from portal.isolation import policies
 from portal.management.commands.infra_template import PATH
 from portal.schema import registry, tables
@@ -114,6 +116,28 @@ def test_a_missing_template_is_noticed(tmp_path: Path, settings: Any) -> None:
 def test_a_table_declared_and_not_deployed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._tables, "Tenants.New", tables.Table("Tenants.New", "tenant", "tenant_id"))
     assert "+  TenantsNewTable:" in check()
+
+
+# AWS, "CloudFormation quotas": bytes of a template in a request, and of one in a bucket.
+IN_A_REQUEST, IN_A_BUCKET = 51_200, 1_000_000
+
+
+def test_the_header_deploys_this_very_file_as_large_as_it_is(written: Json) -> None:
+    comments = [line[1:].strip() for line in COMMITTED.read_text().splitlines() if line.startswith("#")]
+    begun = comments.index(next(line for line in comments if line.startswith("aws ")))
+    ended = next(n for n in range(begun, len(comments)) if not comments[n].endswith("\\"))
+    command = " ".join(line.removesuffix("\\") for line in comments[begun : ended + 1])
+    words = shlex.split(re.sub("<.*?>", "BUCKET", command))
+    assert words[:3] == ["aws", "cloudformation", "deploy"]
+    options, overrides = words[3:], words.index("--parameter-overrides")
+    given = {name: value for name, value in pairwise(options) if name.startswith("--")}
+    assert (settings.BASE_DIR / given["--template-file"]).samefile(COMMITTED)
+    assert ("--s3-bucket" in given) == (COMMITTED.stat().st_size > IN_A_REQUEST)
+    assert COMMITTED.stat().st_size < IN_A_BUCKET
+    named = dict(word.split("=") for word in words[overrides + 1 :])
+    assert named.keys() <= written["Parameters"].keys()
+    assert "CAPABILITY_AUTO_EXPAND" in words
+    assert written["Transform"]
 
 
 def test_the_template_is_the_same_wherever_it_is_made() -> None:
@@ -377,7 +401,7 @@ class Cloud:
 
     def __init__(self, endpoint_url: str) -> None:
         self.endpoint_url = endpoint_url
-        self.stacks, self.iam, self.dynamodb = (
+        self.stacks, self.iam, self.dynamodb, bucket = (
             boto3.client(
                 name,
                 endpoint_url=endpoint_url,
@@ -385,14 +409,16 @@ class Cloud:
                 aws_access_key_id="cloud",
                 aws_secret_access_key="cloud",
             )
-            for name in ("cloudformation", "iam", "dynamodb")
+            for name in ("cloudformation", "iam", "dynamodb", "s3")
         )
+        bucket.create_bucket(Bucket="templates", CreateBucketConfiguration={"LocationConstraint": REGION})
+        bucket.put_object(Bucket="templates", Key="template.yaml", Body=COMMITTED.read_bytes())
 
     def deploy(self, name: str, **parameters: str) -> dict[str, str]:
-        """Create the stack from the committed file; its outputs."""
+        """Create the stack from the committed file, which lies in a bucket as its header says; its outputs."""
         self.stacks.create_stack(
             StackName=name,
-            TemplateBody=_within_the_limit(),
+            TemplateURL=f"{self.endpoint_url}/templates/template.yaml",
             Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
             Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
         )
@@ -427,8 +453,10 @@ class Cloud:
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[Cloud]:
-    with start_engine() as engine:
-        yield Cloud(engine.endpoint_url)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ministack, "services", f"{Ministack.services},s3")
+        with start_engine() as engine:
+            yield Cloud(engine.endpoint_url)
 
 
 @pytest.fixture
@@ -482,13 +510,3 @@ def test_a_removed_stack_takes_its_tables_along_only_in_development(cloud: Cloud
         cloud.deploy(f"removed-{environment}", Environment=environment, TablePrefix=prefix)
         cloud.remove(f"removed-{environment}")
         assert len(cloud.tables(prefix)) == left, environment
-
-
-def _within_the_limit() -> str:
-    """The committed template without the queues of deliveries: AWS takes 51,200 bytes, unless it lies in a bucket, and
-    the engine has none. tests/queues/test_queue_stack.py reads what is left out here."""
-    template = committed()
-    for section in ("Resources", "Outputs"):
-        kept = {k: v for k, v in template[section].items() if "DeliveryQueue" not in k + json.dumps(v)}
-        template[section] = kept
-    return json.dumps(template, separators=(",", ":"))
