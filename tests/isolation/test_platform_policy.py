@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,11 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import DIRECTORY
 from tests.operators.test_admin_pages import paths
 from tests.support.admin_example import in_the_admin
-from tests.support.folding import Follower, put_aside
+from tests.support.folding import Follower, plant, put_aside
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, user_url
 from tests.support.world import PASSWORD, Browser, World
 from tickets.counting import dead_letters
+from tickets.dashboards import verify_runs
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
@@ -106,6 +108,37 @@ def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, 
     browser.sign_in("nora@example.org")
     assert browser.get("/account/sessions/").status_code == 200
     assert f"ConditionCheckItem {MEMBERS.full_name}" in held
+
+
+@pytest.fixture
+def asked_of_streams() -> Iterator[set[str]]:
+    """What the thread behind the Verify button asks of streams, which the web process signs with its own credentials:
+    each request is held against the platform's policy. The worker beside it has another role."""
+    client.reset()
+    policy, seen = iam.Policy(policies.document("platform")), set()
+
+    def check(params: dict[str, Any], model: Any, **_: Any) -> None:
+        if threading.current_thread().name == "verify":
+            arn = params.get("StreamArn") or policies.table_arn(params["TableName"]) + "/stream/2026"
+            assert policy.allows(iam.Request(f"dynamodb:{model.name}", arn, (), None)), model.name
+            seen.add(model.name)
+
+    client.streams().client.meta.events.register_last("before-parameter-build", check)
+    yield seen
+    client.reset()
+
+
+def test_the_verify_button_is_allowed_what_it_asks_of_the_stream(world: World, asked_of_streams: set[str]) -> None:
+    world.tickets("acme", 1)
+    follower = Follower()
+    follower.fold()
+    plant(world.context("alice", "acme"), "TOTALS", open_normal=3)
+    with follower.following():
+        alice = world.browser("alice", "acme")
+        alice.send("/tickets/dashboard/verify/")
+        verify_runs.wait_until_done()
+    assert 'data-state="drift"' in alice.get("/tickets/dashboard/verified/").content.decode()
+    assert asked_of_streams == {"ListStreams", "DescribeStream"}
 
 
 def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
