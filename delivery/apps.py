@@ -8,6 +8,7 @@ class DeliveryConfig(RoomsConfig):
 
     def ready(self) -> None:
         super().ready()
+        from delivery.mail import mail_delivering, outbox_backend
         from delivery.outbox.destinations import declare_destination
         from delivery.queues import allocation
         from delivery.webhooks import (
@@ -19,4 +20,5 @@ class DeliveryConfig(RoomsConfig):
         from tenants.provisioning import tenant_lifecycle
 
         tenant_lifecycle.add_at_creation(allocation.give, depending=allocation.PLACE)
-        declare_destination(keys.ENDPOINT, partial(delivering.deliver, tell=pause_mails.tell_owners))
+        declare_destination(keys.ENDPOINT, partial(delivering.deliver, write=pause_mails.to_owners))
+        declare_destination(outbox_backend.MAIL, mail_delivering.deliver, is_private=True)

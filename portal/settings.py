@@ -159,10 +159,19 @@ CSRF_FAILURE_VIEW = "portal.web.views.csrf_failure"
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 MESSAGE_TAGS = {message_levels.ERROR: "error"}
 
+env.EMAIL_SCHEMES["ses"] = "portal.mailing.ses_backend.SesEmailBackend"  # its host is the region
 EMAIL_CONFIG = env.email_url(
     "EMAIL_URL", default=f"filemail:///{BASE_DIR / 'var' / 'mail'}" if DEBUG else "smtp://localhost:25"
 )
 vars().update(EMAIL_CONFIG)
+EMAIL_TIMEOUT = 10  # seconds, of each step of a mail server
+# By which SES tells what bounced: EMAIL_URL=ses://eu-central-1?configuration_set=...
+SES_CONFIGURATION_SET = str(EMAIL_CONFIG.get("OPTIONS", {}).get("CONFIGURATION_SET", ""))
+# What carries mail, and whether the process that writes one waits for that. Else it is written to the outbox, and
+# leaves by the queues.
+MAIL_TRANSPORT: str = EMAIL_CONFIG["EMAIL_BACKEND"]
+MAIL_DIRECT: bool = env.bool("MAIL_DIRECT", default=False)
+EMAIL_BACKEND: str = MAIL_TRANSPORT if MAIL_DIRECT else "delivery.mail.outbox_backend.OutboxEmailBackend"
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="Pooldesk <pooldesk@localhost>")
 
 # --- webhooks ---

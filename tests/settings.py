@@ -1,4 +1,4 @@
-"""Settings of the tests: the portal's own, quick to hash and without mail."""
+"""Settings of the tests: the portal's own, quick to hash, and mail is carried at once."""
 
 import os
 
@@ -16,6 +16,7 @@ PASSWORD_HASHERS = ["tests.support.hashers.QuickArgon2"]
 # A server in a process of its own leaves its mail in a folder, where a test finds it.
 EMAIL_FILE_PATH = os.environ.get("TEST_MAIL_FOLDER", "")
 EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'locmem'}.EmailBackend"
+MAIL_TRANSPORT = EMAIL_BACKEND  # that mail leaves by the outbox is tests/mail's matter
 SECURE_SSL_REDIRECT = False
 SESSION_COOKIE_SECURE = False
 CSRF_COOKIE_SECURE = False

@@ -18,7 +18,7 @@ from typing import Final
 from delivery.consuming import keys
 from delivery.consuming.items import DeadDeliveryItem
 from delivery.consuming.tables import DEAD_BY_TIME, DEAD_DELIVERIES
-from delivery.outbox import progress, telling
+from delivery.outbox import destinations, progress, telling
 from delivery.outbox.items import OutboxItem
 from portal import clock
 from portal.dynamo import platform
@@ -97,8 +97,11 @@ def drop(letter: DeadDeliveryItem, *, by: Actor) -> None:
 def replay(letter: DeadDeliveryItem, *, by: Actor) -> None:
     """Let it be delivered after all, with all its attempts before it, remove it and write who did it, all or none.
 
-    Raises Conflict where the outbox has it no longer, NotFound where it has just gone, Throttled and Unavailable.
+    Raises Conflict where the outbox has it no longer, or not what it said, NotFound where it has just gone, Throttled
+    and Unavailable.
     """
+    if destinations.is_private(letter.destination):
+        raise Conflict("What it said is not kept, so it cannot be replayed. Send it anew where it came from.")
     writing = _removal(letter)
     member = telling.member(int(letter.index), letter.destination)
     progress.reopen(writing, OutboxItem(letter.event_id, letter.timestamp), member, name=_ROW)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from delivery.consuming.slots import HANGS_SECONDS
+from delivery.mail.deployment import EMAIL_URL
 from delivery.queues import deployment as queues
 from delivery.queues.queue_transport import BATCH
 from portal.deployment import stack_roles
@@ -27,7 +28,11 @@ _DELIVERY: Final = FunctionPart(
     "Delivers what leaves the desks of Pooldesk",
     "delivery.consuming.consumer_lambda.queue_handler",
     timeout=int(HANGS_SECONDS),
-    environ={"DELIVERY_QUEUES": str(queues.QUEUES), "TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
+    environ={
+        "DELIVERY_QUEUES": str(queues.QUEUES),
+        "TENANT_ROLE_ARN": arn(stack_roles.TENANT),
+        "EMAIL_URL": EMAIL_URL,
+    },
 )
 # A tenant has four queues, so it reaches four times as many invocations at most.
 _AT_ONCE: Final = 2  # invocations for one queue, the fewest that Lambda takes

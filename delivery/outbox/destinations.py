@@ -40,10 +40,16 @@ class Outcome:
 Deliver = Callable[[Work], Outcome]
 
 _declared: Final[dict[str, Deliver]] = {}
+_private: Final[set[str]] = set()
 
 
-def declare_destination(beginning: str, deliver: Deliver) -> None:
-    """Let `deliver` do the work for all destinations that begin so. Raises ValueError where another does already."""
+def declare_destination(beginning: str, deliver: Deliver, *, is_private: bool = False) -> None:
+    """Let `deliver` do the work for all destinations that begin so. Raises ValueError where another does already.
+
+    What is told to a private one goes from its row when it is delivered or given up, so that is never sent again.
+    """
+    if is_private:
+        _private.add(beginning)
     if _declared.setdefault(beginning, deliver) is not deliver:
         raise ValueError(f"destinations {beginning} are declared twice")
 
@@ -54,3 +60,8 @@ def deliver_for(destination: str) -> Deliver:
         if destination.startswith(beginning):
             return deliver
     raise NotFound("Nobody delivers to this destination.")
+
+
+def is_private(destination: str) -> bool:
+    """Tell whether what was told to a destination is not kept, so that it cannot be sent again."""
+    return destination.startswith(tuple(_private))

@@ -20,6 +20,8 @@ class OutboxItem(Item):
     missing when all have, and then `pending` and `due_at` are missing too. `due_at` is when somebody has to look at
     the row again. A member of `open` is due at `sent_until`, or at its own moment in `attempts`: by member, `n` failed
     attempts, `first_at`, `last_at` and `next_at`.
+
+    `private` is for whoever delivers alone, such as a mail with its link, and goes with the last member of `open`.
     """
 
     table = OUTBOX
@@ -28,6 +30,7 @@ class OutboxItem(Item):
     timestamp = UnicodeAttribute(range_key=True)
     tenant = UnicodeAttribute()
     subject = UnicodeAttribute()
+    private = UnicodeAttribute(null=True)
     events: ListAttribute[Any] = ListAttribute(default=list)
     queues: ListAttribute[Any] = ListAttribute(default=list)
     open = UnicodeSetAttribute(null=True)

@@ -252,7 +252,8 @@ def _by_worker(item: OutboxItem, actions: list[Action], condition: Any) -> dict[
 
 
 def _closing() -> list[Action]:
-    return [OutboxItem.open.remove(), OutboxItem.pending.remove(), OutboxItem.due_at.remove()]
+    members = (OutboxItem.open, OutboxItem.pending, OutboxItem.due_at, OutboxItem.private)
+    return [member.remove() for member in members]
 
 
 def _is_pending() -> Any:

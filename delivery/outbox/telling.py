@@ -71,21 +71,24 @@ def new_row(
     members: Iterable[str],
     subject: str,
     at: str = "",
+    private: str | None = None,
+    kept: int = KEPT_SECONDS,
 ) -> OutboxItem:
-    """Make a row that is due at once. `tenant` is what receivers are told of the tenant."""
+    """Make a row that is due at once. `tenant` is what receivers are told of the tenant; `kept` is in seconds."""
     row_id, stamp = uuid.uuid4().hex, at or clock.stamp()
     return OutboxItem(
         keys.outbox_row(tenant_id, row_id),
         stamp,
         tenant=json.dumps(tenant, ensure_ascii=False, separators=(",", ":")),
         subject=subject,
+        private=private,
         events=[event_types.encoded(event) for event in events],
         queues=list(queues),
         open=set(members),
         sent_until=stamp,
         pending=keys.pending_of(row_id),
         due_at=stamp,
-        expires_at=int(time.time()) + KEPT_SECONDS,
+        expires_at=int(time.time()) + kept,
     )
 
 

@@ -26,6 +26,8 @@ from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
@@ -39,11 +41,11 @@ _ASK_FOR_TIME: Final = (429, 503)
 _USER_AGENT: Final = "Pooldesk-Webhooks/1"
 _WORKER: Final = Actor(origin="webhooks")
 
-# Is told of an endpoint that was paused, and why.
-Tell = Callable[[TenantContext, EndpointItem, str], None]
+# Writes the mails that tell of an endpoint that is paused, and why.
+Write = Callable[[TenantContext, EndpointItem, str], list[OutgoingMail]]
 
 
-def deliver(work: Work, *, tell: Tell) -> Outcome:
+def deliver(work: Work, *, write: Write) -> Outcome:
     """Send an event to an endpoint. Raises what the database raises; the delivery is then made again.
 
     Costs two GetItems at the same time and one UpdateItem, and one more where the endpoint begins or ceases to fail.
@@ -65,9 +67,10 @@ def deliver(work: Work, *, tell: Tell) -> Outcome:
         delivery_log.note(work, endpoint, attempt, state=DEAD)
         _note_health(work, endpoint, is_well=False)
         if attempt.status == GONE:
-            _pause(work, "It answered 410 Gone.", tell)
+            _pause(work, endpoint, "It answered 410 Gone.", write)
         elif _failed_throughout(work, endpoint):
-            _pause(work, f"No delivery was answered since {endpoint.failing_since[:10]}. The last: {note}", tell)
+            because = f"No delivery was answered since {endpoint.failing_since[:10]}. The last: {note}"
+            _pause(work, endpoint, because, write)
         return Outcome("dead", note=note)
     seconds = max(pause.total_seconds(), asked)
     next_at = clock.stamp(clock.now() + timedelta(seconds=seconds))
@@ -142,12 +145,14 @@ def _failed_throughout(work: Work, endpoint: EndpointItem) -> bool:
     return bool(endpoint.failing_since and first and endpoint.failing_since <= first)
 
 
-def _pause(work: Work, because: str, tell: Tell) -> None:
+def _pause(work: Work, endpoint: EndpointItem, because: str, write: Write) -> None:
     try:
         tenant = context.for_system(tenant_directory.get(work.tenant_id), name="Pooldesk")
-        paused = endpoints.pause(tenant, endpoint_id=work.destination, by=_WORKER, because=because)
+        mails = write(tenant, endpoint, because)
+        endpoints.pause(tenant, endpoint_id=work.destination, by=_WORKER, because=because, mails=mails)
     except (Conflict, NotFound) as error:
         log.info("An endpoint was not paused: tenant %s, %s: %s", work.tenant_id, work.destination, error.message)
         return
     log.warning("An endpoint was paused: tenant %s, %s: %s", work.tenant_id, work.destination, because)
-    tell(tenant, paused, because)
+    if outgoing.leaves_at_once():
+        outgoing.send_all(mails)

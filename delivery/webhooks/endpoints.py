@@ -20,6 +20,8 @@ from delivery.webhooks.tables import ENDPOINTS
 from portal import clock, plain_text
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys as schema_keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -141,14 +143,25 @@ def change(tenant: TenantContext, *, endpoint_id: str, choice: EndpointChoice, v
     return True
 
 
-def pause(tenant: TenantContext, *, endpoint_id: str, by: Actor, because: str = "") -> EndpointItem:
-    """Send an endpoint nothing more, until it is resumed. Raises NotFound and Conflict."""
+def pause(
+    tenant: TenantContext, *, endpoint_id: str, by: Actor, because: str = "", mails: Sequence[OutgoingMail] = ()
+) -> EndpointItem:
+    """Send an endpoint nothing more, until it is resumed. The mails leave with that, where they leave by the outbox.
+
+    Raises NotFound and Conflict.
+    """
     item = find(tenant.repository, endpoint_id)
     if item.state == PAUSED:
         raise Conflict("This endpoint is paused already.")
     actions = [EndpointItem.state.set(PAUSED), EndpointItem.paused_because.set(because)]
     reason = {"because": because} if because else {}
-    _commit(tenant, item, lambda stored: updated(item, actions), AuditAction.WEBHOOK_PAUSED, by, after=reason)
+
+    def build(stored: TenantItem) -> Transaction:
+        transaction = updated(item, actions)
+        outgoing.join(transaction, mails)
+        return transaction
+
+    _commit(tenant, item, build, AuditAction.WEBHOOK_PAUSED, by, after=reason)
     return item
 
 

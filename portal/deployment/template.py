@@ -56,7 +56,8 @@ HEADER: Final = """\
 #         is lower-case hex, which IAM cannot say, the portal checks before it asks.
 # seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
 #         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
-# worker  Reads the stream of the tickets and keeps the aggregates. As a function it also writes its log and tells the
+# worker  Reads the stream of the tickets and keeps the aggregates; sends what leaves the desks, mail by SES where
+#         MailService says so. As a function it also writes its log and tells the
 #         queue what Lambda has given up; then `manage.py rebuild_aggregates` is due.
 """
 

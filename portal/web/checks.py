@@ -149,11 +149,11 @@ def cookies_need_tls(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessag
 
 @checks.register(checks.Tags.security, deploy=True)
 def mail_reaches_people(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    if not settings.EMAIL_BACKEND.endswith(".smtp.EmailBackend"):
+    if not settings.MAIL_TRANSPORT.endswith((".smtp.EmailBackend", ".SesEmailBackend")):
         return [
             checks.Warning(
                 "EMAIL_URL does not send mail: nobody can reset a password.",
-                hint="Set EMAIL_URL=smtp+tls://user:password@host:587.",
+                hint="Set EMAIL_URL=smtp+tls://user:password@host:587, or ses://<region>.",
                 id="pooldesk.W001",
             )
         ]

@@ -17,7 +17,7 @@ from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
-from tenants.identity import accounts, sessions
+from tenants.identity import accounts, sessions, suppression
 from tenants.identity.models import User
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
@@ -67,6 +67,7 @@ class AccountAdmin(DynamoAdmin):
         ObjectAction(
             "_no_operator", "Remove operator", "The person keeps the account and loses this admin.", needs_reason=True
         ),
+        ObjectAction("_mail", "Allow mail again", "Mail is sent to this address again.", asks=True),
     )
 
     @admin.display(description="name")
@@ -76,11 +77,27 @@ class AccountAdmin(DynamoAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
             return ("email", "name", "is_operator", "password1", "password2")
-        readonly = ("email", "name", "is_active", "is_operator", "session_epoch", "created_at", "user_id", "see")
+        readonly = (
+            "email",
+            "name",
+            "is_active",
+            "is_operator",
+            "session_epoch",
+            "created_at",
+            "user_id",
+            "mail",
+            "see",
+        )
         return (*readonly, "password1", "password2")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return self.get_fields(request, obj)[:-2] if obj else ()
+
+    @admin.display(description="mail")
+    def mail(self, obj: Any) -> str:
+        """Say whether mail is sent to this address."""
+        known = suppression.of([obj.email]).get(obj.email)
+        return known.in_full if known else "is sent to this address"
 
     @admin.display(description="see also")
     def see(self, obj: Any) -> Any:
@@ -98,6 +115,7 @@ class AccountAdmin(DynamoAdmin):
             "_sign_out": True,
             "_operator": not obj.is_operator,
             "_no_operator": obj.is_operator and is_somebody_else,
+            "_mail": bool(suppression.of([obj.email])),
         }
         return [action for action in self.object_actions if offered[action.name]]
 
@@ -126,6 +144,9 @@ class AccountAdmin(DynamoAdmin):
         if action == "_sign_out":
             accounts.sign_out_everywhere(obj.user_id, by=by)
             return f"{obj.email} is signed out on every device."
+        if action == "_mail":
+            suppression.clear(obj.email, by=by)
+            return f"Mail is sent to {obj.email} again."
         if action in ("_disable", "_enable"):
             accounts.set_active(obj.user_id, action == "_enable", by=by, reason=reason)
             return f"{obj.email} is {'enabled' if action == '_enable' else 'disabled'}."

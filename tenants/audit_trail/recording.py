@@ -61,6 +61,7 @@ class AuditAction(StrEnum):
     USER_MADE_OPERATOR = "user.made_operator"
     USER_OPERATOR_ENDED = "user.operator_ended"
     USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere"
+    ADDRESS_CLEARED = "address.cleared"  # mail to it goes out again
     SESSION_STARTED = "session.started"
     SESSION_REFUSED = "session.refused"
     SESSION_ENDED = "session.ended"  # by an operator, or by its owner from elsewhere

@@ -39,6 +39,20 @@ class UniqueItem(Item):
     owner = UnicodeAttribute()
 
 
+class SuppressedItem(Item):
+    """An address to which nothing is mailed: its key is a hash of it.
+
+    `kind` is "bounced" or "complained", `why` what the mail server said, `at` when.
+    """
+
+    table = USERS
+
+    pk = UnicodeAttribute(hash_key=True)
+    kind = UnicodeAttribute()
+    why = UnicodeAttribute(default="")
+    at = UnicodeAttribute()
+
+
 class ThrottleItem(Item):
     """Attempts of one subject, such as an account or a network, in one time window."""
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from portal.schema import keys
+
+_SUPPRESSED: Final = "SUPPRESSED"
+ANY_SUPPRESSED: Final = keys.beginning(_SUPPRESSED) + "*"  # the pattern, for a policy, of all suppressed addresses
 
 
 def user(user_id: str) -> str:
@@ -23,6 +28,12 @@ def folded(address: str) -> str:
 def email(address: str) -> str:
     """Partition key of the item that makes an address unique. The address is folded to lower case."""
     return keys.labelled("EMAIL", folded(address))
+
+
+def suppressed(address: str) -> str:
+    """Partition key of an address that mail does not reach. The address is hashed: whoever has it finds what is known
+    of it, and the table makes no list of people. Raises ValueError for what is no address."""
+    return keys.joined(_SUPPRESSED, keys.anonymous(folded(address)))
 
 
 def throttle(kind: str, subject: str, window: int) -> str:

@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
+from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Action, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts
+from tenants.identity import accounts, suppression
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import ThrottleItem
+from tenants.identity.suppression import Suppression
 from tenants.membership import invite_storage, member_changes, members, seats
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
@@ -37,12 +41,22 @@ _HOUR: Final = 3600  # seconds
 _MAILS: Final = "limit of mails"  # names a member of a transaction
 
 
+# Writes the mail of an invitation, given the secret of its link.
+Write = Callable[[InviteItem, str], OutgoingMail]
+
+
 @dataclass(frozen=True)
 class SentInvite:
-    """An invitation to be mailed. `secret` belongs in the link and is stored nowhere."""
+    """An invitation that is stored. `secret` belongs in the link and is stored nowhere.
+
+    `mails` are still to be sent, by who asked for the invitation. `unreached` says why its address gets none, "" where
+    it does.
+    """
 
     invite: InviteItem
     secret: str
+    mails: Sequence[OutgoingMail] = ()
+    unreached: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,47 +68,71 @@ class InviteOutcome:
     error: str = ""
 
 
-def invite_all(tenant: TenantContext, *, addresses: Sequence[str], role: Role, by: Actor) -> list[InviteOutcome]:
-    """Invite each address in a transaction of its own, and return the outcomes. Raises Invalid and Forbidden."""
+def invite_all(
+    tenant: TenantContext, *, addresses: Sequence[str], role: Role, by: Actor, write: Write | None = None
+) -> list[InviteOutcome]:
+    """Invite each address in a transaction of its own, and return the outcomes. Raises Invalid and Forbidden.
+
+    What `write` writes leaves with the transaction, or is in the outcome for the caller to send; without it there is no
+    mail. An address that mail does not reach is invited, and told so in the outcome.
+    """
     if len(addresses) > MOST_AT_ONCE:
         raise Invalid(f"You can invite up to {MOST_AT_ONCE} people at once. This list has {len(addresses)}.")
     _refuse_above(tenant, role)
-    names = {person.email: person.name for person in members.members_of(tenant.repository)}
+    wanted = [*dict.fromkeys(map(accounts.normal_address, addresses))]
+    reads: list[Callable[[], Any]] = [lambda: members.members_of(tenant.repository), lambda: suppression.of(wanted)]
+    everybody, suppressed = fan_out(reads)
+    names = {person.email: person.name for person in everybody}
     outcomes = []
-    for address in dict.fromkeys(map(accounts.normal_address, addresses)):
+    for address in wanted:
         if address in names:
             outcomes.append(InviteOutcome(address, None, f"{names[address]} is already a member."))
             continue
         try:
-            outcomes.append(InviteOutcome(address, _invite(tenant, address, role, by)))
+            sent = _invite(tenant, address, role, by, write, suppressed.get(address))
+            outcomes.append(InviteOutcome(address, sent))
         except (Conflict, Invalid) as error:
             outcomes.append(InviteOutcome(address, None, error.message))
     return outcomes
 
 
-def _invite(tenant: TenantContext, address: str, role: Role, by: Actor) -> SentInvite:
+def _invite(
+    tenant: TenantContext, address: str, role: Role, by: Actor, write: Write | None, suppressed: Suppression | None
+) -> SentInvite:
     invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=address, role=role.value, created_at=clock.stamp())
-    return _send(tenant, invite, None, _entry(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value}))
+    entry = _entry(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value})
+    return _send(tenant, invite, None, entry, write, suppressed)
 
 
-def resend(tenant: TenantContext, *, invite_id: str, by: Actor) -> SentInvite:
+def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | None = None) -> SentInvite:
     """Send an invitation again, with a new link and the full time to accept it. The old link stops working.
 
-    The invitation then stands with the right of the person who sends it again. Raises NotFound, Forbidden, and Conflict
-    if it was sent a moment ago, if it was used or revoked meanwhile, or if the tenant is full or has sent too much.
+    The invitation then stands with the right of the person who sends it again; `write` is as in `invite_all`. Raises
+    NotFound, Forbidden, and Conflict if it was sent a moment ago, if it was used or revoked meanwhile, or if the tenant
+    is full or has sent too much.
     """
     invite = require_pending(tenant, invite_id)
     seconds = (clock.parse(invite.sent_at) + PAUSE - clock.now()).total_seconds()
     if seconds > 0:
         raise Conflict(f"This invitation was sent a moment ago. You can send it again in {_minutes(seconds)}.")
-    return _send(tenant, invite, invite.link, _entry(invite, AuditAction.INVITATION_RESENT, by))
+    suppressed = suppression.of([invite.email]).get(invite.email)
+    entry = _entry(invite, AuditAction.INVITATION_RESENT, by)
+    return _send(tenant, invite, invite.link, entry, write, suppressed)
 
 
-def _send(tenant: TenantContext, invite: InviteItem, replacing: str | None, entry: AuditEntry) -> SentInvite:
+def _send(
+    tenant: TenantContext,
+    invite: InviteItem,
+    replacing: str | None,
+    entry: AuditEntry,
+    write: Write | None,
+    suppressed: Suppression | None,
+) -> SentInvite:
     """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
     invite.invited_by, invite.invited_by_name = tenant.user_id, tenant.user_name
-    secret = invite_storage.renew(invite)
+    secret = invite_storage.renew(invite, unreached=suppressed.sentence if suppressed else "")
     transaction = Transaction()
+    mails = outgoing.join(transaction, [write(invite, secret)]) if write and not suppressed else ()
     invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
     member_changes.require_role(transaction, tenant)
     _count_mail(transaction, tenant.tenant_id)
@@ -111,7 +149,7 @@ def _send(tenant: TenantContext, invite: InviteItem, replacing: str | None, entr
         if replacing is None and refused.reason(invite_storage.ADDRESS):
             raise Conflict("This address already has an invitation. You can send it again.") from refused
         raise Conflict(GONE) from refused
-    return SentInvite(invite, secret)
+    return SentInvite(invite, secret, mails, invite.unreached_why or "")
 
 
 def _count_mail(transaction: Transaction, tenant_id: str) -> None:

@@ -15,10 +15,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
+from portal.mailing.outgoing import OutgoingMail
 from portal.web.access import member
 from tenants.membership import invite_storage, inviting, mails, members
 from tenants.membership.forms import InviteForm
 from tenants.membership.inviting import InviteOutcome, SentInvite
+from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
@@ -32,7 +34,11 @@ def invite_people(request: TenantRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         role = Role(form.cleaned_data["role"])
         outcomes = inviting.invite_all(
-            request.tenant, addresses=form.cleaned_data["addresses"], role=role, by=actor_of(request)
+            request.tenant,
+            addresses=form.cleaned_data["addresses"],
+            role=role,
+            by=actor_of(request),
+            write=partial(_write, request),
         )
         _mail(request, [outcome.sent for outcome in outcomes if outcome.sent])
         refused = [outcome for outcome in outcomes if not outcome.sent]
@@ -67,6 +73,8 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
             "role_label": Role(invite.role).label,
             "by": invite.invited_by_name,
             "sent_at": clock.parse(invite.sent_at),
+            "unreached_at": clock.parse(invite.unreached_at) if invite.unreached_at else None,
+            "unreached_why": invite.unreached_why,
             "expired": invite_storage.is_expired(invite),
             "inviter_lost_right": not (
                 invite.invited_by in roles and invite_storage.may_invite(roles[invite.invited_by], Role(invite.role))
@@ -82,7 +90,8 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
 def resend(request: TenantRequest, invite: str) -> HttpResponse:
     """Send an invitation again."""
     try:
-        sent = inviting.resend(request.tenant, invite_id=invite, by=actor_of(request))
+        write = partial(_write, request)
+        sent = inviting.resend(request.tenant, invite_id=invite, by=actor_of(request), write=write)
     except Conflict as error:
         messages.error(request, error.message)
     else:
@@ -106,10 +115,19 @@ def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     return redirect("tenants:invitations")
 
 
+def _write(request: TenantRequest, invite: InviteItem, secret: str) -> OutgoingMail:
+    url = absolute_url(request, reverse("tenants:invitation", args=[secret]))
+    return mails.invitation(invite, tenant=request.tenant, url=url)
+
+
 def _mail(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
-    for one in sent:
-        url = absolute_url(request, reverse("tenants:invitation", args=[one.secret]))
-        mails.send_invitation(one.invite, tenant_name=request.tenant.name, url=url)
-    if sent:
-        to = sent[0].invite.email if len(sent) == 1 else f"{len(sent)} people"
+    """Send what did not leave with the invitation itself, and say whom a mail goes to, and whom none reaches."""
+    for mail in (mail for one in sent for mail in one.mails):
+        mails.send_beside(mail)
+    mailed = [one for one in sent if not one.unreached]
+    if mailed:
+        to = mailed[0].invite.email if len(mailed) == 1 else f"{len(mailed)} people"
         messages.success(request, f"An invitation was sent to {to}.")
+    for one in sent:
+        if one.unreached:
+            messages.warning(request, f"{one.invite.email} was invited and gets no mail. {one.unreached}")

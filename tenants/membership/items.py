@@ -27,7 +27,8 @@ class InviteItem(Item):
     """A pending invitation as its tenant sees it.
 
     `invited_by` is the id of the member who sent it last, with whose right it stands. `link` is the key of the
-    InviteLinkItem: a hash of the link's secret, not the secret.
+    InviteLinkItem: a hash of the link's secret, not the secret. `unreached_at` and `unreached_why` say when and why the
+    mail that brought it did not get through; both are missing while nothing of that is known.
     """
 
     table = INVITES
@@ -42,6 +43,8 @@ class InviteItem(Item):
     sent_at = UnicodeAttribute()
     expires_at = UnicodeAttribute()
     link = UnicodeAttribute()
+    unreached_at = UnicodeAttribute(null=True)
+    unreached_why = UnicodeAttribute(null=True)
 
 
 class InviteLinkItem(Item):

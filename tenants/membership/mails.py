@@ -1,23 +1,31 @@
-"""Send mails beside the request, so that its duration tells nobody whether an account exists."""
+"""Write the mails of identity and membership.
+
+Where mail leaves by the outbox, an invitation's is written in the transaction of the invitation, and a password reset's
+in the request that asks for it: with the same calls whether there is such an account or not. Where this process carries
+mail itself, that happens beside the request, so that its duration tells nobody whether an account exists.
+"""
 
 from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from portal import plain_text
+from portal import clock, plain_text
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage
 from tenants.membership.items import InviteItem
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
 SUBJECT_NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
@@ -30,30 +38,40 @@ _sender = ThreadPoolExecutor(1, thread_name_prefix="mail")
 def send_password_reset(address: str, link: str) -> None:
     """Look the address up, and mail a link that works once within an hour if an active account has the address.
 
-    `link` has the placeholders UID and TOKEN. All of it happens in another thread; failures are logged.
+    `link` has the placeholders UID and TOKEN. Raises Throttled and Unavailable where mail leaves by the outbox;
+    else all of it happens in another thread, and failures are logged.
     """
-    _sender.submit(_logged, address, link)
+    if outgoing.leaves_at_once():
+        _sender.submit(_logged, address, link)
+    else:
+        _reset(address, link).send()
 
 
-def send_invitation(invite: InviteItem, *, tenant_name: str, url: str) -> None:
-    """Mail an invitation's link, in another thread. A failure is logged; the invitation can be sent again.
+def invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> OutgoingMail:
+    """Write the mail of an invitation's link.
 
     Names that the tenant chose are cut and cleaned, so that a mail cannot be turned into an advertisement or a false
     warning. The subject holds the name of the tenant alone.
     """
-    desk = plain_text.without_controls(tenant_name, limit=SUBJECT_NAME_LIMIT)
+    desk = plain_text.without_controls(tenant.name, limit=SUBJECT_NAME_LIMIT)
     context = {"invite": invite, "tenant_name": desk, "url": url, "days": invite_storage.LIFETIME.days}
     context |= {"role": Role(invite.role)}
     context["inviter"] = plain_text.without_controls(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
-    subject = f"Invitation to {desk} on Pooldesk"
-    _sender.submit(_invitation_logged, subject, invite.email, context)
+    return _mail(
+        "invitation",
+        f"Invitation to {desk} on Pooldesk",
+        context,
+        to=invite.email,
+        about=f"invitation/{invite.invite_id}",
+        tenant_id=tenant.tenant_id,
+        queues=tenant.queues,
+        worth_until=clock.parse(invite.expires_at),
+    )
 
 
-def _invitation_logged(subject: str, address: str, context: dict[str, Any]) -> None:
-    try:
-        _send("invitation", subject, address, context)
-    except Exception:
-        log.exception("An invitation could not be sent.")
+def send_beside(message: OutgoingMail) -> None:
+    """Send a mail in another thread. A failure is logged; an invitation can be sent again."""
+    _sender.submit(outgoing.send_all, [message])
 
 
 def wait_until_sent() -> None:
@@ -63,27 +81,33 @@ def wait_until_sent() -> None:
 
 def _logged(address: str, link: str) -> None:
     try:
-        user = accounts.find_by_email(address)
-        if user is not None and user.is_active:
-            _send_reset(user, link)
+        message = _reset(address, link)
+        if not message.decoy:
+            message.send()
     except Exception:
         log.exception("A password reset mail could not be sent.")
 
 
-def _send_reset(user: User, link: str) -> None:
+def _reset(address: str, link: str) -> OutgoingMail:
+    """Return the mail to whoever has the address; where no active account has it, one as long that reaches nobody."""
+    found = accounts.find_by_email(address)
+    is_known = found is not None and found.is_active
+    user = found if found is not None and is_known else User(id=accounts.new_id(), email=address, name=address)
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    token = RESET_LINKS.make_token(user)
-    url = link.replace("UID", uid).replace("TOKEN", token)
-    context = {"user": user, "url": url, "minutes": settings.PASSWORD_RESET_TIMEOUT // 60}
-    _send("password_reset", "Choose a new password for Pooldesk", user.email, context)
-
-
-def _send(template: str, subject: str, address: str, context: dict[str, Any]) -> None:
-    """Send one mail, as text and HTML from templates/tenants/mail. The subject is made one line."""
-    message = EmailMultiAlternatives(
-        subject=" ".join(subject.split()),
-        body=render_to_string(f"tenants/mail/{template}.txt", context),
-        to=[address],
+    url = link.replace("UID", uid).replace("TOKEN", RESET_LINKS.make_token(user))
+    lifetime = settings.PASSWORD_RESET_TIMEOUT
+    return _mail(
+        "password_reset",
+        "Choose a new password for Pooldesk",
+        {"user": user, "url": url, "minutes": lifetime // 60},
+        to=user.email,
+        about=f"account/{user.pk}",
+        worth_until=clock.now() + timedelta(seconds=lifetime),
+        decoy=not is_known,
     )
-    message.attach_alternative(render_to_string(f"tenants/mail/{template}.html", context), "text/html")
-    message.send()
+
+
+def _mail(kind: str, subject: str, context: dict[str, Any], **how: Any) -> OutgoingMail:
+    """Write one mail, as text and HTML from templates/tenants/mail."""
+    text, html = (render_to_string(f"tenants/mail/{kind}.{ending}", context) for ending in ("txt", "html"))
+    return OutgoingMail(kind=kind, subject=subject, text=text, html=html, **how)

@@ -13,7 +13,7 @@ from delivery.queues.items import DepthsItem, GivenItem, QueueSetItem
 from portal.dynamo.client import Item
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
-from tenants.identity.items import AccountItem, ThrottleItem, UniqueItem
+from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, UniqueItem
 from tenants.membership.items import InvitedItem, InviteLinkItem
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tests.architecture.test_layers import imports, modules, name
@@ -33,6 +33,9 @@ PLATFORM = {
     "portal.nosql.session_store",
     "tenants.identity.accounts",
     "tenants.identity.throttle",
+    # Which addresses mail does not reach, whoever mails them; and the mail to somebody who forgot a password.
+    "tenants.identity.suppression",
+    "delivery.mail.outbox_backend",
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
     "tenants.tenancy.context",
@@ -77,6 +80,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.provisioning.tenant_lifecycle",
         "tenants.tenancy.tenant_directory",
     },
+    SuppressedItem: {"tenants.identity.suppression"},
     ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
     DirectoryItem: {
         "delivery.queues.queue_survey",

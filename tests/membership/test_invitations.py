@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -444,14 +445,11 @@ def test_no_more_are_sent_in_an_hour_by_many_at_the_same_moment(world: World, mo
         assert sum(pool.map(try_it, range(8))) == 4
 
 
-def test_a_subject_holds_the_cleaned_name_of_the_desk_and_nothing_else_that_somebody_chose(
-    world: World, mailoutbox: list[Any]
-) -> None:
+def test_a_subject_holds_the_cleaned_name_of_the_desk_and_nothing_else_that_somebody_chose(world: World) -> None:
     sent = invite(world, "nora@example.org")
     sent.invite.invited_by_name = "Your account is blocked, call\u202e 0900\n" + "!" * 100
-    mails.send_invitation(sent.invite, tenant_name="Acme\r\nBcc: x@example.org\u202e" + "x" * 100, url="/")
-    mails.wait_until_sent()
-    (letter,) = mailoutbox
+    desk = replace(world.context("alice", "acme"), name="Acme\r\nBcc: x@example.org\u202e" + "x" * 100)
+    letter = mails.invitation(sent.invite, tenant=desk, url="/")
     assert letter.subject == "Invitation to Acme Bcc: x@example.org " + "x" * 35 + "… on Pooldesk"
     assert "\u202e" not in letter.body
     assert "!" * 40 not in letter.body

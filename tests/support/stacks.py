@@ -79,6 +79,8 @@ class Stack:
                 return self._of(argument[1 if self._conditions[argument[0]] else 2])
             case "Fn::Equals":
                 return self._of(argument[0]) == self._of(argument[1])
+            case "Fn::And":
+                return all(self._conditions[one["Condition"]] for one in argument)
             case "Fn::Not":
                 return not self._of(argument[0])
         assert not name.startswith("Fn::"), name

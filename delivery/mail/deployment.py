@@ -1,0 +1,176 @@
+"""Declare the part of the template that sends mail by Amazon SES and learns what bounced, for those who choose that.
+
+SES tells an SNS topic, the topic a queue, and the queue a worker (`note_bounces`) or, where the workers are functions,
+one of those. The identity that mail is sent from is verified by hand: it takes entries in a domain.
+
+Sources: AWS, "Set up an Amazon SNS event destination", "Configuring Amazon SNS subscriptions to Amazon SQS queues",
+"Actions, resources, and condition keys for Amazon SES".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from delivery.mail.tables import BOUNCES
+from portal.deployment import stack_roles
+from portal.deployment.lambda_functions import ON_LAMBDA, FunctionPart, arn, resource
+from portal.deployment.parts import StackPart, declare
+from portal.deployment.stack_roles import sub
+from portal.schema.tables import Table
+
+Json = dict[str, Any]
+
+EMAIL_URL: Final[Json] = {
+    "Fn::If": [
+        "MailBySes",
+        sub("ses://${AWS::Region}?configuration_set=${AWS::StackName}-mail"),
+        {"Ref": "EmailUrl"},
+    ]
+}  # of what delivers
+_BY_SES, _ON_LAMBDA = "MailBySes", "BouncesAreFunction"
+_SET, _TOPIC, _QUEUE = "MailConfigurationSet", "MailTopic", "BouncesQueue"
+_SECONDS: Final = 60  # of one invocation, and until the queue shows its messages again
+_BOUNCES: Final = FunctionPart(
+    "Bounces",
+    "bounces",
+    "Notes which addresses mail does not reach",
+    "delivery.mail.bounce_lambda.queue_handler",
+    timeout=_SECONDS,
+)
+_DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
+_SET_ARN: Final = sub(
+    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/${AWS::StackName}-mail"
+)
+
+
+def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
+    worker = roles["worker"]
+    return {
+        _SET: _ses("AWS::SES::ConfigurationSet", {"Name": sub("${AWS::StackName}-mail")}),
+        _TOPIC: _ses("AWS::SNS::Topic", {"TopicName": sub("${AWS::StackName}-mail")}),
+        f"{_TOPIC}Policy": _ses("AWS::SNS::TopicPolicy", {"Topics": [{"Ref": _TOPIC}], "PolicyDocument": _of_topic()}),
+        "MailEvents": _ses("AWS::SES::ConfigurationSetEventDestination", _events())
+        | {"DependsOn": [f"{_TOPIC}Policy"]},
+        _QUEUE: _ses("AWS::SQS::Queue", _queue()),
+        f"{_QUEUE}Policy": _ses("AWS::SQS::QueuePolicy", {"Queues": [{"Ref": _QUEUE}], "PolicyDocument": _of_queue()}),
+        f"{_QUEUE}Subscription": _ses("AWS::SNS::Subscription", _subscription()),
+        "SendMailPolicy": _ses("AWS::IAM::ManagedPolicy", _sending(worker)),
+        **_function(worker),
+    }
+
+
+def _ses(kind: str, properties: Json, condition: str = _BY_SES) -> Json:
+    return {"Type": kind, "Condition": condition, "Properties": properties}
+
+
+def _events() -> Json:
+    return {
+        "ConfigurationSetName": {"Ref": _SET},
+        "EventDestination": {
+            "Name": "bounces",
+            "Enabled": True,
+            "MatchingEventTypes": ["bounce", "complaint"],
+            "SnsDestination": {"TopicARN": {"Ref": _TOPIC}},
+        },
+    }
+
+
+def _of_topic() -> Json:
+    ours = {
+        "StringEquals": {"AWS:SourceAccount": {"Ref": "AWS::AccountId"}},
+        "ArnEquals": {"AWS:SourceArn": _SET_ARN},
+    }
+    return _document(_allow("SesTells", "ses.amazonaws.com", "sns:Publish", {"Ref": _TOPIC}, ours))
+
+
+def _queue() -> Json:
+    return {
+        "QueueName": {"Fn::Sub": [f"${{Dashed}}-{BOUNCES}", {"Dashed": _DASHED}]},
+        "MessageRetentionPeriod": 14 * 86400,
+        "VisibilityTimeout": _SECONDS,
+        "SqsManagedSseEnabled": True,
+    }
+
+
+def _of_queue() -> Json:
+    from_topic = {"ArnEquals": {"aws:SourceArn": {"Ref": _TOPIC}}}
+    return _document(_allow("TopicTells", "sns.amazonaws.com", "sqs:SendMessage", arn(_QUEUE), from_topic))
+
+
+def _subscription() -> Json:
+    return {
+        "TopicArn": {"Ref": _TOPIC},
+        "Protocol": "sqs",
+        "Endpoint": arn(_QUEUE),
+        "RawMessageDelivery": True,
+    }
+
+
+def _sending(worker: str) -> Json:
+    identities = sub("arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*")
+    statement = {
+        "Sid": "SendMail",
+        "Effect": "Allow",
+        "Action": ["ses:SendEmail", "ses:SendRawEmail"],
+        "Resource": [identities, _SET_ARN],
+    }
+    return {
+        "Description": "Send mail by Amazon SES",
+        "Roles": [{"Ref": worker}],
+        "PolicyDocument": _document(statement),
+    }
+
+
+def _function(worker: str) -> Json:
+    mapping = {
+        "EventSourceArn": arn(_QUEUE),
+        "FunctionName": {"Ref": _BOUNCES.function},
+        "BatchSize": 10,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": 2},
+    }
+    found = _BOUNCES.resources(worker, after=stack_roles.policy_ids("worker"))
+    found[f"{_QUEUE}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
+    return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
+
+
+def _allow(sid: str, service: str, action: str, on: Json, when: Json) -> Json:
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": action,
+        "Resource": on,
+        "Condition": when,
+    }
+
+
+def _document(statement: Json) -> Json:
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+declare(
+    StackPart(
+        "mail",
+        resources=_resources,
+        parameters={
+            "MailService": {
+                "Type": "String",
+                "Description": "ses: mail goes out by Amazon SES of this account and region, which tells what bounced",
+                "Default": "smtp",
+                "AllowedValues": ["smtp", "ses"],
+            },
+            "EmailUrl": {
+                "Type": "String",
+                "Description": "EMAIL_URL of deliveries as a function, where MailService is smtp",
+                "NoEcho": True,
+                "Default": "smtp://localhost:25",
+            },
+        },
+        conditions={
+            _BY_SES: {"Fn::Equals": [{"Ref": "MailService"}, "ses"]},
+            _ON_LAMBDA: {"Fn::And": [{"Condition": _BY_SES}, {"Condition": ON_LAMBDA}]},
+        },
+    )
+)

@@ -1,0 +1,76 @@
+"""Carry one mail: ask whether its address is known not to be reached, hand it over, and say how it goes on.
+
+A mail that its carrier could not take now is tried again at the times of all deliveries, as long as it is worth
+sending. One that is refused for good is dead at once. Whoever waits for it is told: the invitation that it brings, and
+where nobody has the address, all mail to it from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import timedelta
+from typing import Final
+
+from django.core.mail import EmailMessage
+
+from delivery.mail import unreached
+from delivery.mail.mail_content import MailContent
+from delivery.outbox import retry_times, telling
+from delivery.outbox.destinations import Outcome, Work
+from portal import clock
+from portal.mailing import mail_transport
+from portal.mailing.mail_transport import HandOver
+from tenants.identity import suppression
+from tenants.identity.suppression import BOUNCED
+
+log = logging.getLogger("pooldesk.mail")
+
+NOT_KEPT: Final = "What it said is not kept after it was sent or given up. Send it anew from where it came."
+TOO_LATE: Final = "It could not be sent while it was still of use."
+_TAG: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def deliver(work: Work) -> Outcome:
+    """Send a mail. Raises what the database raises; the delivery is then made again.
+
+    Costs one BatchGetItem, and writes only where the mail does not get through.
+    """
+    if not work.row.private:
+        return Outcome("dead", note=NOT_KEPT)
+    mail = MailContent.read(work.row.private)
+    if mail.worth_until and mail.worth_until <= clock.stamp():
+        return _dead(work, TOO_LATE)
+    suppressed = suppression.read_by_worker(mail.recipients)
+    mail = mail.without(suppressed)
+    if not mail.recipients:
+        note = next(iter(suppressed.values())).sentence
+        log.warning("A mail was not sent: tenant %s, %s: %s", work.tenant_id, work.row.subject, note)
+        unreached.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
+        return Outcome("answered", note=note)
+    handed = mail_transport.hand_over(_message(work, mail))
+    for address in handed.nobody_there:
+        suppression.note(address, kind=BOUNCED, why=handed.note)
+    if handed.state == "taken":
+        return Outcome("answered", note=handed.note)
+    return _dead(work, handed.note) if handed.state == "refused" else _later(work, mail, handed)
+
+
+def _message(work: Work, mail: MailContent) -> EmailMessage:
+    tags = {"tenant": work.tenant_id, "about": _TAG.sub("_", work.row.subject) or "mail"}
+    return mail.message(message_id=telling.delivery_id(work.row, work.index), tags=tags)
+
+
+def _later(work: Work, mail: MailContent, handed: HandOver) -> Outcome:
+    pause = retry_times.pause(work.attempt)
+    if pause is None:
+        return _dead(work, handed.note)
+    seconds = pause.total_seconds()
+    if mail.worth_until and mail.worth_until <= clock.stamp(clock.now() + timedelta(seconds=seconds)):
+        return _dead(work, f"{TOO_LATE} {handed.note}")
+    return Outcome("failed", seconds, handed.note)
+
+
+def _dead(work: Work, note: str) -> Outcome:
+    unreached.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
+    return Outcome("dead", note=note)

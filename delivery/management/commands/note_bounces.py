@@ -1,0 +1,34 @@
+"""`manage.py note_bounces`: notes which addresses Amazon SES could not reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from delivery.mail import bounce_queue
+from portal.management.command import PortalCommand
+
+
+class Command(PortalCommand):
+    help = (
+        "Read the queue in which Amazon SES tells what bounced and what was reported as unwanted, until it is empty; "
+        "nothing is mailed to those addresses any more, see mail_address. With --follow, go on until Ctrl-C. Only "
+        "where EMAIL_URL is ses://, and the template's function does not do it: SMTP answers each mail itself."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--follow", action="store_true", help="wait for more, until Ctrl-C or SIGTERM")
+
+    def work(self, options: dict[str, Any]) -> None:
+        total: Counter[str] = Counter()
+        while (counts := bounce_queue.read(wait=20 if options["follow"] else 1)) or options["follow"]:
+            total += counts
+            if counts and options["verbosity"] > 1:
+                self._say(counts)
+        self._say(total)
+
+    def _say(self, counts: Counter[str]) -> None:
+        words = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("bounced", "complained", "other", "refused"))
+        self.stdout.write(f"{counts.total():,} notifications: {words}.")

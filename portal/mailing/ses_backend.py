@@ -1,0 +1,108 @@
+"""Send mail by Amazon SES: Django's mail backend for EMAIL_URL=ses://<region>.
+
+One request for each mail, with the very bytes that SMTP would carry. A mail may have `tags`, a mapping, which SES hands
+back with a bounce: their names and values hold letters, digits, - and _. EMAIL_URL may name a configuration set, by
+which SES tells what bounced: ses://eu-central-1?configuration_set=pooldesk-mail.
+
+Sources: AWS, "Amazon SES API v2: SendEmail" (errors, raw content), "Sending email tags".
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import botocore.config
+import botocore.session
+from botocore.exceptions import BotoCoreError, ClientError
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
+from django.core.mail.message import sanitize_address
+
+from portal.errors import PortalError, Rejected, Throttled, Unavailable
+
+_ATTEMPTS: Final = 2
+_SECONDS: Final = 10  # of one attempt
+_THROTTLES: Final = {"TooManyRequestsException", "LimitExceededException", "Throttling", "ThrottlingException"}
+# Of this mail and no other: it would be refused again.
+_OF_THE_MAIL: Final = {"MessageRejected", "BadRequestException"}
+_NOT_SET_UP: Final = "not verified"  # in a rejection of whom we send as, which somebody will mend
+
+_lock = threading.Lock()
+_clients: dict[str, Any] = {}
+
+
+class SesEmailBackend(BaseEmailBackend):
+    """Send each mail by one request. Raises Throttled, Unavailable, and Rejected where SES will never take it."""
+
+    def send_messages(self, messages: Sequence[EmailMessage]) -> int:
+        sent = 0
+        for message in messages:
+            try:
+                _send(message)
+            except PortalError:
+                if not self.fail_silently:
+                    raise
+            else:
+                sent += 1
+        return sent
+
+
+def _send(message: EmailMessage) -> None:
+    tags = getattr(message, "tags", {})
+    mime: Any = message.message()  # Django's, whose line endings can be chosen
+    encoding = message.encoding or settings.DEFAULT_CHARSET
+    request: dict[str, Any] = {
+        "FromEmailAddress": sanitize_address(message.from_email, encoding),
+        "Destination": {"ToAddresses": [sanitize_address(address, encoding) for address in message.recipients()]},
+        "Content": {"Raw": {"Data": mime.as_bytes(linesep="\r\n")}},
+        "EmailTags": [{"Name": name, "Value": value} for name, value in tags.items()],
+    }
+    if settings.SES_CONFIGURATION_SET:
+        request["ConfigurationSetName"] = settings.SES_CONFIGURATION_SET
+    try:
+        _client().send_email(**request)
+    except (BotoCoreError, ClientError) as error:
+        raise translated(error) from error
+
+
+def translated(error: Exception) -> PortalError:
+    """Return the error of ours that stands for one of SES: Rejected where the mail itself is at fault."""
+    if not isinstance(error, ClientError):
+        return Unavailable("Amazon SES cannot be reached.")
+    code, text = (error.response.get("Error", {}).get(part, "") for part in ("Code", "Message"))
+    if code in _THROTTLES:
+        return Throttled(f"Amazon SES takes no more at the moment: {code}.")
+    if code in _OF_THE_MAIL and _NOT_SET_UP not in text:
+        return Rejected(f"Amazon SES refused it: {text}")
+    return Unavailable(f"Amazon SES cannot send at the moment: {code}.")
+
+
+def _client() -> Any:
+    """Return the client of this process; a forked child makes its own."""
+    with _lock:
+        if settings.EMAIL_HOST not in _clients:
+            session = botocore.session.Session()
+            _clients[settings.EMAIL_HOST] = session.create_client(
+                "sesv2",
+                settings.EMAIL_HOST,
+                config=botocore.config.Config(
+                    connect_timeout=_SECONDS,
+                    read_timeout=_SECONDS,
+                    retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+                ),
+            )
+        return _clients[settings.EMAIL_HOST]
+
+
+def reset() -> None:
+    """Forget all clients: in a forked child, and for a changed region."""
+    global _lock
+    _lock = threading.Lock()
+    _clients.clear()
+
+
+os.register_at_fork(after_in_child=reset)

@@ -1,0 +1,31 @@
+"""`manage.py mail_address`: tells whether mail is sent to an address, and lets it be sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from portal.management.command import PortalCommand
+from tenants.audit_trail.recording import Actor
+from tenants.identity import suppression
+
+BY = Actor(origin="mail_address")
+
+
+class Command(PortalCommand):
+    help = (
+        "Say whether mail is sent to an address (show): none is after mail to it bounced for good, or was reported as "
+        "unwanted. clear lets it be sent again, which is kept in the platform's audit trail."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("action", choices=["show", "clear"])
+        parser.add_argument("address", help="the whole e-mail address")
+
+    def work(self, options: dict[str, Any]) -> None:
+        address = options["address"]
+        if options["action"] == "clear":
+            suppression.clear(address, by=BY)
+        known = suppression.of([address]).get(address)
+        self.stdout.write(known.in_full if known else "Mail is sent to this address.")
