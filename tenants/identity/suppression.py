@@ -33,7 +33,7 @@ _WHAT: Final = {
 
 @dataclass(frozen=True)
 class Suppression:
-    """What is known of an address that mail does not reach. `why` is what the mail server said, or ""."""
+    """Hold what is known of an address that mail does not reach. `why` is what the mail server said, or ""."""
 
     kind: str
     why: str
