@@ -37,6 +37,7 @@ _BOUNCES: Final = FunctionPart(
     "Notes which addresses mail does not reach",
     "delivery.mail.bounce_lambda.queue_handler",
     timeout=_SECONDS,
+    environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
 )
 _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 _SET_ARN: Final = sub(

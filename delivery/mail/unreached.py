@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenants.membership import invite_mails
+from portal.dynamo.repository import TenantRepository
+from tenants.membership import unreached_invites
 
 INVITATION: Final = "invitation/"  # what the mail of an invitation says that it is about, before the invitation's id
 
 
 def tell(tenant_id: str, about: str, *, why: str, sent_at: str) -> None:
-    """Write down why the mail did not get through, where its invitation was not sent again since: one UpdateItem."""
+    """Write down, as its tenant, why the mail that was written at `sent_at` did not get through: one UpdateItem."""
     if about.startswith(INVITATION):
-        invite_mails.note_unreached(tenant_id, about.removeprefix(INVITATION), why=why, sent_at=sent_at)
+        invite_id = about.removeprefix(INVITATION)
+        unreached_invites.note(TenantRepository(tenant_id), invite_id, why=why, sent_at=sent_at)

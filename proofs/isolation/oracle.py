@@ -17,7 +17,7 @@ from portal.schema import registry, tables
 from proofs.isolation import conditions
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT
-from tenants.membership.tables import INVITES, MEMBERS
+from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
@@ -26,6 +26,7 @@ _ACTIONS: Final = {
     TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
+    UNREACHED: ("Query", "UpdateItem"),
     AUDIT: ("GetItem", "Query"),
     OUTBOX: ("GetItem", "PutItem", "UpdateItem"),
     DEAD_DELIVERIES: ("GetItem", "PutItem", "Query", "BatchGetItem"),

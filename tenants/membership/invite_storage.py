@@ -62,16 +62,12 @@ def may_invite(inviter: Role, role: Role) -> bool:
     return inviter.at_least(Role.ADMIN) and inviter.at_least(role)
 
 
-def renew(invite: InviteItem, *, unreached: str = "") -> str:
-    """Give an invitation a new secret and a new time to live, and return the secret, which is not stored.
-
-    `unreached` says why no mail brings it, where that is known already.
-    """
+def renew(invite: InviteItem) -> str:
+    """Give an invitation a new secret and a new time to live, and return the secret, which is not stored."""
     secret = invite_tokens.new()
     now = clock.now()
     invite.link = invite_tokens.link_key(secret)
     invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + LIFETIME)
-    invite.unreached_at, invite.unreached_why = (clock.stamp(now), unreached) if unreached else (None, None)
     return secret
 
 

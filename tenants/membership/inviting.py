@@ -28,7 +28,7 @@ from tenants.identity import accounts, suppression
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import ThrottleItem
 from tenants.identity.suppression import Suppression
-from tenants.membership import invite_storage, member_changes, members, seats
+from tenants.membership import invite_storage, member_changes, members, seats, unreached_invites
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -130,9 +130,11 @@ def _send(
 ) -> SentInvite:
     """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
     invite.invited_by, invite.invited_by_name = tenant.user_id, tenant.user_name
-    secret = invite_storage.renew(invite, unreached=suppressed.sentence if suppressed else "")
-    transaction = Transaction()
-    mails = outgoing.join(transaction, [write(invite, secret)]) if write and not suppressed else ()
+    secret = invite_storage.renew(invite)
+    transaction, unreached = Transaction(), suppressed.sentence if suppressed else ""
+    if unreached:
+        unreached_invites.put(transaction, invite, why=unreached)
+    mails = outgoing.join(transaction, [write(invite, secret)]) if write and not unreached else ()
     invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
     member_changes.require_role(transaction, tenant)
     _count_mail(transaction, tenant.tenant_id)
@@ -149,7 +151,7 @@ def _send(
         if replacing is None and refused.reason(invite_storage.ADDRESS):
             raise Conflict("This address already has an invitation. You can send it again.") from refused
         raise Conflict(GONE) from refused
-    return SentInvite(invite, secret, mails, invite.unreached_why or "")
+    return SentInvite(invite, secret, mails, unreached)
 
 
 def _count_mail(transaction: Transaction, tenant_id: str) -> None:

@@ -17,10 +17,10 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.mailing.outgoing import OutgoingMail
 from portal.web.access import member
-from tenants.membership import invite_storage, inviting, mails, members
+from tenants.membership import invite_storage, inviting, mails, members, unreached_invites
 from tenants.membership.forms import InviteForm
 from tenants.membership.inviting import InviteOutcome, SentInvite
-from tenants.membership.items import InviteItem
+from tenants.membership.items import InviteItem, UnreachedItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
@@ -59,12 +59,14 @@ def _form_with_the_rest(tenant: TenantContext, role: Role, refused: Sequence[Inv
 
 
 def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
-    """Return the rows of the list: invitations, and members for what their inviters may still do, at the same time."""
+    """Return the rows of the list: invitations, members for what their inviters may still do, and whose mails did not
+    get through, at the same time."""
     reads: list[Callable[[], Any]] = [
         partial(invite_storage.pending, tenant.repository),
         partial(members.members_of, tenant.repository),
+        partial(unreached_invites.listed, tenant.repository),
     ]
-    invites, everybody = fan_out(reads)
+    invites, everybody, unreached = fan_out(reads)
     roles = {person.id: person.role for person in everybody}
     return [
         {
@@ -73,8 +75,7 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
             "role_label": Role(invite.role).label,
             "by": invite.invited_by_name,
             "sent_at": clock.parse(invite.sent_at),
-            "unreached_at": clock.parse(invite.unreached_at) if invite.unreached_at else None,
-            "unreached_why": invite.unreached_why,
+            "unreached": _unreached(unreached.get(invite.invite_id), invite),
             "expired": invite_storage.is_expired(invite),
             "inviter_lost_right": not (
                 invite.invited_by in roles and invite_storage.may_invite(roles[invite.invited_by], Role(invite.role))
@@ -83,6 +84,12 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
         }
         for invite in invites
     ]
+
+
+def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any] | None:
+    if item is None or not unreached_invites.is_about(item, invite):
+        return None
+    return {"at": clock.parse(item.at), "why": item.why}
 
 
 @member(Role.ADMIN)

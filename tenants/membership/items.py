@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import UnicodeAttribute
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from tenants.identity.tables import USERS
-from tenants.membership.tables import INVITES, MEMBERS
+from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
 from tenants.tenancy.tables import MEMBERSHIPS
 
 
@@ -27,8 +27,7 @@ class InviteItem(Item):
     """A pending invitation as its tenant sees it.
 
     `invited_by` is the id of the member who sent it last, with whose right it stands. `link` is the key of the
-    InviteLinkItem: a hash of the link's secret, not the secret. `unreached_at` and `unreached_why` say when and why the
-    mail that brought it did not get through; both are missing while nothing of that is known.
+    InviteLinkItem: a hash of the link's secret, not the secret.
     """
 
     table = INVITES
@@ -43,8 +42,19 @@ class InviteItem(Item):
     sent_at = UnicodeAttribute()
     expires_at = UnicodeAttribute()
     link = UnicodeAttribute()
-    unreached_at = UnicodeAttribute(null=True)
-    unreached_why = UnicodeAttribute(null=True)
+
+
+class UnreachedItem(Item):
+    """Says of an invitation that the mail written at `sent_at` did not get through: when that was known, and why."""
+
+    table = UNREACHED
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    invite_id = UnicodeAttribute(range_key=True)
+    sent_at = UnicodeAttribute()
+    at = UnicodeAttribute()
+    why = UnicodeAttribute()
+    expires_at = NumberAttribute()
 
 
 class InviteLinkItem(Item):

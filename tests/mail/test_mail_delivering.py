@@ -21,7 +21,7 @@ from portal.mailing import mail_transport
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import suppression
 from tenants.identity.suppression import BOUNCED
-from tenants.membership import invite_mails, inviting
+from tenants.membership import inviting, unreached_invites
 from tests.support import commands, mailing
 from tests.support.mailing import MailServer, RefusingBackend, mail_server
 from tests.support.operators import Operator, make_operator
@@ -98,7 +98,8 @@ def test_a_recipient_that_a_mail_server_does_not_know_is_told_to_the_admin_and_g
     assert mailing.carry() == ["dead"]
     why = "The mail server answered 550 5.1.1 <nora@example.org>: no such user"
     assert reasons() == [why]
-    assert (shown(world)["unreached_why"], shown(world)["unreached_at"].date()) == (why, clock.now().date())
+    found = shown(world)["unreached"]
+    assert (found["why"], found["at"].date()) == (why, clock.now().date())
     assert suppression.of([NORA])[NORA].kind == BOUNCED
     page = world.browser("alice", "acme").get("/desk/invitations/").content.decode()
     assert "Not delivered" in page
@@ -183,7 +184,7 @@ def test_an_invitation_is_tried_as_often_as_any_delivery_and_then_says_why(
     invite(world)
     did = [mailing.carry() for _ in range(retry_times.ATTEMPTS)]
     assert did == [["failed"]] * (retry_times.ATTEMPTS - 1) + [["dead"]]
-    assert shown(world)["unreached_why"] == "The mail server answered 451 4.7.1 Greylisted"
+    assert shown(world)["unreached"]["why"] == "The mail server answered 451 4.7.1 Greylisted"
     assert suppression.of([NORA]) == {}
 
 
@@ -195,7 +196,7 @@ def test_a_mail_to_an_address_that_bounced_is_not_sent_and_the_invitation_says_s
     suppression.note(NORA.upper(), kind=BOUNCED, why="550 5.1.1", at="2026-11-01T10:00:00.000000Z")
     assert mailing.carry() == ["answered"]
     assert mail.outbox == []
-    assert shown(world)["unreached_why"] == (
+    assert shown(world)["unreached"]["why"] == (
         "Mail to this address bounced on 1 November 2026, and none is sent to it since."
     )
     assert rows()[0].private is None
@@ -227,10 +228,11 @@ def test_an_invitation_that_is_sent_again_forgets_that_the_last_mail_did_not_get
     monkeypatch.setattr(clock, "now", lambda: later)
     alice = world.browser("alice", "acme")
     alice.send(f"/desk/invitations/{shown(world)['id']}/resend/")
-    assert shown(world)["unreached_at"] is None
+    assert shown(world)["unreached"] is None
     late = old.subject.removeprefix("invitation/")
-    invite_mails.note_unreached(world.tenants["acme"].tenant_id, late, why="late", sent_at=old.timestamp)
-    assert shown(world)["unreached_at"] is None
+    repository = world.context("alice", "acme").repository
+    unreached_invites.note(repository, late, why="late", sent_at=old.timestamp)
+    assert shown(world)["unreached"] is None
 
 
 def test_what_is_kept_of_such_an_address_does_not_hold_it(world: World) -> None:

@@ -188,7 +188,7 @@ def test_a_bounce_is_shown_at_the_invitation_that_the_mail_brought(world: World)
     tags = {"tenant": [world.tenants["acme"].tenant_id], "about": [row.subject.replace("/", "_")]}
     ses_notifications.apply(json.dumps(bounce(timestamp=row.timestamp, tags=tags)))
     (shown,) = alice.get("/desk/invitations/").context["pending"]
-    assert shown["unreached_why"].startswith("Mail to this address bounced on 5 November 2026")
+    assert shown["unreached"]["why"].startswith("Mail to this address bounced on 5 November 2026")
 
 
 # --- its queue ---
