@@ -28,7 +28,7 @@ declare(
         ),
         Grant("worker", DEAD_LETTERS, ("DeleteItem", "PutItem", "Query"), "KeepDeadLetters"),
         Grant("platform", DEAD_LETTERS, ("BatchGetItem", "DeleteItem", "GetItem", "Query")),
-        # A verification, which the web process runs, waits until the stream is applied: it lists shards, and reads none.
+        # A verification, which the web process runs, waits until the stream is applied: it lists shards, reads none.
         Grant("platform", TICKETS, ("DescribeStream", "ListStreams"), "ListShards", stream=True),
         # An operator who replays a dead letter counts it: in aggregates, and in no ticket.
         Grant("platform", TICKETS, ("UpdateItem",), "ReplayDeadLetters", leading_keys=ALL_AGGREGATES),

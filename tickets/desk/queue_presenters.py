@@ -17,7 +17,7 @@ from tickets.desk.bulk import BulkRefused
 from tickets.desk.filter_presenters import NAME_LIMIT, QueueAddress, chips
 from tickets.desk.lists import TicketPage
 from tickets.desk.summaries import TicketState
-from tickets.desk.ticket_presenters import listed
+from tickets.desk.ticket_presenters import listed, ticket_url
 from tickets.ticket.fields import MOVES, Status
 
 _NO_PAGE: Final = TicketPage([], None, None, 0, False)
@@ -176,7 +176,7 @@ def _blank(title: str, text: str, ways: list[tuple[str, str]]) -> dict[str, Any]
 
 
 def selection(states: Sequence[TicketState]) -> list[dict[str, Any]]:
-    return [{"number": s.number, "select_value": str(s), "url": _ticket_url(s.number)} for s in states]
+    return [{"number": s.number, "select_value": str(s), "url": ticket_url(s.number)} for s in states]
 
 
 def refused_change(refused: BulkRefused, *, to: Status, back: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def refused_change(refused: BulkRefused, *, to: Status, back: str) -> dict[str, 
             {
                 "number": refusal.number,
                 "title": refusal.title,
-                "url": _ticket_url(refusal.number) if refusal.title else "",
+                "url": ticket_url(refusal.number) if refusal.title else "",
                 "reason": refusal.reason,
             }
             for refusal in refused.refusals
@@ -195,7 +195,3 @@ def refused_change(refused: BulkRefused, *, to: Status, back: str) -> dict[str, 
         "kept": selection(refused.kept),
         "back": back,
     }
-
-
-def _ticket_url(number: int) -> str:
-    return reverse("tickets:ticket", args=[number])

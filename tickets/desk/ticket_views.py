@@ -6,7 +6,6 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid
@@ -16,6 +15,7 @@ from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import commenting, creating, summaries, ticket_presenters, timelines
 from tickets.desk.forms import CommentForm, TicketForm
+from tickets.desk.ticket_presenters import ticket_url
 from tickets.ticket import fields
 from tickets.ticket.fields import Status
 
@@ -79,7 +79,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             f"While you were writing, the status changed from {Status(data['seen']).label} to "
             f"{Status(before.status).label}. Your {what} was added; it left the status as it is.",
         )
-    return redirect(reverse("tickets:ticket", args=[number]) + "#latest")
+    return redirect(ticket_url(number) + "#latest")
 
 
 @member(Role.VIEWER)
@@ -89,6 +89,6 @@ def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
     summary = summaries.read(request.tenant, number, consistent=False)
     if request.GET.get("seen", "") >= ticket_presenters.newest(request.tenant, summary):
         return HttpResponse(status=204)
-    url = reverse("tickets:ticket", args=[number])
+    url = ticket_url(number)
     context = {"text": "This ticket has been updated.", "label": "Show the update", "url": url}
     return render(request, "tickets/_updates.html", context)

@@ -11,12 +11,11 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from django import template
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.templatetags.portal import hue, icon, initials, markdown, when
-from tickets.desk.ticket_presenters import ListedTicket, TimelineEntry
+from tickets.desk.ticket_presenters import ListedTicket, TimelineEntry, tickets_url
 
 register = template.Library()
 
@@ -29,7 +28,7 @@ _VERBATIM = frozenset({"a", "code", "pre"})
 @register.filter
 def ticket_text(text: str) -> SafeString:
     """Markdown as safe HTML, in which #176 is a link to that ticket of the same desk."""
-    return _linked(text, reverse("tickets:ticket", args=[1]).removesuffix("1/"))
+    return _linked(text, tickets_url() if "#" in text else "")
 
 
 @lru_cache(maxsize=512)
