@@ -22,7 +22,7 @@ from proofs.isolation.targets import Target
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity import keys as identity_keys
 from tenants.identity.tables import USERS
-from tenants.membership.tables import MEMBERS
+from tenants.membership.tables import MEMBERS, UNREACHED
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy.tables import MEMBERSHIPS
 from tickets.ticket import keys as ticket_keys
@@ -32,6 +32,8 @@ ZERO_WIDTH: Final = "\u200b"
 # Characters that look like the ones in an id, or that a careless comparison folds into them.
 _LOOK_ALIKES: Final = str.maketrans("abce012", "\u0430\u0432\u0441\u0435\uff10\u0661\uff12")
 _NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
+_OF_TENANTS: Final = (TICKETS, MEMBERS, UNREACHED, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES)
+_NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
 
 
@@ -48,6 +50,8 @@ class Draw:
         return _key_of(self, self.me, table, index)
 
     def foreign(self, table: Table, index: Index | None = None) -> str:
+        if table == OUTBOX and index is None and self.rng.random() < _NOBODYS_SHARE:
+            return outbox_keys.outbox_row(outbox_keys.NO_TENANT, f"{self.rng.getrandbits(128):032x}")
         return _key_of(self, self.other, table, index)
 
     def table(self) -> Table:
@@ -56,7 +60,7 @@ class Draw:
     def place(self) -> tuple[Table, Index | None]:
         """Any table or any index, each as often as the others, and more often those that hold the tenant's things."""
         places = [(t, i) for t in registry.tables() for i in (None, *t.indexes)]
-        own = [p for p in places if p[0] in (TICKETS, MEMBERS, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES)]
+        own = [p for p in places if p[0] in _OF_TENANTS]
         return self.rng.choice(places if self.rng.random() < 0.4 else own)
 
     def sort(self, table: Table) -> str:
