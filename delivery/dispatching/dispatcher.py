@@ -210,8 +210,10 @@ def _is_pending(row: OutboxItem) -> bool:
 
 
 def _is_back(old: OutboxItem, new: OutboxItem) -> bool:
-    """Tell whether an operator has let a row go again, or opened it anew."""
-    return _is_pending(new) and (not _is_pending(old) or not (new.open or set()) <= (old.open or set()))
+    """Tell whether an operator has let a row go again, or somebody has opened it anew or does not want to wait."""
+    hastened = any(progress.attempts_of(new, one) < progress.attempts_of(old, one) for one in new.open or ())
+    opened = not (new.open or set()) <= (old.open or set())
+    return _is_pending(new) and (not _is_pending(old) or opened or hastened)
 
 
 def _offers(row: OutboxItem) -> list[Offer]:

@@ -41,6 +41,40 @@ class EventType:
         """Return a payload as the declaration describes it."""
         return {field.name: field.example for field in self.fields}
 
+    def whole_example(self, **values: Any) -> dict[str, Any]:
+        """Return an event of this type as receivers get it, with these values in place of the declared examples."""
+        around = {field.name: field.example for field in ENVELOPE}
+        return around | {"type": self.name, "version": self.version, "data": self.example()} | values
+
+
+# What every event has around its payload. It is made in delivery/outbox/telling.py.
+ENVELOPE: Final = (
+    EventField(
+        "id",
+        "text",
+        "the same however often the event arrives, and what to know it by; also in the header `webhook-id`",
+        "evt_5b1f0c2d3e4a4b5c8d9e0f1a2b3c4d5e_0",
+    ),
+    EventField("type", "text", "one of those below", ""),
+    EventField(
+        "version", "number", "of the type; it grows when a field goes or changes its meaning, not when one is added", 1
+    ),
+    EventField("timestamp", "moment", "when it happened", "2026-11-20T09:30:00.000000Z"),
+    EventField(
+        "tenant",
+        "object",
+        "`id`, `name` and `slug` of the desk",
+        {"id": "9c8b7a6f5e4d4c3b8a291807f6e5d4c3", "name": "Acme", "slug": "acme"},
+    ),
+    EventField(
+        "sequence",
+        "number",
+        "the version that the change made of the ticket; the later change has the larger one",
+        3,
+    ),
+    EventField("data", "object", "the fields below; all that there is to know, so that nobody has to ask back", {}),
+)
+
 
 @dataclass(frozen=True)
 class Event:

@@ -25,7 +25,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.pager import Pager
 from portal.dynamo.repository import Action, TenantRepository
-from portal.errors import NotFound
+from portal.errors import ConditionFailed, NotFound
 
 ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
 KEPT: Final = timedelta(days=30)
@@ -76,6 +76,18 @@ def note(work: Work, endpoint: EndpointItem, attempt: Attempt, *, state: str, ne
         keys.delivery(work.row.timestamp, telling.delivery_id(work.row, work.index)),
     )
     work.repository.update(row, actions)
+
+
+def now_due(repository: TenantRepository, row: DeliveryItem) -> bool:
+    """Note that a delivery that waits for its next attempt is tried now, and tell whether it was waiting."""
+    now = clock.stamp()
+    waits = (DeliveryItem.state == FAILED) & (DeliveryItem.next_at > now)
+    key = DeliveryItem(row.tenant_endpoint, row.timestamp_event_id)
+    try:
+        repository.update(key, [DeliveryItem.next_at.set(now)], condition=waits)
+    except ConditionFailed:
+        return False
+    return True
 
 
 def page(repository: TenantRepository, endpoint_id: str, *, after: str | None = None, size: int = PAGE_SIZE) -> LogPage:

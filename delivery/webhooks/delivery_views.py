@@ -31,7 +31,11 @@ def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespon
         partial(delivery_log.find, repository, endpoint, delivery),
     ]
     stored, (row, outbox_row) = fan_out(reads)
-    page = {"endpoint": presenters.endpoint(stored), "delivery": presenters.delivery_page(row, outbox_row)}
+    page = {
+        "endpoint": presenters.endpoint(stored),
+        "delivery": presenters.delivery_page(row, outbox_row),
+        "looks": presenters.looks_left(request.GET.get("looks")),
+    }
     return render(request, "webhooks/delivery.html", page)
 
 
@@ -45,6 +49,7 @@ def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespo
         messages.error(request, error.message)
     else:
         messages.success(request, "It is being sent again. The result appears here within a moment.")
+        return redirect(_watching(reverse("delivery:webhook_delivery", args=[endpoint, delivery])))
     return redirect("delivery:webhook_delivery", endpoint, delivery)
 
 
@@ -52,7 +57,7 @@ def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespo
 @require_POST
 def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Send again what was not delivered since a moment, a bounded number at once, and lead on to the rest."""
-    address, query = reverse("delivery:webhook", args=[endpoint]), {}
+    address = reverse("delivery:webhook", args=[endpoint])
     form = SendSinceForm(request.POST)
     if not form.is_valid():
         endpoints.find(request.tenant.repository, endpoint)
@@ -68,9 +73,9 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     if sent.more_from:
         query = {"more": sent.more_from} | ({"all": "1"} if values["also_answered"] else {})
         messages.success(request, f"{count} There are later ones: go on below.")
-    else:
-        messages.success(request, count if sent.count else "There is nothing to send again since then.")
-    return redirect(f"{address}?{urlencode(query)}" if query else address)
+        return redirect(f"{address}?{urlencode(query)}")
+    messages.success(request, count if sent.count else "There is nothing to send again since then.")
+    return redirect(_watching(address) if sent.count else address)
 
 
 @member(Role.ADMIN)
@@ -83,4 +88,10 @@ def test(request: TenantRequest, endpoint: str) -> HttpResponse:
         messages.error(request, error.message)
     else:
         messages.success(request, "A test is on its way. The delivery appears below within a moment.")
+        return redirect(_watching(reverse("delivery:webhook", args=[endpoint])))
     return redirect("delivery:webhook", endpoint)
+
+
+def _watching(address: str) -> str:
+    """Return the address of a page that looks again by itself, a few times."""
+    return f"{address}?{urlencode({'looks': presenters.LOOKS})}"

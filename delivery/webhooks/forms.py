@@ -22,7 +22,8 @@ class EndpointForm(forms.Form):
 
     url = forms.CharField(
         label="Address",
-        help_text="Begins with https:// and names a host of the internet.",
+        help_text="An https:// address that can be reached from the internet.",
+        error_messages={"required": "Enter an address."},
         widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
     )
     description = forms.CharField(label="Description", required=False)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from delivery.events.event_types import EventType
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from delivery.events.event_types import EventField, EventType
 from delivery.outbox import telling
 from delivery.outbox.items import OutboxItem
 from delivery.webhooks import delivery_log, endpoints, rotation
@@ -16,6 +21,8 @@ from delivery.webhooks import keys as webhook_keys
 from delivery.webhooks.items import DeliveryItem, EndpointItem
 from portal import clock
 from tenants.tenancy.context import TenantContext
+
+LOOKS: Final = 8  # times that a page looks again for what was just sent, a second apart
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,8 @@ def endpoint(item: EndpointItem) -> dict[str, Any]:
     return {
         "id": item.endpoint_id,
         "url": item.url,
-        "host": urlsplit(item.url).netloc,
         "description": item.description,
+        "name": item.description or urlsplit(item.url).netloc,
         "event_types": list(item.event_types),
         "badge": _PAUSED if paused else _FAILING if failing else _ACTIVE,
         "is_paused": paused,
@@ -71,7 +78,7 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
         "badge": _RESULTS[row.state],
         "is_failed": row.state == delivery_log.FAILED,
         "answer": f"{int(row.status)}" if row.status else "No answer",
-        "ms": int(row.ms),
+        "took": _took(int(row.ms)),
         "attempts": len(row.attempts),
         "note": row.note,
         "next_at": clock.parse(row.next_at) if row.next_at else None,
@@ -84,30 +91,49 @@ def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any
     body = ""
     if stored is not None:
         body = _pretty(telling.envelope(stored, int(event_id.rpartition("_")[2])))
-    tries = [{**tried, "at": clock.parse(tried["at"])} for tried in row.attempts]
+    tries = [{**tried, "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))} for tried in row.attempts]
     return {"url": row.url, "body": body, "excerpt": row.excerpt, "tries": tries[::-1], **delivery(row)}
 
 
 def event_type(tenant: TenantContext, kind: EventType) -> dict[str, Any]:
     """Return an event type with an example of what is sent for it, as this tenant gets it."""
-    example = {
-        "id": f"evt_{'5f2c9a7be01d4432' * 2}_0",
-        "type": kind.name,
+    desk = {"id": tenant.tenant_id, "name": tenant.name, "slug": tenant.slug}
+    return {
+        "name": kind.name,
         "version": kind.version,
-        "timestamp": "2026-01-31T12:00:00.000000Z",
-        "tenant": {"id": tenant.tenant_id, "name": tenant.name, "slug": tenant.slug},
-        "sequence": 3,
-        "data": kind.example(),
+        "summary": kind.summary,
+        "fields": fields(kind.fields),
+        "example": _pretty(kind.whole_example(tenant=desk)),
     }
-    fields = [{"name": f.name, "type": f.type, "summary": f.summary} for f in kind.fields]
-    return {"name": kind.name, "version": kind.version, "summary": kind.summary, "fields": fields} | {
-        "example": _pretty(example)
-    }
+
+
+def fields(declared: Iterable[EventField]) -> list[dict[str, Any]]:
+    """Return fields of an event with what is said of them as HTML."""
+    return [{"name": field.name, "type": field.type, "summary": _with_code(field.summary)} for field in declared]
+
+
+def looks_left(text: str | None) -> int:
+    """Return how often a page still looks again by itself, by what its address says."""
+    return min(int(text), LOOKS) if text and text.isdecimal() and len(text) < 3 else 0
 
 
 def datetime_local(moment: datetime) -> str:
     """Return a moment as an input of a form takes it, in UTC."""
     return f"{moment:%Y-%m-%dT%H:%M}"
+
+
+def _took(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def _with_code(text: str) -> SafeString:
+    """Return a sentence in which what stands between backticks is code."""
+    parts = text.split("`")
+    return format_html_join("", "{}{}", ((plain, _code(code)) for plain, code in zip_longest(parts[::2], parts[1::2])))
+
+
+def _code(text: str | None) -> SafeString | str:
+    return format_html("<code>{}</code>", text) if text else ""
 
 
 def _pretty(value: Any) -> str:

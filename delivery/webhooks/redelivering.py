@@ -56,23 +56,25 @@ def redeliver(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:
         raise Conflict("This event is no longer kept, so it cannot be sent again.")
     if len(delivery.attempts) >= MOST_ATTEMPTS:
         raise Conflict(f"This delivery has been tried {MOST_ATTEMPTS} times. It is not sent again.")
-    if not _reopened(tenant, endpoint_id, delivery):
+    if not _sent_again(tenant, endpoint_id, delivery):
         raise Conflict(_OPEN)
 
 
 def redeliver_since(tenant: TenantContext, *, endpoint_id: str, since: datetime, also_answered: bool) -> Redelivered:
-    """Send again what was given up or skipped since a moment, or all of it: the oldest first, up to AT_ONCE of them.
+    """Send again what was not delivered since a moment, or all of it: the oldest first, up to AT_ONCE of them.
+
+    What waits for its next attempt is tried at once.
 
     Raises NotFound and, where the endpoint is paused, Conflict.
     """
     _active(tenant, endpoint_id)
     rows, has_more = delivery_log.since(tenant.repository, endpoint_id, at=clock.stamp(since), limit=AT_ONCE)
-    states = {delivery_log.DEAD, delivery_log.SKIPPED} | ({delivery_log.ANSWERED} if also_answered else set())
-    chosen = [row for row in rows if row.state in states and len(row.attempts) < MOST_ATTEMPTS]
-    reopened = fan_out([partial(_reopened, tenant, endpoint_id, row) for row in chosen])
+    chosen = [row for row in rows if also_answered or row.state != delivery_log.ANSWERED]
+    again = [partial(_sent_again, tenant, endpoint_id, row) for row in chosen if len(row.attempts) < MOST_ATTEMPTS]
+    sent = fan_out(again)
     # Not after the last: those of one bulk change have one moment, and what is open already is not opened twice.
     more_from = webhook_keys.delivery_parts(rows[-1].timestamp_event_id)[0] if has_more else None
-    return Redelivered(sum(reopened), more_from)
+    return Redelivered(sum(sent), more_from)
 
 
 def _active(tenant: TenantContext, endpoint_id: str) -> EndpointItem:
@@ -82,13 +84,25 @@ def _active(tenant: TenantContext, endpoint_id: str) -> EndpointItem:
     return endpoint
 
 
-def _reopened(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem) -> bool:
-    """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
+def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem) -> bool:
+    """Let the outbox send this delivery at once, and tell whether it does: not where it is on its way already."""
     at, event_id = webhook_keys.delivery_parts(delivery.timestamp_event_id)
     _, row_id, index = event_id.split("_")
     row = OutboxItem(tenant.repository.key(outbox_keys.outbox_row, row_id), at)
+    member = telling.member(int(index), endpoint_id)
+    if delivery.state != delivery_log.FAILED:
+        return _reopened(tenant, row, member)
+    # Of two who ask for it, one gets the log's row; and what was sent for its next attempt has no moment to come.
+    if not delivery_log.now_due(tenant.repository, delivery):
+        return False
+    stored = tenant.repository.get(OutboxItem, outbox_keys.outbox_row, row_id, sort=at, consistent=True)
+    return stored is not None and progress.hasten(tenant.repository, stored, member)
+
+
+def _reopened(tenant: TenantContext, row: OutboxItem, member: str) -> bool:
+    """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
     transaction = Transaction()
-    progress.reopen(transaction, row, telling.member(int(index), endpoint_id), name=_ROW)
+    progress.reopen(transaction, row, member, name=_ROW)
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:

@@ -13,6 +13,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from delivery.events.event_types import ENVELOPE
 from delivery.webhooks import delivery_log, endpoints, presenters, redelivering, rotation, webhook_events
 from delivery.webhooks.forms import EndpointForm, SendSinceForm, VersionForm
 from delivery.webhooks.items import EndpointItem
@@ -94,6 +95,7 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
         "more_from": more_from if clock.is_stamp(more_from) else "",
         "also_answered": "all" in request.GET,
         "at_once": redelivering.AT_ONCE,
+        "looks": presenters.looks_left(request.GET.get("looks")),
     }
     return render(request, "webhooks/endpoint.html", page)
 
@@ -122,15 +124,18 @@ def _secret(request: TenantRequest, item: EndpointItem, secret: str, *, is_new: 
 
 
 @member(Role.ADMIN)
-@require_POST
+@get_or_post
 def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
-    """Pause an endpoint."""
+    """Ask first, because what happens meanwhile is not kept, then pause the endpoint."""
+    if request.method != "POST":
+        stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
+        return render(request, "webhooks/pause.html", {"endpoint": stored})
     try:
         endpoints.pause(request.tenant, endpoint_id=endpoint, by=actor_of(request))
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, "Paused. What happens until you resume is not sent.")
+        messages.success(request, "Paused.")
     return redirect("delivery:webhook", endpoint)
 
 
@@ -168,5 +173,8 @@ def remove(request: TenantRequest, endpoint: str) -> HttpResponse:
 def event_types(request: TenantRequest) -> HttpResponse:
     """Show what can be subscribed to, with an example of each. Reads nothing."""
     kinds = [*webhook_events.offered(), webhook_events.TEST]
-    page = {"kinds": [presenters.event_type(request.tenant, kind) for kind in kinds]}
+    page = {
+        "kinds": [presenters.event_type(request.tenant, kind) for kind in kinds],
+        "envelope": presenters.fields(ENVELOPE),
+    }
     return render(request, "webhooks/event_types.html", page)

@@ -12,8 +12,8 @@ TEST: Final = declare_event(
         1,
         "Somebody pressed “Send a test” for an endpoint. No other endpoint is told of it.",
         (
-            EventField("endpoint", "string", "The id of the endpoint.", "ep_5f2c9a7be01d4432"),
-            EventField("sent_by", "string", "The name of the person who asked for it.", "Alice Example"),
+            EventField("endpoint", "text", "the id of the endpoint", "ep_5f2c9a7be01d4432"),
+            EventField("sent_by", "text", "the name of the person who asked for it", "Alice Example"),
         ),
     )
 )

@@ -44,8 +44,11 @@ function route(event) {
   const whole = answer.getElementById("page");
   if (!whole) return;
   if (part && answer.querySelector(part) && place) {
-    document.getElementById("messages")?.replaceChildren(...answer.getElementById("messages").childNodes);
-    told = true;
+    // What a page asks for by itself takes no message away.
+    if (!requestConfig.elt.matches("[data-quiet]") || answer.querySelector("#messages .notice")) {
+      document.getElementById("messages")?.replaceChildren(...answer.getElementById("messages").childNodes);
+      told = true;
+    }
     if (xhr.status < 400 && !asking) {
       // The box is done: focus goes on to what was written, where single keys are shortcuts again.
       if (requestConfig.elt.matches("[data-reply]")) document.activeElement?.blur();
@@ -81,6 +84,8 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const summary = swapped.querySelector?.("[data-error-summary]");
   if (summary) {
     summary.focus();
+  } else if (event.detail.requestConfig?.elt?.matches("[data-quiet]")) {
+    // Nobody asked for this: what has focus keeps it, and nothing else gets it.
   } else if (document.activeElement === document.body || !document.activeElement) {
     const landing = (home && document.getElementById(home)) || document.querySelector("#main [data-focus-after]");
     (landing || document.getElementById("main"))?.focus({ preventScroll: true });
@@ -118,22 +123,48 @@ function showProblem(text, element) {
 }
 
 /** Boxes that scroll sideways or down can be scrolled by the keyboard: they get a tab stop, others do not. */
-function makeScrollersReachable(root) {
-  for (const box of root.querySelectorAll(".prose pre, .prose table, [data-scroller]")) {
-    const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
-    if (!scrolls) {
-      box.removeAttribute("tabindex");
-    } else if (!box.hasAttribute("role")) {
-      box.tabIndex = 0;
-      if (!box.matches("table, dd")) {
-        box.setAttribute("role", "group");
-        box.setAttribute("aria-label", box.dataset.scroller || "Code, scrolls");
-      }
-    }
+function makeReachable(box) {
+  if (box.scrollWidth <= box.clientWidth + 1 && box.scrollHeight <= box.clientHeight + 1) {
+    box.removeAttribute("tabindex");
+    return;
+  }
+  box.tabIndex = 0;
+  if (!box.hasAttribute("role") && !box.matches("table, dd")) {
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", box.dataset.scroller || "Code, scrolls");
   }
 }
 
+// A window that is turned and a fold that is opened make boxes scroll that did not.
+const sizes = new ResizeObserver((entries) => entries.forEach((entry) => makeReachable(entry.target)));
+
+function makeScrollersReachable(root) {
+  for (const box of root.querySelectorAll(".prose pre, .prose table, [data-scroller]")) {
+    makeReachable(box);
+    sizes.observe(box);
+  }
+}
+
+/** What is to be copied has a button for it where the browser can. */
+function offerCopies(root) {
+  if (!navigator.clipboard) return;
+  for (const place of root.querySelectorAll("[data-copy]")) place.hidden = false;
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copies]");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+    button.textContent = "Copied";
+    announce("Copied");
+  } catch {
+    showProblem("The browser did not allow it. Select the text and copy it.", button);
+  }
+});
+
 makeScrollersReachable(document);
+offerCopies(document);
 document.querySelector("[data-error-summary]")?.focus();
 
 document.addEventListener("click", (event) => {

@@ -92,8 +92,7 @@ def test_an_admin_adds_an_endpoint_tests_it_and_sees_the_delivery(
     page.get_by_role("button", name="Send a test").click()
     expect(page.get_by_text("A test is on its way")).to_be_visible()
     work_off(world.context("alice", "acme"))
-    page.reload()
-    page.get_by_role("link", name="webhook.test").click()
+    page.get_by_role("link", name="webhook.test").click()  # it appears by itself
     expect(page.get_by_label("Body of the request")).to_contain_text('"sent_by": "Alice Example"')
     expect(page.get_by_label("Beginning of the answer")).to_contain_text("200")
     seen = receiver.page()

@@ -201,6 +201,21 @@ def test_a_failed_attempt_is_sent_again_when_it_is_due_and_not_before(
     assert [m.destination for m in received(transport)] == [second.destination]
 
 
+def test_a_failed_attempt_that_is_hastened_is_sent_as_soon_as_the_stream_brings_it(
+    alice: TenantContext, dispatcher: Dispatcher, poller: Poller, transport: QueueTransport
+) -> None:
+    creating.create(alice, title="Printer")
+    poller.step()
+    first, _ = received(transport)
+    member = telling.member(0, first.destination)
+    progress.failed(alice.repository, rows()[0], member, next_at="2099-01-01T00:00:00.000000Z")
+    poller.step()
+    assert received(transport) == []
+    assert progress.hasten(alice.repository, rows()[0], member)
+    poller.step()
+    assert [m.destination for m in received(transport)] == [first.destination]
+
+
 def test_what_a_tenants_limits_leave_is_put_off_to_its_turn_and_stays_pending(
     alice: TenantContext, transport: QueueTransport
 ) -> None:

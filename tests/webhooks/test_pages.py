@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import override_settings
 
+from delivery.outbox import progress
 from delivery.webhooks import delivery_log, endpoints, redelivering
 from delivery.webhooks.items import DeliveryItem
 from portal import clock
@@ -105,6 +108,8 @@ def test_an_admin_edits_pauses_resumes_and_removes(world: World) -> None:
     assert alice.send(at(item, "edit/"), changed | {"url": URL}).status_code == 422, "the form is of an older version"
     shown = alice.get(at(item)).context["endpoint"]
     assert (shown["url"], shown["description"], shown["event_types"]) == (f"{URL}/2", "New", ["parcel.lost"])
+    assert "cannot be sent later" in alice.get(at(item, "pause/")).content.decode()
+    assert alice.get(SETTINGS).context["endpoints"][0]["badge"].word == "Active", "the page only asks"
     for action, word in (("pause", "Paused"), ("resume", "Active")):
         alice.send(at(item, f"{action}/"))
         assert alice.get(SETTINGS).context["endpoints"][0]["badge"].word == word
@@ -206,7 +211,7 @@ def test_a_delivery_that_does_not_exist_is_not_found(name: str, world: World) ->
 @pytest.mark.parametrize("endpoint_id", ["nonsense", "ep_", "ep_0123456789abcdef", "ep_0123456789ABCDEF"])
 def test_an_endpoint_that_does_not_exist_has_no_pages(endpoint_id: str, world: World) -> None:
     browser, name = world.browser("alice", "acme"), f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
-    for rest in ("", "edit/", "rotate/", "remove/", f"deliveries/{name}/"):
+    for rest in ("", "edit/", "rotate/", "pause/", "remove/", f"deliveries/{name}/"):
         assert browser.get(f"{SETTINGS}{endpoint_id}/{rest}").status_code == 404
     for rest in ("pause/", "resume/", "test/", "redeliver/", "remove/", f"deliveries/{name}/redeliver/"):
         assert browser.send(f"{SETTINGS}{endpoint_id}/{rest}", {"since": "2026-01-01T00:00"}).status_code == 404
@@ -234,6 +239,40 @@ def test_what_is_open_is_not_sent_again(world: World, receiver: Receiver) -> Non
         browser.send(at(item, f"deliveries/{name}/redeliver/"))
     assert "It is still being delivered" in browser.get(at(item)).content.decode()
     assert len(work_off(world.context("alice", "acme"))) == 1
+
+
+@pytest.mark.parametrize("form", [None, {"since": "2026-01-01T00:00"}], ids=["alone", "all since a moment"])
+def test_what_waits_for_its_next_attempt_is_tried_at_once(form: dict[str, str] | None, world: World) -> None:
+    with (
+        listening(answering(b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")) as receiver,
+        override_settings(WEBHOOK_RECEIVER=f"http://127.0.0.1:{receiver.port}"),
+    ):
+        item = told(world, receiver, 1)
+        later = clock.stamp(clock.now() + timedelta(hours=5))
+        alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
+        (log,), (row,) = deliveries(world, item), rows()
+        alice.repository.update(
+            DeliveryItem(log.tenant_endpoint, log.timestamp_event_id), [DeliveryItem.next_at.set(later)]
+        )
+        progress.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=later)
+        assert progress.due_members(rows()[0]) == set()
+        name = browser.get(at(item)).context["rows"][0]["name"]
+        assert b"Try now" in browser.get(at(item, f"deliveries/{name}/")).content
+        again = at(item, "redeliver/") if form else at(item, f"deliveries/{name}/redeliver/")
+        browser.send(again, form or {})
+        assert progress.due_members(rows()[0]) == {f"0/{item.endpoint_id}"}
+        assert rows()[0].due_at <= clock.stamp()
+        assert progress.attempts_of(rows()[0], f"0/{item.endpoint_id}") == 1, "it takes none of the attempts to come"
+        browser.send(again, form or {})
+    refused = "There is nothing to send again" if form else "It is still being delivered"
+    assert refused in browser.get(at(item)).content.decode(), "it is on its way already"
+
+
+@pytest.mark.parametrize(("looks", "left"), [("", 0), ("8", 8), ("999999", 0), ("99", 8), ("-1", 0), ("x", 0)])
+def test_a_page_looks_again_by_itself_a_bounded_number_of_times(looks: str, left: int, world: World) -> None:
+    item, _ = endpoint(world.context("alice", "acme"))
+    page = world.browser("alice", "acme").get(f"{at(item)}?looks={looks}").content.decode()
+    assert re.findall(r'hx-get="[^"]+looks=(\d+)"', page) == ([str(left - 1)] if left else [])
 
 
 def test_all_since_a_moment_are_sent_again_in_bounded_steps(
@@ -323,7 +362,7 @@ def test_agents_and_viewers_see_no_page_and_change_nothing(who: str, status: int
     item, secret = endpoint(world.context("alice", "acme"))
     browser = world.browser(who, "acme")
     name = f"evt_{'0' * 32}_0.{clock.stamp()}"
-    rests = ["", "edit/", "rotate/", "remove/", f"deliveries/{name}/"]
+    rests = ["", "edit/", "rotate/", "pause/", "remove/", f"deliveries/{name}/"]
     for address in (SETTINGS, f"{SETTINGS}new/", f"{SETTINGS}events/", *(at(item, rest) for rest in rests)):
         page = browser.get(address)
         assert page.status_code == status
@@ -347,6 +386,16 @@ def test_the_events_page_shows_an_example_of_each_type(world: World) -> None:
     assert kinds.keys() >= {"parcel.sent", "parcel.lost", "webhook.test"}
     assert '"weight": 250' in kinds["parcel.sent"]["example"]
     assert '"slug": "acme"' in kinds["parcel.sent"]["example"]
+
+
+def test_the_events_page_shows_what_every_event_has_around_its_data(world: World, receiver: Receiver) -> None:
+    item = told(world, receiver, 1)
+    browser = world.browser("alice", "acme")
+    page = browser.get(f"{SETTINGS}events/")
+    name = browser.get(at(item)).context["rows"][0]["name"]
+    body = json.loads(browser.get(at(item, f"deliveries/{name}/")).context["delivery"]["body"])
+    assert [field["name"] for field in page.context["envelope"]] == list(body)
+    assert "in the header <code>webhook-id</code>" in page.content.decode()
 
 
 def test_a_page_of_the_tenth_endpoint_says_that_there_can_be_no_more(world: World) -> None:

@@ -42,5 +42,6 @@ class Command(PortalCommand):
 
 def _page(state: Receiving) -> str:
     with state.lock:
-        page = {"state": state, "arrivals": list(state.arrivals), "hooks": development_receiver.HOOKS}
+        url = f"{settings.WEBHOOK_RECEIVER}{development_receiver.HOOKS}"
+        page = {"state": state, "arrivals": list(state.arrivals), "url": url}
     return render_to_string("webhooks/receiver.html", page)
