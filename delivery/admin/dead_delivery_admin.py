@@ -11,20 +11,25 @@ from delivery.consuming import dead_deliveries
 from portal.nosql.admin import Notice, ObjectAction
 from tenants.admin import dead_item_admin
 from tenants.admin.dead_item_admin import DeadItemAdmin
+from tenants.admin.named_columns import with_id
 from tenants.operators.operator_site import OperatorSite
 
 
 @admin.register(DeadDelivery)
 class DeadDeliveryAdmin(DeadItemAdmin):
-    list_display = ("__str__", "at", "tenant", "event_type", "subject", "destination", "reason")
+    list_display = ("__str__", "at", "tenant", "event", "destination", "reason")
     fields = readonly_fields = (
-        "at", "tenant", "event_type", "subject", "destination", "reason", "event_id", "timestamp",
+        "at", "tenant", "event", "destination", "reason", "event_id", "timestamp",
     )  # fmt: skip
     object_actions = (
         ObjectAction("_replay", "Replay", "Sends it again, with all its attempts before it, and removes it here."),
-        ObjectAction("_drop", "Drop", "Removes it; it is not delivered."),
+        ObjectAction("_drop", "Drop", "Removes it; it is never delivered. This cannot be taken back.", asks=True),
     )
     replayed = "It is sent again."
+
+    @admin.display(description="event")
+    def event(self, obj: Any) -> Any:
+        return with_id(obj.event_type, obj.subject.replace("/", " "))
 
     def replay_one(self, obj: Any, *, by: Any) -> None:
         dead_deliveries.replay(obj.dead_delivery, by=by)

@@ -28,7 +28,7 @@ class DeadDelivery(Facade):
     destination = models.CharField(max_length=100)
     reason = models.TextField()
     event_id = models.CharField("row of the outbox", max_length=80)
-    timestamp = models.CharField("told at", max_length=30)
+    timestamp = models.DateTimeField("told at")
     dead_delivery: DeadDeliveryItem  # what replaying and dropping take
 
     patterns = (
@@ -53,7 +53,7 @@ class DeadDelivery(Facade):
     @classmethod
     def from_item(cls, item: Any) -> Any:
         dead_delivery = super().from_item(item)
-        dead_delivery.at = clock.parse(item.at)
+        dead_delivery.at, dead_delivery.timestamp = clock.parse(item.at), clock.parse(item.timestamp)
         dead_delivery.dead_delivery = item
         return dead_delivery
 

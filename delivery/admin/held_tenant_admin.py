@@ -5,31 +5,36 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib import admin
+from django.urls import reverse
+from django.utils.text import capfirst
 
-from delivery.holding import holding
-from portal.nosql.admin import ObjectAction
+from delivery.holding import holding, keys
+from delivery.holding.items import HoldItem
+from portal import clock
+from portal.nosql.admin import Notice, ObjectAction
 from tenants.admin.tenant_admin import TenantAdmin
 from tenants.operators.facades import Tenant
-from tenants.operators.operator_site import actor
+from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import tenant_directory
 
+NOTICED: Final = 5  # tenants that the front page names
 _PAUSE = ObjectAction(
     "_pause_deliveries",
     "Pause deliveries",
-    "What leaves this desk waits, up to 30 days. Within some seconds; what is being delivered is finished.",
+    "Everything that leaves this desk waits, from a few seconds from now on. What waits longer than 30 days is lost.",
     needs_reason=True,
 )
 _DRAIN = ObjectAction(
     "_drain_deliveries",
     "Drain deliveries",
-    "What was written until now goes out, what comes later waits.",
+    "What was written until now still goes out. What comes later waits; what waits longer than 30 days is lost.",
     needs_reason=True,
 )
-_RESUME = ObjectAction("_resume_deliveries", "Resume deliveries", "Everything goes out again, what waited too.")
+_RESUME = ObjectAction("_resume_deliveries", "Resume deliveries", "Everything goes out again, what waited as well.")
 _DROP = ObjectAction(
     "_drop_deliveries",
     "Drop deliveries",
-    "What was written until now and is not delivered yet never is. This cannot be taken back.",
+    "What was written until now and is not delivered yet never will be. This cannot be taken back.",
     needs_reason=True,
 )
 _ACTS: Final = {
@@ -56,13 +61,44 @@ class HeldTenantAdmin(TenantAdmin):
 
     @admin.display(description="deliveries")
     def deliveries(self, obj: Any) -> str:
-        return holding.state_of(obj.tenant_id)
+        return f"{capfirst(holding.said(self._hold_of(obj)))}."
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
-        return [*super().offered_actions(request, obj), _PAUSE, _DRAIN, _RESUME, _DROP]
+        hold = self._hold_of(obj)
+        waits = hold.waits_from if hold else None
+        if not waits:
+            ours = [_PAUSE, _DRAIN, _DROP]
+        elif waits == keys.EVERYTHING:
+            ours = [_RESUME, _DRAIN, _DROP]
+        else:
+            ours = [_RESUME, _PAUSE, _DROP]
+        return [*super().offered_actions(request, obj), *ours]
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         if action not in _ACTS:
             return super().perform(request, obj, action, reason=reason)
         _ACTS[action](tenant_directory.get(obj.tenant_id), by=actor(request), reason=reason)
-        return f"Deliveries of {obj.name}: {holding.state_of(obj.tenant_id)}"
+        return f"Deliveries of {obj.name} are {holding.said(holding.hold_of(obj.tenant_id))}."
+
+    def _hold_of(self, obj: Any) -> HoldItem | None:
+        """Return what holds the tenant back, read once for its page."""
+        if not hasattr(obj, "delivery_hold"):
+            obj.delivery_hold = holding.hold_of(obj.tenant_id)
+        hold: HoldItem | None = obj.delivery_hold
+        return hold
+
+
+@OperatorSite.watches
+def held_tenants() -> list[Notice]:
+    """Name the first tenants whose deliveries wait: one Query."""
+    found = holding.waiting(limit=NOTICED + 1)
+    notices = []
+    for hold in found[:NOTICED]:
+        since = f"{clock.parse(hold.changed_at):%d %b %Y, %H:%M} UTC"
+        text = (
+            f"Deliveries of {hold.title or hold.name} have been held back since {since}. After 30 days they are lost."
+        )
+        notices.append(Notice(25, text, reverse("admin:tenants_tenant_change", args=[hold.name])))
+    if len(found) > NOTICED:
+        notices.append(Notice(26, "Deliveries of more tenants are held back."))
+    return notices

@@ -17,6 +17,7 @@ from delivery.queues import allocation, blast_radius, depths, queue_survey
 from delivery.queues.queue_survey import Survey
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
+from portal.nosql.admin import Notice
 from tenants.operators.operator_site import OperatorSite, actor
 
 
@@ -50,6 +51,17 @@ def queues(request: HttpRequest) -> HttpResponse:
         **(_of_tenant(survey, chosen, form) if chosen else {}),
     }
     return TemplateResponse(request, "delivery/admin/queues.html", context)
+
+
+@OperatorSite.watches
+def nobody_delivers() -> list[Notice]:
+    """Report that no worker has looked at the queues lately: one GetItem. Without any worker yet there is nothing."""
+    seen = depths.read()
+    if seen is None or not seen.is_late:
+        return []
+    since = f"{seen.at:%d %b %Y, %H:%M} UTC"
+    text = f"No worker has looked at the queues since {since}: deliveries may be standing still."
+    return [Notice(15, text, reverse("admin:queues"), "error")]
 
 
 def _of_tenant(survey: Survey, slug: str, form: Any) -> dict[str, Any]:

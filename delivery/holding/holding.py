@@ -19,8 +19,9 @@ from portal.errors import Conflict, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy.items import TenantItem
+from tenants.tenancy.tables import DIRECTORY
 
-GOING: Final = "They go out."
+GOING: Final = "going out"
 _CHANGED: Final = "Somebody else has just changed this. Please look again."
 
 
@@ -53,23 +54,36 @@ def drop(tenant: TenantItem, *, by: Actor, reason: str = "") -> None:
     _write(tenant, _now(tenant), [dropped], AuditAction.DELIVERIES_DROPPED, by, reason)
 
 
-def state_of(tenant_id: str) -> str:
-    """Return, as a sentence or two, whether a tenant's deliveries go out: one read."""
-    hold = platform.get(HoldItem, keys.HOLDS, tenant_id)
-    sentences = []
+def hold_of(tenant_id: str) -> HoldItem | None:
+    """Return what holds a tenant's deliveries back, None where nothing does: one read."""
+    return platform.get(HoldItem, keys.HOLDS, tenant_id)
+
+
+def waiting(*, limit: int) -> list[HoldItem]:
+    """Return holds by which deliveries wait, up to so many: one Query."""
+    raws = platform.query(DIRECTORY, keys.HOLDS).items
+    return [hold for hold in map(HoldItem.from_raw_data, raws) if hold.waits_from][:limit]
+
+
+def said(hold: HoldItem | None) -> str:
+    """Return what becomes of a tenant's deliveries, as the rest of a sentence that begins "They are"."""
     if hold is None or not hold.waits_from:
-        sentences.append(GOING)
+        states = [GOING]
     elif hold.waits_from == keys.EVERYTHING:
-        sentences.append("They are paused: everything waits.")
+        states = ["paused: everything waits"]
     else:
-        sentences.append(f"They drain: what was written after {hold.waits_from} waits.")
+        states = [f"draining: what was written after {_moment(hold.waits_from)} waits"]
     if hold is not None and hold.dropped_until:
-        sentences.append(f"What was written until {hold.dropped_until} is being dropped.")
-    return " ".join(sentences)
+        states.append(f"what was written until {_moment(hold.dropped_until)} is being dropped")
+    return "; ".join(states)
+
+
+def _moment(stamp: str) -> str:
+    return f"{clock.parse(stamp):%d %b %Y, %H:%M:%S} UTC"
 
 
 def _now(tenant: TenantItem) -> HoldItem | None:
-    return platform.get(HoldItem, keys.HOLDS, tenant.tenant_id)
+    return hold_of(tenant.tenant_id)
 
 
 def _write(
@@ -79,7 +93,8 @@ def _write(
     unchanged = HoldItem.changed_at == now.changed_at if now else HoldItem.changed_at.does_not_exist()
     writing = Transaction()
     hold = HoldItem(keys.HOLDS, tenant.tenant_id)
-    writing.update(hold, [*actions, HoldItem.changed_at.set(clock.stamp())], condition=unchanged)
+    noted = [HoldItem.title.set(tenant.name), HoldItem.changed_at.set(clock.stamp())]
+    writing.update(hold, [*actions, *noted], condition=unchanged)
     after = {"reason": reason} if reason else {}
     entry = AuditEntry(tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, {}, after)
     try:

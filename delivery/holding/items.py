@@ -9,7 +9,7 @@ from tenants.tenancy.tables import DIRECTORY
 
 
 class HoldItem(Item):
-    """Hold back deliveries of one tenant. `name` is the tenant's id.
+    """Hold back deliveries of one tenant. `name` is the tenant's id, `title` what it was called then.
 
     Events after the moment `waits_from` wait; `keys.EVERYTHING` is before all of them. Events up to `dropped_until` are
     not delivered at all. Either is missing where it holds nothing back.
@@ -19,6 +19,7 @@ class HoldItem(Item):
 
     kind = UnicodeAttribute(hash_key=True)
     name = UnicodeAttribute(range_key=True)
+    title = UnicodeAttribute(default="")
     waits_from = UnicodeAttribute(null=True)
     dropped_until = UnicodeAttribute(null=True)
     changed_at = UnicodeAttribute()

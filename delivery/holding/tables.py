@@ -8,7 +8,7 @@ from tenants.tenancy.tables import DIRECTORY
 
 declare(
     grants=(
-        Grant("platform", DIRECTORY, ("GetItem",), "ReadHolds", leading_keys=HOLDS),
+        Grant("platform", DIRECTORY, ("GetItem", "Query"), "ReadHolds", leading_keys=HOLDS),
         Grant("worker", DIRECTORY, ("DeleteItem", "Query", "UpdateItem"), "CarryOutHolds", leading_keys=HOLDS),
     ),
 )

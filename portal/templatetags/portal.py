@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from functools import lru_cache
 
 from django import template
 from django.middleware.csrf import get_token
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from portal import clock
@@ -60,6 +61,19 @@ def icon(name: str) -> SafeString:
     return format_html(
         '<svg class="icon icon-{}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', name, name
     )
+
+
+_LONG_WORD = re.compile(r"(\S{24,})")
+_BREAKS = re.compile(r"(?<=[@/.,?&=_])(?=[^/\W])")
+
+
+@register.filter
+def breakable(text: str) -> SafeString:
+    """Text whose long words, such as addresses, break behind their parts where they do not fit, and not within them."""
+    pieces = [escape(piece) for piece in _LONG_WORD.split(str(text))]
+    words = ["<wbr>".join(map(escape, _BREAKS.split(word))) for word in _LONG_WORD.findall(str(text))]
+    pieces[1::2] = words
+    return mark_safe("".join(pieces))  # noqa: S308  # of escaped pieces
 
 
 @register.filter

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from django.contrib import admin, messages
+from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from portal.errors import PortalError, Unavailable
@@ -39,8 +40,20 @@ class DeadItemAdmin(NamedColumns, DynamoAdmin):
         self._each(request, queryset, self.replay_one, "replayed")
 
     @admin.action(description="Drop: they are not done")
-    def drop(self, request: Any, queryset: Any) -> None:
-        self._each(request, queryset, self.drop_one, "dropped")
+    def drop(self, request: Any, queryset: Any) -> TemplateResponse | None:
+        if "confirmed" in request.POST:
+            self._each(request, queryset, self.drop_one, "dropped")
+            return None
+        chosen = list(queryset)
+        many = self.opts.verbose_name if len(chosen) == 1 else self.opts.verbose_name_plural
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Drop {len(chosen)} {many}?",
+            "chosen": chosen,
+            "opts": self.opts,
+            "back": request.get_full_path(),
+        }
+        return TemplateResponse(request, "nosql_admin/drop_question.html", context)
 
     def _each(self, request: Any, queryset: Any, act: Callable[..., None], done: str) -> None:
         number = 0

@@ -27,6 +27,7 @@ PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
 _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 
+# Each stands between who did it and the name of what it was done to.
 WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_CREATED: "created",
     AuditAction.TENANT_SUSPENDED: "suspended",
@@ -34,6 +35,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_RENAMED: "renamed",
     AuditAction.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
     AuditAction.TENANT_LIMITS_CHANGED: "changed the plan or limits of",
+    AuditAction.TENANT_QUEUES_CHANGED: "changed the queues of",
     AuditAction.MEMBER_ADDED: "added",
     AuditAction.MEMBER_INVITED: "invited",
     AuditAction.MEMBER_ROLE_CHANGED: "changed the role of",
@@ -43,6 +45,13 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.INVITATION_REVOKED: "revoked the invitation for",
     AuditAction.INVITATION_ACCEPTED: "accepted the invitation",
     AuditAction.TICKETS_HANDED_ON: "reassigned the tickets of",
+    AuditAction.USER_CREATED: "created the account of",
+    AuditAction.USER_PASSWORD_SET: "set the password of",
+    AuditAction.USER_DISABLED: "disabled the account of",
+    AuditAction.USER_ENABLED: "enabled the account of",
+    AuditAction.USER_MADE_OPERATOR: "gave an operator's rights to",
+    AuditAction.USER_OPERATOR_ENDED: "took an operator's rights from",
+    AuditAction.USER_SIGNED_OUT_EVERYWHERE: "ended all sessions of",
     AuditAction.WEBHOOK_ADDED: "added the webhook",
     AuditAction.WEBHOOK_CHANGED: "changed the webhook",
     AuditAction.WEBHOOK_ROTATED: "replaced the secret of the webhook",
@@ -50,7 +59,21 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.WEBHOOK_RESUMED: "resumed the webhook",
     AuditAction.WEBHOOK_REMOVED: "removed the webhook",
     AuditAction.SESSION_STARTED: "signed in to the desk",
+    AuditAction.SESSION_REFUSED: "was refused at sign-in",
+    AuditAction.SESSION_ENDED: "ended a session of",
     AuditAction.EXPORT_MADE: "exported the audit trail",
+    AuditAction.DEAD_LETTER_REPLAYED: "counted after all the dead letter",
+    AuditAction.DEAD_LETTER_REFUSED: "could not count the dead letter",
+    AuditAction.DEAD_LETTER_DROPPED: "dropped the dead letter",
+    AuditAction.DEAD_DELIVERY_REPLAYED: "sent again the dead delivery",
+    AuditAction.DEAD_DELIVERY_DROPPED: "dropped the dead delivery",
+    AuditAction.DELIVERIES_PAUSED: "paused all deliveries of",
+    AuditAction.DELIVERIES_DRAINED: "let later deliveries wait, of",
+    AuditAction.DELIVERIES_RESUMED: "resumed the deliveries of",
+    AuditAction.DELIVERIES_DROPPED: "dropped the waiting deliveries of",
+    AuditAction.RECORD_ADDED: "added",
+    AuditAction.RECORD_CHANGED: "changed",
+    AuditAction.RECORD_REMOVED: "removed",
 }
 
 
@@ -214,7 +237,7 @@ def _row(raw: dict[str, Any]) -> TrailRow:
         actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),
         origin=text.get("origin", ""),
         action=action,
-        words=WORDS.get(action, action.replace(".", " ").replace("_", " ")),
+        words=WORDS.get(action, action),
         entity_type=text["entity_type"],
         entity_id=text["entity_id"],
         entity=text.get("entity_name", ""),

@@ -57,6 +57,23 @@ def test_the_newest_comes_first_with_who_from_where_and_what(world: World) -> No
     assert b"changed the role of" in page.content
 
 
+def test_each_action_that_any_room_records_is_said_in_words() -> None:
+    assert set(browsing.WORDS) == set(AuditAction)
+    assert not [action for action, words in browsing.WORDS.items() if action in words or "_" in words]
+
+
+def test_long_addresses_break_behind_their_parts_and_markup_in_them_stays_text(world: World) -> None:
+    address = "maximiliana.mustermann@department.example.com"
+    by = Actor("b" * 32, address, "192.0.2.9")
+    happen(world, 1, by=by, after={"address": "https://hooks.example.com/in?a=1&b=<script>alert(1)</script>"})
+    page = world.browser("alice", "acme").get(PAGE).content.decode()
+    assert "maximiliana.<wbr>mustermann@<wbr>department.<wbr>example.<wbr>com" in page
+    assert (
+        "https://<wbr>hooks.<wbr>example.<wbr>com/<wbr>in?<wbr>a=<wbr>1&amp;<wbr>b=&lt;script&gt;alert(1)&lt;/<wbr>script&gt;"
+        in page
+    )
+
+
 def test_a_desk_reads_its_own_trail_alone(world: World) -> None:
     happen(world, 2, where="globex")
     alice = world.browser("alice", "acme")

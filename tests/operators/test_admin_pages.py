@@ -21,6 +21,7 @@ from portal.schema import registry
 from portal.streams import watermark
 from portal.streams.tables import LEASES
 from tenants.audit_trail import recording
+from tenants.audit_trail.recording import AuditAction
 from tenants.membership import inviting
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.roles import Role
@@ -220,6 +221,13 @@ def test_an_object_that_is_not_there_is_not_found(world: World, root: Operator, 
             assert root.post(f"/admin/{listed}/{object_id}/{rest}", {"post": "yes"}).status_code in (403, 404, 405)
 
 
+def test_the_audit_trail_can_be_narrowed_to_each_action_that_any_room_records(world: World, root: Operator) -> None:
+    page = root.get("/admin/tenants/auditrow/?tenant_id=platform").content.decode()
+    offered = set(re.findall(r"action__exact=([a-z_.]+)", page))
+    assert offered == set(AuditAction)
+    assert {"webhook.added", "deliveries.paused", "dead_delivery.dropped"} <= offered
+
+
 @pytest.mark.parametrize("listed", ["tenants/auditrow", "tickets/ticket", "tenants/tenant", "tenants/account"])
 def test_what_may_not_be_deleted_or_changed_cannot(world: World, root: Operator, listed: str) -> None:
     acme, bob = world.tenants["acme"].tenant_id, world.users["bob"].id
@@ -251,7 +259,7 @@ def test_dead_letters_need_attention_until_they_are_dropped(world: World, root: 
     dead_letter = put_aside(acme, 1)
     put_aside("", 2)
     assert "2 dead letters" in root.says("/admin/")
-    chosen = {"action": "drop", "_selected_action": [dead_letter], "index": "0"}
+    chosen = {"action": "drop", "_selected_action": [dead_letter], "confirmed": "1"}
     page = root.post("/admin/tickets/deadletter/", chosen, follow=True)
     assert "1 dropped." in page.content.decode()
     assert [one.tenant_id for one in dead_letters.stored()] == [""]

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 from django.contrib.admin.utils import quote
 
+from delivery.admin import held_tenant_admin
 from delivery.consuming import dead_deliveries
 from delivery.consuming.items import DeadDeliveryItem
 from delivery.holding import holds
 from delivery.outbox import keys
 from delivery.outbox.items import OutboxItem
+from delivery.queues import depths
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tests.support import deliveries
-from tests.support.operators import Operator, make_operator, tenant_url
+from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import World
 
 LIST = "/admin/delivery/deaddelivery/"
@@ -54,7 +56,7 @@ def test_dead_deliveries_of_all_tenants_and_of_one(world: World, root: Operator)
 def test_a_dead_delivery_that_is_replayed_is_due_again_and_gone_from_the_list(world: World, root: Operator) -> None:
     row = dead(world, "acme")
     (letter,) = dead_deliveries.stored()
-    assert "ticket/7" in root.says(url(letter))
+    assert "ticket 7" in root.says(url(letter))
     page = root.act(url(letter), "_replay", follow=True)
     assert "It is sent again." in page.content.decode()
     again = deliveries.stored(row)
@@ -67,6 +69,8 @@ def test_a_dead_delivery_that_is_replayed_is_due_again_and_gone_from_the_list(wo
 def test_a_dead_delivery_that_is_dropped_is_not_delivered(world: World, root: Operator) -> None:
     row = dead(world, "acme")
     (letter,) = dead_deliveries.stored()
+    assert "This cannot be taken back." in text_of(root.post(url(letter), {"_drop": "1"}))
+    assert list(dead_deliveries.stored()), "the page only asks"
     root.act(url(letter), "_drop")
     assert deliveries.stored(row).pending is None
     assert list(dead_deliveries.stored(tenant_id=letter.tenant_id)) == []
@@ -78,7 +82,12 @@ def test_many_are_replayed_or_dropped_at_once(world: World, root: Operator) -> N
     chosen = [f"{letter.tenant_id}/{letter.letter_id}" for letter in dead_deliveries.stored()]
     page = root.post(LIST, {"action": "replay", "_selected_action": chosen[:2]}, follow=True)
     assert "2 replayed." in page.content.decode()
-    root.post(LIST, {"action": "drop", "_selected_action": chosen[2:]})
+    drop = {"action": "drop", "_selected_action": chosen[2:]}
+    asked = text_of(root.post(LIST, drop))
+    assert "Drop 1 dead delivery?" in asked
+    assert "It answered 410." in asked
+    assert list(dead_deliveries.stored()), "the page only asks"
+    assert "1 dropped." in text_of(root.post(LIST, drop | {"confirmed": "1"}, follow=True))
     assert list(dead_deliveries.stored()) == []
 
 
@@ -104,19 +113,20 @@ def test_what_the_outbox_has_no_longer_cannot_be_replayed(world: World, root: Op
 
 def test_a_desks_deliveries_are_paused_and_resumed_on_its_page(world: World, root: Operator) -> None:
     acme = tenant_url(world, "acme")
-    assert "They go out." in root.says(acme)
+    assert "Going out." in root.says(acme)
     assert root.post(acme, {"_pause_deliveries": "1"}).status_code == 200  # it asks for the reason first
     page = root.act(acme, "_pause_deliveries", follow=True)
-    assert "everything waits" in page.content.decode()
+    assert "Deliveries of Acme are paused: everything waits." in text_of(page)
     assert set(holds.read()) == {world.tenants["acme"].tenant_id}
-    assert "They go out." in root.says(tenant_url(world, "globex"))
+    assert "Going out." in root.says(tenant_url(world, "globex"))
     root.act(acme, "_resume_deliveries")
-    assert "They go out." in root.says(acme)
+    assert "Going out." in root.says(acme)
     assert "are not paused" in root.act(acme, "_resume_deliveries", follow=True).content.decode()
 
 
 @pytest.mark.parametrize(
-    ("action", "says"), [("_drain_deliveries", "They drain"), ("_drop_deliveries", "is being dropped")]
+    ("action", "says"),
+    [("_drain_deliveries", "Draining: what was written after"), ("_drop_deliveries", "is being dropped")],
 )
 def test_a_desks_deliveries_are_drained_and_dropped_on_its_page(
     world: World, root: Operator, action: str, says: str
@@ -124,6 +134,54 @@ def test_a_desks_deliveries_are_drained_and_dropped_on_its_page(
     acme = tenant_url(world, "acme")
     root.act(acme, action)
     assert says in root.says(acme)
+
+
+@pytest.mark.parametrize(
+    ("before", "offered"),
+    [
+        ("", ["Pause", "Drain", "Drop"]),
+        ("_pause_deliveries", ["Resume", "Drain", "Drop"]),
+        ("_drain_deliveries", ["Resume", "Pause", "Drop"]),
+    ],
+)
+def test_a_desks_page_offers_what_makes_sense_for_its_deliveries(
+    world: World, root: Operator, before: str, offered: list[str]
+) -> None:
+    acme = tenant_url(world, "acme")
+    if before:
+        root.act(acme, before)
+    actions = [action.label for action in root.get(acme).context["object_actions"]]
+    assert actions[1:] == [f"{word} deliveries" for word in offered]
+
+
+def test_the_front_page_names_desks_whose_deliveries_are_held_back(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "held back" not in root.says("/admin/")
+    root.act(tenant_url(world, "acme"), "_pause_deliveries")
+    root.act(tenant_url(world, "globex"), "_drop_deliveries")
+    front = root.says("/admin/")
+    assert "Deliveries of Acme have been held back since" in front
+    assert "Deliveries of Globex have been" not in front, "what is dropped does not wait"
+    root.act(tenant_url(world, "globex"), "_drain_deliveries")
+    monkeypatch.setattr(held_tenant_admin, "NOTICED", 1)
+    assert "Deliveries of more tenants are held back." in root.says("/admin/")
+
+
+def test_the_front_page_says_when_no_worker_looks_at_the_queues_any_more(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depths.tell([])
+    assert "No worker has looked" not in root.says("/admin/")
+    monkeypatch.setattr(depths, "LATE_SECONDS", -1)
+    assert "No worker has looked at the queues since" in root.says("/admin/")
+
+
+def test_what_cannot_be_changed_has_no_button_that_saves(world: World, root: Operator) -> None:
+    dead(world, "acme")
+    (letter,) = dead_deliveries.stored()
+    assert b'name="_save"' not in root.get(url(letter)).content
+    assert b'name="_save"' in root.get(tenant_url(world, "acme")).content
 
 
 def test_members_see_none_of_it(world: World) -> None:

@@ -6,12 +6,15 @@ import re
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from portal.web.desk_prefix import addresses_of
+from portal.web.middleware import HealthMiddleware
 from tenants.audit_trail.recording import Actor
 from tenants.provisioning import renaming
-from tenants.tenancy import slugs
+from tenants.tenancy import slugs, tenant_directory
+from tests.support.commands import run
 from tests.support.world import PASSWORD, Browser, World
 from tickets.desk import creating
 
@@ -162,7 +165,16 @@ def first_words(patterns: list[URLPattern | URLResolver]) -> set[str]:
 def test_no_desk_can_be_called_like_the_beginning_of_another_address() -> None:
     words = first_words(get_resolver().url_patterns)
     assert {"login", "account", "admin", "tickets", "desk", "invitation"} <= words
-    assert words | {"static", "healthz", "api"} <= slugs.RESERVED
+    outside = {settings.STATIC_URL.strip("/"), HealthMiddleware.PATH.strip("/"), "api"}
+    assert words | outside <= slugs.RESERVED
+
+
+def test_no_tenant_is_created_under_the_beginning_of_another_address(world: World) -> None:
+    for word in sorted(first_words(get_resolver().url_patterns)):
+        for arguments in ((word,), ("Initech", "--slug", word)):
+            refused = run("create_tenant", *arguments)
+            assert (refused.status, refused.err) == (1, f"The name {word} is reserved. Choose another one.")
+    assert {desk.name for desk in tenant_directory.all_tenants()} == {"acme", "globex"}
 
 
 def test_a_reserved_name_is_refused_where_it_was_typed(desks: World) -> None:

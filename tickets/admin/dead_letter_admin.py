@@ -20,7 +20,9 @@ class DeadLetterAdmin(DeadItemAdmin):
     fields = readonly_fields = ("sequence", "at", "tenant", "reason", "record")
     object_actions = (
         ObjectAction("_replay", "Replay", "Counts it by the rules of today and removes it, both or neither."),
-        ObjectAction("_drop", "Drop", "Removes it; what it holds is not counted."),
+        ObjectAction(
+            "_drop", "Drop", "Removes it; what it holds is never counted. This cannot be taken back.", asks=True
+        ),
     )
     replayed = "It is counted."
 

@@ -35,4 +35,4 @@ class Command(PortalCommand):
             _ACTS[options["action"]](tenant, by=BY, reason=options["reason"])
             changed = HoldKeeper().step()
             self.stdout.write(f"{changed:,} events were moved or dropped.")
-        self.stdout.write(f"Deliveries of {tenant.name}: {holding.state_of(tenant.tenant_id)}")
+        self.stdout.write(f"Deliveries of {tenant.name} are {holding.said(holding.hold_of(tenant.tenant_id))}.")

@@ -168,8 +168,12 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
 
     def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         content_type(self.model)
-        if context.get("original") is not None:
-            self.prepare([context["original"]], self.get_fields(request, context["original"]))
+        if (original := context.get("original")) is not None:
+            shown = self.get_fields(request, original)
+            self.prepare([original], shown)
+            if set(shown) <= set(self.get_readonly_fields(request, original)):  # there is nothing to save
+                context |= {"show_save": False, "show_save_and_continue": False, "show_close": True}
+                context["title"] = capfirst(self.opts.verbose_name)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(
