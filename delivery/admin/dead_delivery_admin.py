@@ -17,7 +17,7 @@ from tenants.operators.operator_site import OperatorSite
 
 @admin.register(DeadDelivery)
 class DeadDeliveryAdmin(DeadItemAdmin):
-    list_display = ("__str__", "at", "tenant", "event", "destination", "reason")
+    list_display = ("__str__", "at", "tenant", "event", "reason")
     fields = readonly_fields = (
         "at", "tenant", "event", "destination", "reason", "event_id", "timestamp",
     )  # fmt: skip
@@ -29,7 +29,7 @@ class DeadDeliveryAdmin(DeadItemAdmin):
 
     @admin.display(description="event")
     def event(self, obj: Any) -> Any:
-        return with_id(obj.event_type, obj.subject.replace("/", " "))
+        return with_id(obj.event_type, f"{obj.subject.replace('/', ' ')} to {obj.destination}")
 
     def replay_one(self, obj: Any, *, by: Any) -> None:
         dead_deliveries.replay(obj.dead_delivery, by=by)

@@ -1,5 +1,5 @@
-"""What every page must be in light and dark, wide and narrow: free of axe's grave findings, and never wider than
-the window."""
+"""What every page must be in light and dark, wide and narrow: free of axe's grave findings, never wider than the
+window, and without tables or tabs that have to be scrolled sideways."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
   [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 5).map((e) => e.outerHTML.slice(0, 120))"""
 
+# People's own code and tables may scroll in their boxes; what we lay out fits.
+SIDEWAYS = """() => [...document.querySelectorAll("body *")].filter((e) => e.scrollWidth > e.clientWidth + 1
+    && e.clientWidth && ["auto", "scroll"].includes(getComputedStyle(e).overflowX)
+    && !e.matches("pre, input, textarea, select, .prose *")).map((e) => e.outerHTML.slice(0, 120))"""
+
 
 @cache
 def _axe() -> str:
@@ -38,6 +43,7 @@ def audit(page: Page, name: str, within: str = "html") -> list[str]:
         way = f"{name}, {scheme}, {size['width']}"
         found += grave(page, way, within)
         found += [f"{way}: wider than the window: {element}" for element in page.evaluate(TOO_WIDE)]
+        found += [f"{way}: scrolls sideways: {element}" for element in page.evaluate(SIDEWAYS)]
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     page.emulate_media(color_scheme="light")
     return found

@@ -31,7 +31,7 @@ class Command(PortalCommand):
             raise Invalid("Set WEBHOOK_RECEIVER to an address of this machine with a port, as http://127.0.0.1:8410.")
         state = Receiving(secrets=list(options["secret"]))
         try:
-            server = development_receiver.server(address.port, state, render=_page)
+            server = development_receiver.server(address.port, state, render=page_of)
         except OSError as error:
             raise CommandError(f"{settings.WEBHOOK_RECEIVER} cannot be used: {error.strerror}.") from error
         self.stdout.write(f"Send webhooks to {settings.WEBHOOK_RECEIVER}{development_receiver.HOOKS}")
@@ -40,7 +40,8 @@ class Command(PortalCommand):
             server.serve_forever()
 
 
-def _page(state: Receiving) -> str:
+def page_of(state: Receiving) -> str:
+    """Return the page of the receiver as HTML."""
     with state.lock:
         url = f"{settings.WEBHOOK_RECEIVER}{development_receiver.HOOKS}"
         page = {"state": state, "arrivals": list(state.arrivals), "url": url}
