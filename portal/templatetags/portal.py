@@ -6,6 +6,7 @@ import hashlib
 import re
 from datetime import datetime
 from functools import lru_cache
+from itertools import zip_longest
 
 from django import template
 from django.middleware.csrf import get_token
@@ -63,17 +64,17 @@ def icon(name: str) -> SafeString:
     )
 
 
-_LONG_WORD = re.compile(r"(\S{24,})")
+_LONG_WORD = re.compile(r"\S{24,}")
 _BREAKS = re.compile(r"(?<=[@/.,?&=_])(?=[^/\W])")
 
 
 @register.filter
 def breakable(text: str) -> SafeString:
     """Text whose long words, such as addresses, break behind their parts where they do not fit, and not within them."""
-    pieces = [escape(piece) for piece in _LONG_WORD.split(str(text))]
-    words = ["<wbr>".join(map(escape, _BREAKS.split(word))) for word in _LONG_WORD.findall(str(text))]
-    pieces[1::2] = words
-    return mark_safe("".join(pieces))  # noqa: S308  # of escaped pieces
+    plain, words = _LONG_WORD.split(text), _LONG_WORD.findall(text)
+    broken = ["<wbr>".join(map(escape, _BREAKS.split(word))) for word in words]
+    joined = "".join(escape(before) + after for before, after in zip_longest(plain, broken, fillvalue=""))
+    return mark_safe(joined)  # noqa: S308  # of escaped pieces
 
 
 @register.filter
