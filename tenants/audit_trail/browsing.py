@@ -52,6 +52,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.USER_MADE_OPERATOR: "gave an operator's rights to",
     AuditAction.USER_OPERATOR_ENDED: "took an operator's rights from",
     AuditAction.USER_SIGNED_OUT_EVERYWHERE: "ended all sessions of",
+    AuditAction.ADDRESS_CLEARED: "let mail go out again to",
     AuditAction.WEBHOOK_ADDED: "added the webhook",
     AuditAction.WEBHOOK_CHANGED: "changed the webhook",
     AuditAction.WEBHOOK_ROTATED: "replaced the secret of the webhook",
