@@ -32,5 +32,7 @@ declare(
         Grant("platform", DEAD_DELIVERIES, ("DeleteItem",)),
         Grant("platform", DEAD_DELIVERIES, ("Query",), "ListDeadDeliveries", index=DEAD_BY_TIME),
         Grant("platform", OUTBOX, ("UpdateItem",), "ReplayDeadDeliveries"),
+        # It puts aside what an operator holds.
+        Grant("delivery", OUTBOX, ("UpdateItem",), "PutAsideWhatIsHeld"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Let the workers read whose deliveries are held, and note what has been carried out."""
+"""Let the workers read whose deliveries are held, and those that carry holds out note what they have done."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tenants.tenancy.tables import DIRECTORY
 declare(
     grants=(
         Grant("platform", DIRECTORY, ("GetItem", "Query"), "ReadHolds", leading_keys=HOLDS),
+        Grant("delivery", DIRECTORY, ("Query",), "ObeyHolds", leading_keys=HOLDS),
         Grant("worker", DIRECTORY, ("DeleteItem", "Query", "UpdateItem"), "CarryOutHolds", leading_keys=HOLDS),
     ),
 )

@@ -23,7 +23,7 @@ def read(*, wait: int = LONGEST_POLL) -> Counter[str]:
 
     Raises Unavailable, Throttled and Rejected; what was not deleted comes again.
     """
-    connection, queue = sqs_client.queue_connection("worker"), sqs_client.full_name(BOUNCES)
+    connection, queue = sqs_client.queue_connection("delivery"), sqs_client.full_name(BOUNCES)
     answer = connection.call("ReceiveMessage", queue, MaxNumberOfMessages=BATCH, WaitTimeSeconds=wait)
     counts: Counter[str] = Counter()
     for message in answer.get("Messages", []):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from delivery.mail.tables import BOUNCES
 from portal.deployment import stack_roles
-from portal.deployment.lambda_functions import ON_LAMBDA, FunctionPart, arn, resource
+from portal.deployment.lambda_functions import NOT_GIVEN, ON_LAMBDA, FunctionPart, arn, needs, resource
 from portal.deployment.parts import StackPart, declare
 from portal.deployment.stack_roles import sub
 from portal.schema.tables import Table
@@ -29,6 +29,7 @@ EMAIL_URL: Final[Json] = {
     ]
 }  # of what delivers
 _BY_SES, _ON_LAMBDA = "MailBySes", "BouncesAreFunction"
+_BY_SES_IS_CHOSEN: Final = {"Fn::Equals": [{"Ref": "MailService"}, "ses"]}
 _SET, _TOPIC, _QUEUE = "MailConfigurationSet", "MailTopic", "BouncesQueue"
 _SECONDS: Final = 60  # of one invocation, and until the queue shows its messages again
 _BOUNCES: Final = FunctionPart(
@@ -46,7 +47,7 @@ _SET_ARN: Final = sub(
 
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
-    worker = roles["worker"]
+    carrier = roles["delivery"]
     return {
         _SET: _ses("AWS::SES::ConfigurationSet", {"Name": sub("${AWS::StackName}-mail")}),
         _TOPIC: _ses("AWS::SNS::Topic", {"TopicName": sub("${AWS::StackName}-mail")}),
@@ -56,8 +57,8 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         _QUEUE: _ses("AWS::SQS::Queue", _queue()),
         f"{_QUEUE}Policy": _ses("AWS::SQS::QueuePolicy", {"Queues": [{"Ref": _QUEUE}], "PolicyDocument": _of_queue()}),
         f"{_QUEUE}Subscription": _ses("AWS::SNS::Subscription", _subscription()),
-        "SendMailPolicy": _ses("AWS::IAM::ManagedPolicy", _sending(worker)),
-        **_function(worker),
+        "SendMailPolicy": _ses("AWS::IAM::ManagedPolicy", _sending(carrier)),
+        **_function(carrier),
     }
 
 
@@ -108,7 +109,7 @@ def _subscription() -> Json:
     }
 
 
-def _sending(worker: str) -> Json:
+def _sending(carrier: str) -> Json:
     identities = sub("arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*")
     statement = {
         "Sid": "SendMail",
@@ -118,12 +119,12 @@ def _sending(worker: str) -> Json:
     }
     return {
         "Description": "Send mail by Amazon SES",
-        "Roles": [{"Ref": worker}],
+        "Roles": [{"Ref": carrier}],
         "PolicyDocument": _document(statement),
     }
 
 
-def _function(worker: str) -> Json:
+def _function(carrier: str) -> Json:
     mapping = {
         "EventSourceArn": arn(_QUEUE),
         "FunctionName": {"Ref": _BOUNCES.function},
@@ -131,7 +132,7 @@ def _function(worker: str) -> Json:
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": {"MaximumConcurrency": 2},
     }
-    found = _BOUNCES.resources(worker, after=stack_roles.policy_ids("worker"))
+    found = _BOUNCES.resources(carrier, after=stack_roles.policy_ids("delivery"))
     found[f"{_QUEUE}Source"] = resource("AWS::Lambda::EventSourceMapping", mapping)
     return {name: {**one, "Condition": _ON_LAMBDA} for name, one in found.items()}
 
@@ -164,13 +165,14 @@ declare(
             },
             "EmailUrl": {
                 "Type": "String",
-                "Description": "EMAIL_URL of deliveries as a function, where MailService is smtp",
+                "Description": "With Lambda: EMAIL_URL of what delivers, where MailService is smtp",
                 "NoEcho": True,
-                "Default": "smtp://localhost:25",
+                "Default": NOT_GIVEN,
             },
         },
+        rules={"MailIsSent": needs("EmailUrl", "or MailService=ses", unless=_BY_SES_IS_CHOSEN)},
         conditions={
-            _BY_SES: {"Fn::Equals": [{"Ref": "MailService"}, "ses"]},
+            _BY_SES: _BY_SES_IS_CHOSEN,
             _ON_LAMBDA: {"Fn::And": [{"Condition": _BY_SES}, {"Condition": ON_LAMBDA}]},
         },
     )

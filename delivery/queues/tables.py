@@ -5,28 +5,35 @@ The table is the platform's: a tenant's own set is in its configuration, and her
 
 from __future__ import annotations
 
+from typing import Final
+
 from delivery.queues.keys import DEPTHS
 from delivery.queues.queue_transport import NAME
-from portal.schema.registry import Grant, QueueGrant, declare
+from portal.schema.registry import Grant, QueueGrant, Role, declare
 from portal.schema.tables import Table
+
+_CARRIERS: Final[tuple[Role, ...]] = ("worker", "delivery")
 
 QUEUES = Table("Events.Queues", "platform", "kind", "name")
 
 declare(
     QUEUES,
     grants=(
-        QueueGrant(
-            "worker",
-            NAME,
-            (
-                "ChangeMessageVisibility",
-                "DeleteMessage",
-                "GetQueueAttributes",
-                "GetQueueUrl",
-                "ReceiveMessage",
-                "SendMessage",
-            ),
-            "CarryWhatLeaves",
+        *(
+            QueueGrant(
+                role,
+                NAME,
+                (
+                    "ChangeMessageVisibility",
+                    "DeleteMessage",
+                    "GetQueueAttributes",
+                    "GetQueueUrl",
+                    "ReceiveMessage",
+                    "SendMessage",
+                ),
+                "CarryWhatLeaves",
+            )
+            for role in _CARRIERS
         ),
         Grant("worker", QUEUES, ("PutItem",), "TellDepths", leading_keys=DEPTHS),
         Grant("platform", QUEUES, ("GetItem", "PutItem", "Query", "UpdateItem")),

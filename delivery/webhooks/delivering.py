@@ -3,7 +3,8 @@
 What happens to an endpoint that keeps failing: its deliveries are tried again for some three days. When one of them is
 given up and none was answered meanwhile, or when the endpoint answers 410 Gone, it is paused and its owners are told.
 
-The process needs the platform's credentials for that pause alone: it changes what the tenant subscribed to.
+For that pause alone the process needs rights beside a tenant's: it changes what the tenant subscribed to, and adds a
+row to the audit trail. The delivery role has those, and no others of the platform's.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 SERVICE: Final = "WorkerService"
 ON_LAMBDA: Final = "WorkersAreFunctions"
 _LAMBDA: Final = "lambda.amazonaws.com"
-_NO_BUCKET: Final = "none"  # "" could be no bucket's name, which the linter notices
+NOT_GIVEN: Final = "none"  # "" could be no bucket's name, which the linter notices
 _CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}
 
 
@@ -169,7 +169,7 @@ def _parameters() -> Json:
         "WorkerCodeBucket": {
             "Type": "String",
             "Description": "With Lambda: the S3 bucket that holds the functions' zip",
-            "Default": _NO_BUCKET,
+            "Default": NOT_GIVEN,
         },
         "WorkerCodeKey": {
             "Type": "String",
@@ -179,16 +179,15 @@ def _parameters() -> Json:
     }
 
 
-def _rules() -> Json:
-    """Refuse a stack without code for its functions, before anything is made."""
-    given = {"Fn::Not": [{"Fn::Equals": [{"Ref": "WorkerCodeBucket"}, _NO_BUCKET]}]}
-    said = f"{SERVICE}={_LAMBDA} needs WorkerCodeBucket, and the zip in it"
-    return {
-        "FunctionHasCode": {
-            "RuleCondition": _CONDITION,
-            "Assertions": [{"Assert": given, "AssertDescription": said}],
-        }
-    }
+def needs(parameter: str, what: str, *, unless: Json | None = None) -> Json:
+    """Return the rule that refuses a stack with functions and without this parameter, before anything is made.
+
+    `unless` is an expression: where it is true, the parameter is not needed.
+    """
+    condition = {"Fn::And": [_CONDITION, {"Fn::Not": [unless]}]} if unless else _CONDITION
+    given = {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, NOT_GIVEN]}]}
+    said = f"{SERVICE}={_LAMBDA} needs {parameter}, {what}"
+    return {"RuleCondition": condition, "Assertions": [{"Assert": given, "AssertDescription": said}]}
 
 
 declare(
@@ -196,7 +195,7 @@ declare(
         "functions",
         resources=lambda logical_id, roles: {},
         parameters=_parameters(),
-        rules=_rules(),
+        rules={"FunctionHasCode": needs("WorkerCodeBucket", "and the zip in it")},
         conditions={ON_LAMBDA: _CONDITION},
     )
 )

@@ -16,13 +16,14 @@ from portal.schema.registry import Role
 
 Json = dict[str, Any]
 
-WEB, TENANT, WORKER, SEED = "WebRole", "TenantRole", "WorkerRole", "SeedRole"
-BY_NAME: Final = {"platform": WEB, "tenant": TENANT, "worker": WORKER, "seed": SEED}
+WEB, TENANT, WORKER, DELIVERY, SEED = "WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole"
+BY_NAME: Final = {"platform": WEB, "tenant": TENANT, "worker": WORKER, "delivery": DELIVERY, "seed": SEED}
 # The policies of a role, and whom they are attached to.
 _POLICIES: Final[dict[Role, tuple[str, str, tuple[str, ...]]]] = {
     "platform": ("PlatformPolicy", "What is read and written before a tenant is known", (WEB, SEED)),
     "tenant": ("TenantPolicy", "One tenant's items", (TENANT,)),
-    "worker": ("WorkerPolicy", "The tickets' stream and the aggregates", (WORKER,)),
+    "worker": ("WorkerPolicy", "Both streams, the aggregates, and what is sent to the queues", (WORKER,)),
+    "delivery": ("DeliveryPolicy", "What the queues bring, and the pause of an endpoint", (DELIVERY,)),
     "seed": ("SeedPolicy", "Tickets in bulk", (SEED,)),
 }
 
@@ -31,7 +32,8 @@ def roles() -> Json:
     return {
         WEB: _role("The portal's web process", _trusts_service("WebService")),
         TENANT: _role("One tenant at a time, named by the session tag TenantId", _trusts_ours_for_one_tenant()),
-        WORKER: _role("The worker that keeps the aggregates", _trusts_service(lambda_functions.SERVICE)),
+        WORKER: _role("The stream worker and the dispatcher", _trusts_service(lambda_functions.SERVICE)),
+        DELIVERY: _role("The workers that deliver", _trusts_service(lambda_functions.SERVICE)),
         SEED: _role("The commands that write sample data and imports", _trusts_service("WebService")),
     }
 
@@ -59,7 +61,7 @@ def _trusts_service(parameter: str) -> Json:
 def _trusts_ours_for_one_tenant() -> Json:
     return {
         "Effect": "Allow",
-        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(WORKER)]},
+        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(DELIVERY)]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             # IAM knows no character classes: 32 characters is all of "32 lower-case hex digits" that it can express.
@@ -85,7 +87,7 @@ def managed_policies() -> Json:
             {"Version": "2012-10-17", "Statement": [assume]},
             WEB,
             SEED,
-            WORKER,
+            DELIVERY,
         ),
     }
     for role in registry.ROLES:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.deployment import parts, stack_roles
-from portal.deployment.stack_roles import SEED, TENANT, WEB, WORKER, arn, sub
+from portal.deployment.stack_roles import DELIVERY, SEED, TENANT, WEB, WORKER, arn, sub
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.tables import Table
@@ -34,10 +34,15 @@ HEADER: Final = """\
 #     --s3-bucket <a bucket of yours, for the template: it has more than 51,200 characters> \\
 #     --parameter-overrides Environment=prod TablePrefix=Pooldesk.Prod
 #
-# The stream is followed by pollers, `manage.py run_stream` as the worker role, or by a Lambda function of this stack:
-# WorkerService=lambda.amazonaws.com WorkerCodeBucket=<bucket> WorkerCodeKey=<key of the zip>. The zip holds
-# portal/, tenants/, delivery/, tickets/ and what `pip install --target . -r requirements.txt` brings for Linux on
-# x86_64. Both at the same time count nothing twice, but cost twice.
+# The workers are processes, `manage.py run_stream` and `run_dispatch` as the worker role and `run_delivery` as the
+# delivery role; or all of them are Lambda functions of this stack, with
+#
+#   WorkerService=lambda.amazonaws.com WorkerCodeBucket=<bucket> WorkerCodeKey=<key of the zip> \\
+#   PortalBaseUrl=<PORTAL_BASE_URL of the portal> EmailUrl=<EMAIL_URL of the portal> \\
+#   DefaultFromEmail=<DEFAULT_FROM_EMAIL of the portal>
+#
+# The zip holds portal/, tenants/, delivery/, tickets/, templates/ and what `pip install --target . -r requirements.txt`
+# brings for Linux on x86_64. Both at the same time count nothing twice, but cost twice.
 #
 # The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
 # AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.
@@ -52,13 +57,16 @@ HEADER: Final = """\
 # Who may do what:
 # web     Reads and writes the platform's tables, where no tenant is known yet, and assumes the tenant role.
 # tenant  Reads and writes one tenant's items: DynamoDB compares each leading key with the session's TenantId tag.
-#         Only web and seed may assume it, only with that tag, and only with a value as long as a tenant id; that it
-#         is lower-case hex, which IAM cannot say, the portal checks before it asks.
+#         Only web, seed and delivery may assume it, only with that tag, and only with a value as long as a tenant id;
+#         that it is lower-case hex, which IAM cannot say, the portal checks before it asks.
 # seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
 #         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
-# worker  Reads the stream of the tickets and keeps the aggregates; sends what leaves the desks, mail by SES where
-#         MailService says so. As a function it also writes its log and tells the
-#         queue what Lambda has given up; then `manage.py rebuild_aggregates` is due.
+# worker  Reads the stream of the tickets and keeps the aggregates; reads the stream of the outbox and sends what is due
+#         to the queues. As functions these also write their logs and tell a queue each what Lambda has given up. Of the
+#         tickets' stream, `manage.py rebuild_aggregates` is due then; of the outbox's, nothing: the sweeper finds it.
+# delivery  Takes from the queues, and assumes the tenant role for all that it reads and writes of a tenant, but one
+#         thing: it pauses an endpoint that answers nothing, which is a row of the audit trail and a mail too. Sends
+#         mail, by SES where MailService says so, and notes whom it does not reach.
 """
 
 
@@ -175,7 +183,7 @@ def _key() -> Json:
         {
             "Sid": "RolesUseItThroughDynamoDB",
             "Effect": "Allow",
-            "Principal": {"AWS": [arn(role) for role in (WEB, TENANT, WORKER, SEED)]},
+            "Principal": {"AWS": [arn(role) for role in (WEB, TENANT, WORKER, DELIVERY, SEED)]},
             "Action": [
                 "kms:CreateGrant",
                 "kms:Decrypt",
@@ -212,7 +220,8 @@ def _outputs() -> Json:
     for role, description in (
         (WEB, "What the web process runs as"),
         (TENANT, "TENANT_ROLE_ARN of the portal"),
-        (WORKER, "What the stream worker runs as"),
+        (WORKER, "What `manage.py run_stream` and `run_dispatch` run as"),
+        (DELIVERY, "What `manage.py run_delivery` runs as"),
         (SEED, "What `manage.py seed` and `import_archive` run as"),
     ):
         outputs[f"{role}Arn"] = {"Description": description, "Value": arn(role)}

@@ -13,9 +13,10 @@ from typing import Final, Literal
 
 from portal.schema.tables import Index, Table
 
-# "seed" is the role of the commands that write sample data and imports: in bulk, which no other role may.
-Role = Literal["tenant", "platform", "worker", "seed"]
-ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker", "seed")
+# "delivery" is the role of the processes that send to receivers outside; it may do little beside what they do as one
+# tenant. "seed" is that of the commands that write sample data and imports: in bulk, which no other role may.
+Role = Literal["tenant", "platform", "worker", "delivery", "seed"]
+ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker", "delivery", "seed")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
-from delivery.webhooks.tables import SECRETS
+from delivery.outbox.tables import OUTBOX
+from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import expressions, guard, policies, request_parser
 from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES
@@ -88,12 +89,18 @@ def _of_each_role() -> dict[str, Mutant]:
         }
         if role != "seed":
             found[f"rights: the {role} role writes in batches"] = _granted(role, TICKETS, "BatchWriteItem")
-        if role != "platform":
+        if role not in ("platform", "delivery"):
             found[f"rights: the {role} role adds audit rows"] = _granted(role, AUDIT, "PutItem")
+            found[f"rights: the {role} role moves the ends of the chains"] = _granted(role, CHAINS, "PutItem")
+        if role != "platform":
             found[f"rights: the {role} role reads accounts"] = _granted(role, USERS, "GetItem")
             found[f"rights: the {role} role reads sessions"] = _granted(role, SESSIONS, "BatchGetItem")
             found[f"rights: the {role} role writes memberships"] = _granted(role, MEMBERSHIPS, "PutItem")
-            found[f"rights: the {role} role moves the ends of the chains"] = _granted(role, CHAINS, "PutItem")
+        if role == "delivery":
+            found[f"rights: the {role} role reads members"] = _granted(role, MEMBERS, "Query")
+            found[f"rights: the {role} role removes endpoints"] = _granted(role, ENDPOINTS, "DeleteItem")
+            found[f"rights: the {role} role reads endpoints"] = _granted(role, ENDPOINTS, "GetItem")
+            found[f"rights: the {role} role reads the outbox"] = _granted(role, OUTBOX, "GetItem")
         if role != "tenant":
             found[f"rights: the {role} role reads tickets"] = _granted(role, TICKETS, "GetItem")
             found[f"rights: the {role} role lists tickets"] = _granted(role, TICKETS, "Query")
@@ -106,7 +113,7 @@ def _of_each_role() -> dict[str, Mutant]:
         if role in ("worker", "seed"):
             found[f"rights: the {role} role reads invitations"] = _granted(role, INVITES, "Query")
             found[f"rights: the {role} role writes members"] = _granted(role, MEMBERS, "PutItem")
-        if role in ("tenant", "seed"):
+        if role in ("tenant", "delivery", "seed"):
             found[f"rights: the {role} role reads dead letters"] = _granted(role, DEAD_LETTERS, "Query")
     return found
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from delivery.webhooks.tables import SECRETS
+from delivery.outbox.tables import OUTBOX
+from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import guard, iam, policies
 from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES, Role
@@ -30,7 +31,7 @@ _TICKET: Final = {"pk": {"S": keys.ticket(_TENANT, 7)}, "sk": {"S": keys.SUMMARY
 _ROW: Final = {"tenant_id": {"S": _TENANT}, "timestamp_event_id": {"S": "2026"}}
 _UPDATE: Final = {"UpdateExpression": "SET title = :t", "ExpressionAttributeValues": {":t": {"S": "x"}}}
 IAM, GUARD = "IAM", "guard"
-_PLATFORMS: Final = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, DIRECTORY, CHAINS)
+_PEOPLE: Final = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, DIRECTORY)
 _TENANTS: Final = (TENANTS, INVITES, MEMBERS, AUDIT)
 _READS: Final = ("GetItem", "BatchGetItem", "Query")
 _WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
@@ -54,9 +55,13 @@ def promises() -> Iterator[Promise]:
     for role in ROLES:
         yield from _of_every_role(role)
         if role != "platform":
-            yield from _refused("rows are added by the platform alone", role, AUDIT, "PutItem")
-            for table in _PLATFORMS:
+            for table in _PEOPLE:
                 yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
+        if role == "delivery":
+            yield from _of_deliveries(role)
+        elif role != "platform":
+            yield from _refused("rows are added by the platform, and by who pauses an endpoint", role, AUDIT, "PutItem")
+            yield from _refused("ends of chains are moved by who adds rows", role, CHAINS, *_READS, *_WRITES)
         if role != "tenant":
             yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
             yield from _refused("tickets are read for a tenant alone", role, TICKETS, *_READS)
@@ -68,7 +73,7 @@ def promises() -> Iterator[Promise]:
         if role in ("worker", "seed"):
             for table in _TENANTS:
                 yield from _refused("it has no right to what is not tickets", role, table, *_READS, *_WRITES)
-        if role in ("tenant", "seed"):
+        if role in ("tenant", "delivery", "seed"):
             for table in (LEASES, DEAD_LETTERS):
                 yield from _refused("it has no right to the worker's tables", role, table, *_READS, *_WRITES)
         if role in ("worker", "seed"):
@@ -77,6 +82,17 @@ def promises() -> Iterator[Promise]:
     for operation, params in _destroying():
         kept = partial(_guarded, guard.refuse_destruction, operation, params)
         yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", kept)
+
+
+def _of_deliveries(role: Role) -> Iterator[Promise]:
+    """Yield what the process cannot do that talks to receivers outside, with what is its own beside the tenants'."""
+    for table in (INVITES, MEMBERS):
+        yield from _refused("whoever delivers knows no members", role, table, *_READS, *_WRITES)
+    for table in (TENANTS, ENDPOINTS):
+        yield from _refused("whoever delivers adds and removes nothing", role, table, "PutItem", "DeleteItem")
+    yield from _refused("whoever delivers adds and removes nothing", role, CHAINS, "DeleteItem")
+    yield from _refused("whoever delivers reads no endpoint in its own name", role, ENDPOINTS, *_READS)
+    yield from _refused("whoever delivers reads no row in its own name", role, OUTBOX, *_READS)
 
 
 def _of_every_role(role: Role) -> Iterator[Promise]:

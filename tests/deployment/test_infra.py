@@ -50,11 +50,19 @@ from tests.support.world import World
 from tickets.ticket.tables import TICKETS
 
 DEVELOPMENT = {"Environment": "dev", "TablePrefix": "Pooldesk.Dev", "Encryption": "aws-managed"}
-ROLES = {"platform": "WebRole", "tenant": "TenantRole", "worker": "WorkerRole", "seed": "SeedRole"}
+ROLES = {
+    "platform": "WebRole",
+    "tenant": "TenantRole",
+    "worker": "WorkerRole",
+    "delivery": "DeliveryRole",
+    "seed": "SeedRole",
+}
+KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole")
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2"],
     "tenant": ["TenantPolicy"],
     "worker": ["WorkerPolicy"],
+    "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],
 }
 # An attached policy may have 6144 characters and a trust policy 2048, white space not counted, and a role 10 of them
@@ -264,7 +272,7 @@ def test_the_own_key_is_rotated_kept_and_used_only_through_dynamodb(production: 
     assert key["Properties"]["EnableKeyRotation"] is True
     account, roles = key["Properties"]["KeyPolicy"]["Statement"]
     assert account["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
-    assert roles["Principal"] == {"AWS": ["WebRole.Arn", "TenantRole.Arn", "WorkerRole.Arn", "SeedRole.Arn"]}
+    assert roles["Principal"] == {"AWS": [f"{name}.Arn" for name in KEY_USERS]}
     assert roles["Condition"] == {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
 
 
@@ -287,7 +295,7 @@ def test_every_policy_is_attached_to_its_role_and_the_seed_has_the_webs_as_well(
         if resource["Type"] == "AWS::IAM::ManagedPolicy"
     }
     both = ["WebRole", "SeedRole"]
-    platforms = dict.fromkeys(POLICIES["platform"], both) | {"AssumeTenantPolicy": [*both, "WorkerRole"]}
+    platforms = dict.fromkeys(POLICIES["platform"], both) | {"AssumeTenantPolicy": [*both, "DeliveryRole"]}
     assert attached == {name: [ROLES[role]] for role in ROLES for name in POLICIES[role]} | platforms
 
 
@@ -297,11 +305,11 @@ def test_who_becomes_another_role_becomes_the_tenant_role_and_no_other(productio
     assert statement["Resource"] == "TenantRole.Arn"
 
 
-def test_only_web_seed_and_worker_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
+def test_only_web_seed_and_delivery_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
     (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust == {
         "Effect": "Allow",
-        "Principal": {"AWS": ["WebRole.Arn", "SeedRole.Arn", "WorkerRole.Arn"]},
+        "Principal": {"AWS": ["WebRole.Arn", "SeedRole.Arn", "DeliveryRole.Arn"]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
@@ -312,7 +320,7 @@ def test_only_web_seed_and_worker_become_the_tenant_role_and_only_for_one_tenant
 
 
 def test_the_other_roles_are_for_one_service_in_this_accounts_name(production: Stack) -> None:
-    for role in ("WebRole", "WorkerRole", "SeedRole"):
+    for role in ("WebRole", "WorkerRole", "DeliveryRole", "SeedRole"):
         (trust,) = production.properties(role)["AssumeRolePolicyDocument"]["Statement"]
         assert trust == {
             "Effect": "Allow",
@@ -389,6 +397,7 @@ def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack)
     assert values["TenantRoleArn"] == "TenantRole.Arn"
     assert values["WebRoleArn"] == "WebRole.Arn"
     assert values["WorkerRoleArn"] == "WorkerRole.Arn"
+    assert values["DeliveryRoleArn"] == "DeliveryRole.Arn"
     assert values["SeedRoleArn"] == "SeedRole.Arn"
     assert values["SupportTicketsTableStreamArn"] == "SupportTicketsTable.StreamArn"
 

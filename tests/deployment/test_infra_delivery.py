@@ -59,8 +59,12 @@ def test_each_queue_calls_the_function_which_answers_for_each_message(with_funct
 def test_the_function_is_there_and_acts_for_one_tenant_at_a_time(with_function: Stack) -> None:
     function = with_function.properties("DeliveryFunction")
     assert callable(import_string(function["Handler"]))
-    assert function["Role"] == "WorkerRole.Arn"
+    assert function["Role"] == "DeliveryRole.Arn"
     assert function["Environment"]["Variables"]["TENANT_ROLE_ARN"] == "TenantRole.Arn"
+
+
+def test_the_mails_password_is_shown_by_no_description_of_the_stack() -> None:
+    assert committed()["Parameters"]["EmailUrl"]["NoEcho"] is True
 
 
 def test_a_message_stays_invisible_while_its_invocation_lasts(with_function: Stack) -> None:

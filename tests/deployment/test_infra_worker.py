@@ -52,8 +52,6 @@ def test_the_functions_handler_is_there_and_lambda_may_become_its_role(with_func
     assert function["Code"] == {"S3Bucket": "code", "S3Key": "pooldesk.zip"}
     (trust,) = with_function.properties("WorkerRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
-    variables = function["Environment"]["Variables"]
-    assert variables == {"DYNAMODB_TABLE_PREFIX": "Pooldesk.Prod", "AWS_ACCOUNT_ID": ACCOUNT}
 
 
 def test_the_function_gets_summaries_of_one_shard_in_order_and_is_told_which(with_function: Stack) -> None:
@@ -86,6 +84,12 @@ def test_a_function_may_write_its_own_log_and_queue_and_no_other(
     assert {tuple(s["Action"]): s["Resource"] for s in statements} == expected
     name = with_function.properties(f"{function}Function")["FunctionName"]
     assert with_function.properties(f"{function}LogGroup")["LogGroupName"] == f"/aws/lambda/{name}"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_each_function_knows_the_tables_of_its_stack(with_function: Stack, function: str) -> None:
+    variables = with_function.properties(f"{function}Function")["Environment"]["Variables"]
+    assert (variables["DYNAMODB_TABLE_PREFIX"], variables["AWS_ACCOUNT_ID"]) == ("Pooldesk.Prod", ACCOUNT)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -128,9 +132,10 @@ def test_only_its_own_schedule_may_call_a_function_and_does_not_repeat_a_call_th
         assert (retries["FunctionName"], retries["MaximumRetryAttempts"]) == (f"{name}Function", 0)
 
 
-def test_a_function_without_code_is_refused_before_anything_is_made() -> None:
-    rule = committed()["Rules"]["FunctionHasCode"]
+@pytest.mark.parametrize("rule", ["FunctionHasCode", "MailHasLinks", "MailIsSent"])
+def test_functions_without_what_they_need_are_refused_before_anything_is_made(rule: str) -> None:
+    template = committed()
     for parameters, holds in ((WITH_FUNCTION, True), ({"WorkerService": "lambda.amazonaws.com"}, False)):
-        stack = Stack(committed(), **parameters)
-        assert stack.resolved(rule["RuleCondition"]) is True
-        assert stack.resolved(rule["Assertions"][0]["Assert"]) is holds
+        stack = Stack(template, **parameters)
+        assert stack.resolved(template["Rules"][rule]["RuleCondition"]) is True
+        assert stack.resolved(template["Rules"][rule]["Assertions"][0]["Assert"]) is holds

@@ -114,7 +114,7 @@ def test_no_role_deletes_a_ticket_but_the_seeds_in_a_batch() -> None:
     arn, ticket = policies.table_arn(TICKETS.full_name), (ticket_keys.ticket(A, 7),)
     deleting = {"DeleteItem", "BatchWriteItem", "PartiQLDelete"}
     held = {role: deleting & set(rights(role, arn, ticket)) for role in ROLES}
-    assert held == {"tenant": set(), "platform": set(), "worker": set(), "seed": {"BatchWriteItem"}}
+    assert held == {"tenant": set(), "platform": set(), "worker": set(), "delivery": set(), "seed": {"BatchWriteItem"}}
 
 
 def test_only_the_seed_writes_in_batches() -> None:

@@ -244,9 +244,10 @@ def test_ses_tells_a_queue_of_the_name_that_the_worker_reads() -> None:
 
 def test_where_workers_are_functions_one_notes_bounces_and_deliveries_know_the_mail_service() -> None:
     stack = Stack(committed(), **WITH_FUNCTION, MailService="ses")
+    assert stack.resolved(committed()["Rules"]["MailIsSent"]["RuleCondition"]) is False
     assert stack.properties("BouncesFunction")["Handler"] == f"{bounce_lambda.__name__}.queue_handler"
     assert stack.properties("BouncesQueueSource")["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     variables = stack.properties("DeliveryFunction")["Environment"]["Variables"]
     assert variables["EMAIL_URL"] == f"ses://{settings.AWS_REGION}?configuration_set=pooldesk-mail"
-    by_smtp = Stack(committed(), **WITH_FUNCTION, EmailUrl="smtp://x").properties("DeliveryFunction")
+    by_smtp = Stack(committed(), **WITH_FUNCTION | {"EmailUrl": "smtp://x"}).properties("DeliveryFunction")
     assert by_smtp["Environment"]["Variables"]["EMAIL_URL"] == "smtp://x"

@@ -19,7 +19,13 @@ Json = dict[str, Any]
 COMMITTED = Path(settings.BASE_DIR) / PATH
 ACCOUNT = "123456789012"
 PRODUCTION = {"Environment": "prod", "TablePrefix": "Pooldesk.Prod"}
-WITH_FUNCTION = {**PRODUCTION, "WorkerService": "lambda.amazonaws.com", "WorkerCodeBucket": "code"}
+WITH_FUNCTION = {
+    **PRODUCTION,
+    "WorkerService": "lambda.amazonaws.com",
+    "WorkerCodeBucket": "code",
+    "PortalBaseUrl": "https://desk.example.com",
+    "EmailUrl": "smtp+tls://user:password@mail.example.com:587",
+}
 
 
 def plain(value: Any) -> Any:
@@ -80,7 +86,9 @@ class Stack:
             case "Fn::Equals":
                 return self._of(argument[0]) == self._of(argument[1])
             case "Fn::And":
-                return all(self._conditions[one["Condition"]] for one in argument)
+                return all(self._of(one) for one in argument)
+            case "Condition" if isinstance(argument, str) and len(value) == 1:
+                return self._conditions[argument]
             case "Fn::Not":
                 return not self._of(argument[0])
         assert not name.startswith("Fn::"), name
