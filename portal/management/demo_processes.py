@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +15,17 @@ from portal.engines.supervisor import Command
 
 DRAIN_SECONDS: Final = 10  # that the stream worker may take to count what the last requests wrote
 RECEIVER_PORT: Final = 8410
-# By name, the command and its options; the first is the first to be started and the last to be stopped, so that each
-# still sees what those behind it leave.
-_WORKERS: Final = {
-    "development receiver": ("webhook_receiver",),
-    "stream worker": ("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0"),
-    "delivery worker": ("run_delivery", "--metrics", "0"),
-    "dispatcher": ("run_dispatch", "--metrics", "0"),
-}
+
+
+def _lines() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield a name, and the command with its options, for each worker: the first is the first to be started and the
+    last to be stopped, so that each still sees what those behind it leave."""
+    yield "development receiver", ("webhook_receiver",)
+    yield "stream worker", ("run_stream", "--drain", str(DRAIN_SECONDS), "--metrics", "0")
+    for number in range(1, settings.DELIVERY_WORKERS + 1):
+        name = "delivery worker" if settings.DELIVERY_WORKERS == 1 else f"delivery worker {number}"
+        yield name, ("run_delivery", "--worker", str(number), "--metrics", "0")
+    yield "dispatcher", ("run_dispatch", "--metrics", "0")
 
 
 def manage(*arguments: str) -> list[str]:
@@ -32,7 +35,7 @@ def manage(*arguments: str) -> list[str]:
 
 def workers(environ: MutableMapping[str, str]) -> list[Command]:
     """Return the workers whose commands there are, and name in `environ` where the development receiver is."""
-    there = {name: line for name, line in _WORKERS.items() if line[0] in get_commands()}
+    there = {name: line for name, line in _lines() if line[0] in get_commands()}
     port = free_port() if port_obstacle(RECEIVER_PORT) else RECEIVER_PORT
     environ.setdefault("WEBHOOK_RECEIVER", f"http://{LOOPBACK}:{port}")
     quiet = {"LOG_LEVEL": "WARNING", **environ}

@@ -40,6 +40,8 @@ class Command(WorkerCommand):
         super().add_arguments(parser)
 
     def work(self, options: dict[str, Any]) -> None:
+        if not options["of"]:
+            raise CommandError("DELIVERY_WORKERS=0 says that Lambda delivers. Set it to how many workers there are.")
         transport = QueueTransport()
         queues = assignment.queues_of(options["worker"], of=options["of"], queues=transport.queues)
         if not queues:
