@@ -179,6 +179,17 @@ class Interleavings(RuleBasedStateMachine):
         if shard not in self.table.left:
             self.table.positions[shard] = str(self.done[shard]).zfill(40) if self.done[shard] else ""
 
+    @rule(shard=st.sampled_from(SHARDS), ahead=st.integers(1, 4))
+    def overtake(self, shard: str, ahead: int) -> None:
+        """Another poller takes the shard, applies more, saves its position and merges, while others sleep."""
+        if shard in self.table.left:
+            return
+        records = self.records[shard][max(0, self.done[shard] - 1) : self.done[shard] + ahead]
+        assert not handle(batch_of(ARN, shard, records)).deferred
+        self.done[shard] = int(records[-1]["dynamodb"]["SequenceNumber"])
+        self.save_position(shard)
+        merge_now(self.table)
+
     @rule(shard=st.sampled_from(SHARDS))
     def leave(self, shard: str) -> None:
         """A shard that was read to its end leaves the stream, and its position goes with it; some may sleep still."""
@@ -217,8 +228,10 @@ def asleep_before_its_update(table: AggregateTable, records: list[dict[str, Any]
     return asleep_before("UpdateItem", table, records)
 
 
-def asleep_before(request: str, table: AggregateTable, records: list[dict[str, Any]]) -> Process:
-    process = Process(Memory(10), SHARDS[0], records)
+def asleep_before(
+    request: str, table: AggregateTable, records: list[dict[str, Any]], memory: Memory | None = None
+) -> Process:
+    process = Process(memory or Memory(10), SHARDS[0], records)
     process.start()
     operations: list[str] = []
     before, table.before = table.before, lambda operation: (operations.append(operation), pause(operation))
@@ -263,6 +276,28 @@ def test_a_mark_that_was_pruned_while_somebody_slept_still_protects(table: Aggre
     assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
     wake(sleeper)
     assert opened(table) == 5
+
+
+@pytest.mark.parametrize("merges", [0, 1])
+def test_a_mark_that_was_pruned_while_somebody_slept_who_knew_recent_still_protects(
+    table: AggregateTable, merges: int
+) -> None:
+    knows = Process(Memory(10), SHARDS[0], some(range(1, 3)))
+    knows.start()
+    wake(knows)
+    for _ in range(merges):
+        merge_now(table)
+    sleeper = asleep_before("UpdateItem", table, some(range(3, 6)), knows.memory)
+    if merges:  # what it knew was of before the merge, so it has read RECENT anew; let it know that too
+        wake(sleeper)
+        sleeper = asleep_before("UpdateItem", table, some(range(6, 8)), knows.memory)
+    last = 8 if merges else 6
+    handle(batch_of(ARN, SHARDS[0], some(range(3, last + 1))))
+    table.positions[SHARDS[0]] = str(last).zfill(40)
+    merge_now(table)
+    assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
+    wake(sleeper)
+    assert opened(table) == last
 
 
 def test_who_finds_no_mark_reads_the_position_of_the_shard(table: AggregateTable) -> None:
