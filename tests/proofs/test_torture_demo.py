@@ -1,4 +1,4 @@
-"""`torture_demo`, a small one for real on each engine, and what its judge and its people notice."""
+"""`torture_demo`, a small one for real where a kill loses nothing, and what its judge and its people notice."""
 
 from __future__ import annotations
 
@@ -22,21 +22,18 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes 
 
 @linux
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("engine", "kills"), [("ministack", 3), ("dynamodb-local", 4)])
-def test_nothing_acknowledged_is_lost_when_each_process_is_killed_under_load(
-    engine: str, kills: int, tmp_path: Path
-) -> None:
-    if engine == "dynamodb-local" and (reason := dynamodb_local_available()):
+def test_nothing_acknowledged_is_lost_when_each_process_is_killed_under_load(tmp_path: Path) -> None:
+    if reason := dynamodb_local_available():
         pytest.skip(reason)
     figures = tmp_path / "figures.json"
-    options = ["--engine", engine, "--kills", kills, "--seconds", 8, "--people", 2, "--json", figures]
+    options = ["--engine", "dynamodb-local", "--kills", 4, "--seconds", 8, "--people", 2, "--json", figures]
     ended = commands.finish(commands.start("torture_demo", *options), timeout=580)
     assert ended.status == 0, ended.out + ended.err
     assert "Nothing that was acknowledged is lost or doubled." in ended.out
     found = json.loads(figures.read_text())
-    assert set(found["kills"].values()) == {1}
-    assert ("engine" in found["kills"]) == (engine == "dynamodb-local")
-    assert found["restarts"] >= kills - 1  # the web server itself starts a child of its own again
+    assert found["kills"] == dict.fromkeys(found["kills"], 1)
+    assert len(found["kills"]) == 4
+    assert found["restarts"] >= 3  # the web server itself starts a child of its own again
     assert found["tickets"] >= 2
     assert found["comments"] >= 2
 
