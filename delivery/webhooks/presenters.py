@@ -77,8 +77,8 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
         "at": clock.parse(at),
         "badge": _RESULTS[row.state],
         "is_failed": row.state == delivery_log.FAILED,
-        "answer": f"{int(row.status)}" if row.status else "No answer",
-        "took": _took(int(row.ms)),
+        "answer": _answer(int(row.status), row.state),
+        "took": "" if row.state == delivery_log.SKIPPED else _took(int(row.ms)),
         "attempts": len(row.attempts),
         "note": row.note,
         "next_at": clock.parse(row.next_at) if row.next_at else None,
@@ -120,6 +120,12 @@ def looks_left(text: str | None) -> int:
 def datetime_local(moment: datetime) -> str:
     """Return a moment as an input of a form takes it, in UTC."""
     return f"{moment:%Y-%m-%dT%H:%M}"
+
+
+def _answer(status: int, state: str) -> str:
+    if state == delivery_log.SKIPPED:
+        return "Not sent"
+    return f"{status}" if status else "No answer"
 
 
 def _took(ms: int) -> str:

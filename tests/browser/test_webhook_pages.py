@@ -15,7 +15,7 @@ from delivery.webhooks.development_receiver import Receiving
 from delivery.webhooks.items import EndpointItem
 from tenants.audit_trail.recording import Actor
 from tests.browser.conftest import NewPage
-from tests.browser.page_audit import audit
+from tests.browser.page_audit import NARROW, audit
 from tests.isolation.test_outsider import DESK_ROUTES
 from tests.support.endpoints import SETTINGS, endpoint, tell, work_off
 from tests.support.receivers import answering, listening
@@ -75,12 +75,15 @@ def test_what_is_shown_once_asked_refused_or_not_there_yet_is_no_harder(world: W
     assert not found
 
 
-def test_boxes_that_come_to_scroll_later_can_be_reached_by_keyboard(world: World, person: NewPage) -> None:
-    page = person("alice", "acme", viewport={"width": 390, "height": 844})
+def test_what_scrolls_only_in_a_window_that_was_turned_can_be_reached_by_keyboard(
+    world: World, person: NewPage
+) -> None:
+    page = person("alice", "acme")
     page.goto(f"/acme{SETTINGS}events/")
-    kind = page.get_by_role("region", name="ticket.created")
-    kind.get_by_text("Example", exact=True).click()
-    expect(kind.locator("pre")).to_have_attribute("tabindex", "0")
+    code = page.get_by_role("group", name="Example in Python")
+    expect(code).not_to_have_attribute("tabindex", "0")
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    expect(code).to_have_attribute("tabindex", "0")
 
 
 def test_the_page_of_the_development_receiver(person: NewPage, world: World) -> None:

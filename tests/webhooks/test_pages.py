@@ -305,6 +305,7 @@ def test_only_what_was_not_delivered_is_sent_again_unless_all_is_wanted(world: W
     endpoints.pause(alice, endpoint_id=item.endpoint_id, by=Actor(alice.user_id))
     work_off(alice)
     endpoints.resume(alice, endpoint_id=item.endpoint_id, by=Actor(alice.user_id))
+    assert log_of(browser.get(at(item)))[0] == ("parcel.sent", "Skipped", "Not sent")
     browser.send(at(item, "redeliver/"), {"since": "2026-01-01T00:00"})
     assert "1 delivery is being sent again." in browser.get(at(item)).content.decode()
     assert len(work_off(alice)) == 1
