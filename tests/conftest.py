@@ -17,37 +17,52 @@ HERE = Path(__file__).parent
 # write hundreds of items for a test, or wait for timeouts.
 SLOW = {
     "browser",
+    "consuming",
     "deployment",
+    "dispatching",
     "engines",
     "importing",
     "operators",
     "proofs",
     "seeding",
     "streams",
-    "counting/test_rebuild_aggregates.py",
-    "counting/test_verify_aggregates.py",
+    "verification",
+    "audit_trail/test_audit.py",
+    "audit_trail/test_audit_page.py",
+    "counting/test_exactly_once.py",
+    "counting/test_exactly_once_model.py",
     "dashboards/test_dashboard.py",
     "desk/test_cost.py",
     "desk/test_desk_cost.py",
     "desk/test_filtered_lists.py",
-    "desk/test_handover.py",
     "desk/test_outage.py",
     "desk/test_queue_filters.py",
     "desk/test_ticket_rules.py",
+    "desk/test_tickets.py",
     "dynamo/test_client.py",
     "dynamo/test_keys.py",
     "dynamo/test_repository.py",
     "dynamo/test_schema.py",
+    "identity/test_throttle.py",
     "isolation/test_guard_conditions.py",
     "isolation/test_iam.py",
     "isolation/test_outsider.py",
     "isolation/test_platform_exception.py",
     "isolation/test_platform_policy.py",
     "isolation/test_tenant_role.py",
+    "membership/test_seats.py",
+    "nosql/test_admin_adapter.py",
+    "nosql/test_nosql.py",
+    "outbox/test_telling.py",
+    "queues/test_queue_transport.py",
+    "webhooks/test_pages.py",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    gone = [place for place in SLOW if not (HERE / place).exists()]
+    if gone:
+        raise pytest.UsageError(f"tests/conftest.py names as slow what is not there: {gone}")
     for item in items:
         place = item.path.relative_to(HERE)
         if place.parts[0] in SLOW or place.as_posix() in SLOW:
