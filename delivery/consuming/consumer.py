@@ -21,7 +21,7 @@ from typing import Final
 from delivery.consuming import handling, receipts
 from delivery.consuming.handling import Handled
 from delivery.consuming.receipts import Receipts, Transport
-from delivery.consuming.slots import SUSPECT_SECONDS, Schedule
+from delivery.consuming.slots import Schedule
 from delivery.queues import limits
 from delivery.queues.limits import LimitsOf
 from delivery.queues.queue_transport import BATCH, Message, Received
@@ -165,9 +165,9 @@ class Consumer:
             self._counts["received"] += len(received)
             if not self._stopping:
                 self._hands[queue].extend(waiting)
-                waiting = self._suspects_in_hand() if self._schedule.suspect_runs else []
+                waiting = []
             self._changed.notify_all()
-        self._give_back(waiting, seconds=SUSPECT_SECONDS)
+        self._give_back(waiting)
 
     def _wait(self, seconds: float) -> None:
         with self._changed:
@@ -183,10 +183,6 @@ class Consumer:
                     waiting.received, waiting.message, seconds=seconds
                 ))  # fmt: skip
                 continue
-            if waiting.is_suspect:
-                with self._changed:
-                    others = self._suspects_in_hand()
-                self._give_back(others, seconds=SUSPECT_SECONDS)
             self._receipts.begin(waiting.received)
             handled = self._handle(waiting.received, waiting.message)
             self._conclude(waiting.queue, waiting.received, handled)
@@ -211,20 +207,10 @@ class Consumer:
 
     # --- letting go ---
 
-    def _suspects_in_hand(self) -> list[_Waiting]:
-        """Take the suspects out of the hands: should the one that runs kill the worker, they have no part in it."""
-        suspects = []
-        for hand in self._hands.values():
-            suspects += [waiting for waiting in hand if waiting.is_suspect]
-            innocent = [waiting for waiting in hand if not waiting.is_suspect]
-            hand.clear()
-            hand.extend(innocent)
-        return suspects
-
-    def _give_back(self, left: list[_Waiting], *, seconds: float = 0) -> None:
-        """Let others have what has not begun. As a new message: that it was received here is no strike."""
+    def _give_back(self, left: list[_Waiting]) -> None:
+        """Let others have what has not begun, at once. As a new message: that it was received here is no strike."""
         for waiting in left:
-            handled = handling.postponed(waiting.received, waiting.message, seconds=seconds)
+            handled = handling.postponed(waiting.received, waiting.message, seconds=0)
             self._conclude(waiting.queue, waiting.received, handled)
 
     def _conclude(self, queue: int, received: Received, handled: Handled) -> None:

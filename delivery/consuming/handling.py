@@ -4,9 +4,10 @@ A message only says where to look. Everything else is read with the repository o
 message with one tenant's id and another's row finds nothing; and the row says whether there is still something to do,
 so that the same message twice does it once.
 
-Counted as a strike: that a worker died while it had the message, and that whoever delivers raised an error that nobody
-expected. A message with MOST_STRIKES is not begun again; its delivery is a dead letter. A database that is away, a
-tenant that has enough in flight and a worker that stops are no strikes: then the same is sent again as a new message,
+A message that a worker had when it died, or that raised an error that nobody expected, is a suspect. Whoever held it
+may not have begun it, so that says nothing yet: from then on each beginning is counted in its row, one at a time
+(slots.py), and what was begun MOST_BEGINNINGS times without an answer is a dead letter. A database that is away, a
+tenant that has enough in flight and a worker that stops make no suspects: then the same is sent again as a new message,
 since SQS would count the next receive.
 """
 
@@ -30,7 +31,8 @@ from portal.errors import Invalid, NotFound, Unavailable
 
 log = logging.getLogger("pooldesk.delivery")
 
-MOST_STRIKES: Final = 3
+MOST_BEGINNINGS: Final = 3
+MOST_STRIKES: Final = 6  # receives that ended badly, begun or not; more are not waited for
 DELIVERY_SECONDS: Final = 30.0  # that a delivery may take; whoever delivers cuts it off
 AWAY_SECONDS: Final = 5  # until the same is tried again where the database is away, or something was struck
 # Longer than this a message is not passed on; its row comes due and brings a new one. Times the longest pause it stays
@@ -48,7 +50,7 @@ class Handled:
 
 
 def strikes_of(received: Received, message: Message) -> int:
-    """Return how often it was being worked on when that ended badly: each receive but this one was such a time."""
+    """Return how often whoever had it came to a bad end: each receive but this one was such a time."""
     return message.strikes + received.receives - 1
 
 
@@ -109,10 +111,19 @@ class MessageHandler:
         if verdict == "drop":
             progress.drop(row)
             return Handled("dropped")
-        if strikes >= MOST_STRIKES:
-            reason = f"It was being worked on {strikes} times when that ended badly."
+        if not strikes:
+            return self._deliver(repository, row, message, member)
+        # The first time, when it was no suspect yet, nobody counted.
+        begun = progress.risked(row, member) + 1
+        if begun >= MOST_BEGINNINGS or strikes >= MOST_STRIKES:
+            reason = f"It was being worked on {begun} times when that ended badly."
             return _give_up(repository, row, message, reason)
-        return self._deliver(repository, row, message, member)
+        progress.risk(repository, row, member)
+        try:
+            return self._deliver(repository, row, message, member)
+        except Unavailable:
+            progress.risk(repository, row, member, by=-1)
+            raise
 
     def _deliver(self, repository: TenantRepository, row: OutboxItem, message: Message, member: str) -> Handled:
         try:

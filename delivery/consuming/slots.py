@@ -4,9 +4,8 @@ A tenant's share of a worker is bounded twice: by a cap on what of it runs at th
 receiver, and by a token bucket, which holds a flood. A unit of the cap stays taken until the delivery has really ended,
 however long that takes: a delivery that hangs keeps its unit, and no other tenant's.
 
-A message that a worker had when it died is a suspect. Suspects run one at a time, and while one runs the others are
-put off, so that those that were only beside a message that kills its worker are delivered by the next one, and only
-the killer is met again and again.
+A message that was being worked on when a worker died is a suspect. Suspects run one at a time, so that those that only
+ran beside a message that kills its worker are delivered by the next one, and only the killer is met again and again.
 One that hangs makes way for the next.
 """
 
@@ -54,10 +53,6 @@ class Schedule:
     def free(self) -> int:
         return self._slots - self.running
 
-    @property
-    def suspect_runs(self) -> bool:
-        return self._clock() < self._suspect_until
-
     def cap(self, tenant_id: str) -> int:
         """Return how many deliveries of a tenant may run at the same time."""
         return min(self._limits_of(tenant_id).in_flight, (self._slots + 1) // 2)
@@ -76,7 +71,7 @@ class Schedule:
             raise RuntimeError("no slot is free")
         if self._of_tenant[tenant_id] >= self.cap(tenant_id):
             return OVER_CAP_SECONDS
-        if is_suspect and self.suspect_runs:
+        if is_suspect and self._clock() < self._suspect_until:
             return SUSPECT_SECONDS
         bucket = self._bucket(tenant_id)
         if not bucket.take():

@@ -19,7 +19,7 @@ class OutboxItem(Item):
     `open` holds `<index>/<destination>` for each event of the list and each destination that has not answered. It is
     missing when all have, and then `pending` and `due_at` are missing too. `due_at` is when somebody has to look at
     the row again. A member of `open` is due at `sent_until`, or at its own moment in `attempts`: by member, `n` failed
-    attempts, `first_at`, `last_at` and `next_at`.
+    attempts, `first_at`, `last_at` and `next_at`, and where a worker may have died of it, how often it was `risked`.
 
     `private` is for whoever delivers alone, such as a mail with its link, and goes with the last member of `open`.
     """

@@ -113,6 +113,17 @@ def failed(repository: TenantRepository, row: OutboxItem, member: str, *, next_a
     return count
 
 
+def risk(repository: TenantRepository, row: OutboxItem, member: str, *, by: int = 1) -> None:
+    """Count a beginning that a worker may die of; `by` -1 takes one back, which ended, and not by a death."""
+
+    def actions(stored: OutboxItem) -> list[Action]:
+        count = max(0, risked(stored, member) + by)
+        attempt = {**_attempt(stored, member), "next_at": due_at(stored, member), "risked": count}
+        return [OutboxItem.attempts[member].set(attempt)] if member in (stored.open or ()) else []
+
+    _write(_by(repository), row, actions)
+
+
 def hasten(repository: TenantRepository, row: OutboxItem, member: str) -> bool:
     """Let a member of `open` that waits for its next attempt be due at once. Tell whether it is open.
 
@@ -227,18 +238,19 @@ def attempts_of(row: OutboxItem, member: str) -> int:
     return int(_attempt(row, member)["n"])
 
 
+def risked(row: OutboxItem, member: str) -> int:
+    """Return how many beginnings were counted since the last answer."""
+    return int(_attempt(row, member).get("risked", 0))
+
+
 def first_failed_at(row: OutboxItem, member: str) -> str:
     """Return when the first attempt failed, "" where none has."""
     return str(_attempt(row, member)["first_at"])
 
 
 def _attempt(row: OutboxItem, member: str) -> dict[str, Any]:
-    return {"n": 0, "first_at": "", "last_at": "", **_plain(row).get(member, {})}
-
-
-def _plain(row: OutboxItem) -> dict[str, Any]:
     attempts: dict[str, Any] = row.attempts.as_dict()  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
-    return attempts
+    return {"n": 0, "first_at": "", "last_at": "", **attempts.get(member, {})}
 
 
 # --- writing ---

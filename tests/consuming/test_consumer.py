@@ -161,19 +161,6 @@ def test_suspects_run_one_at_a_time_and_all_others_beside_them() -> None:
         until(lambda: len(handler.done) == 8)
 
 
-def test_while_a_suspect_runs_the_worker_keeps_no_other_that_it_could_take_along() -> None:
-    queues, handler = QueuesInMemory(), Handler(lambda message: True)
-    consumer = worker(queues, handler, slots=1, of=3, poll_seconds=200)
-    consumer.start()
-    until(lambda: queues.polls == 3)  # each queue has been asked while the only slot was free
-    for number in range(3):
-        queues.send(number, [replace(message(number, f"{number:032x}"), strikes=1)])
-    until(lambda: sorted(one.postponed for one in queues.left()) == [0, 1, 1])
-    handler.let_go()
-    assert consumer.stop(seconds=15)
-    assert {one.strikes for one in queues.left()} == {1}
-
-
 def test_what_was_received_by_a_worker_that_died_is_a_suspect() -> None:
     queues, seen = QueuesInMemory(), []
     queues.send(0, [message()])

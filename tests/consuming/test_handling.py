@@ -26,12 +26,12 @@ class Receiver:
     """Answers as a test wants, and keeps what it was given."""
 
     def __init__(self) -> None:
-        self.outcome: Outcome | Exception = Outcome("answered")
+        self.outcome: Outcome | BaseException = Outcome("answered")
         self.work: list[Work] = []
 
     def __call__(self, work: Work) -> Outcome:
         self.work.append(work)
-        if isinstance(self.outcome, Exception):
+        if isinstance(self.outcome, BaseException):
             raise self.outcome
         return self.outcome
 
@@ -127,21 +127,41 @@ def test_what_others_wait_for_stays_when_one_destination_is_dead(acme: str, rece
     assert deliveries.stored(row).pending
 
 
-@pytest.mark.parametrize(("strikes", "receives"), [(0, 4), (3, 1), (2, 2)])
-def test_what_ended_badly_three_times_is_not_begun_again(
-    acme: str, receiver: Receiver, strikes: int, receives: int
-) -> None:
-    row = deliveries.row(acme, ENDPOINT)
-    told = deliveries.message(row, ENDPOINT, strikes=strikes)
-    assert handle(told, receives=receives) == Handled("dead")
-    assert receiver.work == []
+class Death(BaseException):
+    """Ends the worker, as nothing that a handler could catch."""
+
+
+def test_what_its_worker_died_of_three_times_is_not_begun_again(acme: str, receiver: Receiver) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
+    receiver.outcome = Death()
+    for receives in (1, 2, 3):
+        with pytest.raises(Death):
+            handle(told, receives=receives)
+    assert handle(told, receives=4) == Handled("dead")
+    assert len(receiver.work) == 3
     assert reasons(acme) == ["It was being worked on 3 times when that ended badly."]
 
 
-@pytest.mark.parametrize(("strikes", "receives"), [(0, 3), (2, 1), (1, 2)])
-def test_up_to_then_it_is_tried(acme: str, receiver: Receiver, strikes: int, receives: int) -> None:
-    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT, strikes=strikes)
-    assert handle(told, receives=receives) == Handled("answered")
+def test_what_was_only_beside_a_message_that_kills_is_delivered(acme: str, receiver: Receiver) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT, strikes=2)
+    assert handle(told, receives=handling.MOST_STRIKES - 2) == Handled("answered")
+
+
+def test_what_is_received_without_end_is_given_up(acme: str, receiver: Receiver) -> None:
+    told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
+    assert handle(told, receives=handling.MOST_STRIKES + 1) == Handled("dead")
+
+
+def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    receiver.outcome = Death()
+    for receives in (1, 2):
+        with pytest.raises(Death):
+            handle(told, receives=receives)
+    receiver.outcome = Outcome("failed")
+    assert handle(told, receives=3) == Handled("failed")
+    assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
 
 
 def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver) -> None:
@@ -149,7 +169,10 @@ def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver
     receiver.outcome = ZeroDivisionError("a bug")
     first = handle(told)
     assert (first.did, first.again) == ("struck", replace(told, strikes=1))
-    third = handle(replace(told, strikes=2))
+    assert first.again is not None
+    second = handle(first.again)
+    assert second.again is not None
+    third = handle(second.again)
     assert third.again is not None
     assert handle(third.again) == Handled("dead")
 
@@ -161,6 +184,8 @@ def test_a_database_that_is_away_is_no_strike(acme: str, receiver: Receiver) -> 
     assert (put_off.did, put_off.again) == ("postponed", replace(told, postponed=1, strikes=1))
     assert put_off.delay > 0
     receiver.outcome = Unavailable("away")
+    for _ in range(5):
+        assert handle(told, receives=2).did == "postponed"
     assert handle(told).again == replace(told, postponed=1)
 
 
