@@ -110,11 +110,13 @@ def test_a_password_reset_belongs_to_no_tenant_and_works(world: World) -> None:
 @pytest.mark.parametrize("who", ["nobody@example.org", "vera@example.com"])
 def test_an_address_without_an_active_account_costs_the_same_and_reaches_nobody(world: World, who: str) -> None:
     accounts.set_active(world.users["vera"].id, False, by=SYSTEM)
-    operations = []
+    operations, units = [], []
     for address in ("bob@example.com", who):
         with calls() as seen:
             ask_for_a_password(address)
         operations.append(sorted(call.operation for call in seen))  # some are sent together
+        units.append(sum(call.write_units for call in seen if call.operation == "TransactWriteItems"))
+    assert units == [5, 4]
     assert operations[0] == operations[1]
     assert operations[0].count("TransactWriteItems") == 1
     known, decoy = rows()
