@@ -84,10 +84,16 @@ $(VENV)/bin/pip:
 		{ echo "The venv module of $(PYTHON) is missing: apt-get install -y python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Without it the browser tests are skipped, each with its reason.
+# Without it the browser tests are skipped, each with its reason. Debian has its engine without windows apart, which is
+# quicker; others have it whole.
 chromium:
-	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	@for name in chromium-headless-shell chromium chromium-browser google-chrome; do \
+		command -v $$name >/dev/null && exit 0; \
+	done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null && exit 0; \
+		apt-get update -qq; \
+		for package in chromium-headless-shell chromium; do \
+			DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package >/dev/null && exit 0; \
+		done; \
 	fi; \
 	echo "The browser tests need Chromium: sudo apt-get install -y chromium"
