@@ -34,6 +34,7 @@ ALLOWED_HOSTS = ["127.0.0.1"]
 INSTALLED_APPS = ["sample"]
 ROOT_URLCONF = "sample.urls"
 DYNAMODB_ENDPOINT_URL = os.environ.get("DYNAMODB_ENDPOINT_URL", "")
+DELIVERY_WORKERS = 1
 """,
     "sample/urls.py": """
 import os
