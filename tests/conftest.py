@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,12 @@ SLOW = {
     "queues/test_queue_transport.py",
     "webhooks/test_pages.py",
 }
+
+
+def pytest_configure() -> None:
+    # The background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
