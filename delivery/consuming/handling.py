@@ -118,11 +118,11 @@ class MessageHandler:
         if begun >= MOST_BEGINNINGS or strikes >= MOST_STRIKES:
             reason = f"It was being worked on {begun} times when that ended badly."
             return _give_up(repository, row, message, reason)
-        progress.risk(repository, row, member)
+        progress.risk(repository, row, member, begun)
         try:
             return self._deliver(repository, row, message, member)
         except Unavailable:
-            progress.risk(repository, row, member, by=-1)
+            progress.risk(repository, row, member, begun - 1)
             raise
 
     def _deliver(self, repository: TenantRepository, row: OutboxItem, message: Message, member: str) -> Handled:

@@ -113,12 +113,11 @@ def failed(repository: TenantRepository, row: OutboxItem, member: str, *, next_a
     return count
 
 
-def risk(repository: TenantRepository, row: OutboxItem, member: str, *, by: int = 1) -> None:
-    """Count a beginning that a worker may die of; `by` -1 takes one back, which ended, and not by a death."""
+def risk(repository: TenantRepository, row: OutboxItem, member: str, times: int) -> None:
+    """Note how many beginnings since the last answer a worker may have died of."""
 
     def actions(stored: OutboxItem) -> list[Action]:
-        count = max(0, risked(stored, member) + by)
-        attempt = {**_attempt(stored, member), "next_at": due_at(stored, member), "risked": count}
+        attempt = {**_attempt(stored, member), "next_at": due_at(stored, member), "risked": times}
         return [OutboxItem.attempts[member].set(attempt)] if member in (stored.open or ()) else []
 
     _write(_by(repository), row, actions)

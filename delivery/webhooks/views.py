@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -130,25 +131,23 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
     if request.method != "POST":
         stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
         return render(request, "webhooks/pause.html", {"endpoint": stored})
-    try:
-        endpoints.pause(request.tenant, endpoint_id=endpoint, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, "Paused.")
-    return redirect("delivery:webhook", endpoint)
+    return _acted(request, endpoint, endpoints.pause, "Paused.")
 
 
 @member(Role.ADMIN)
 @require_POST
 def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Resume an endpoint."""
+    return _acted(request, endpoint, endpoints.resume, "Resumed. Events are sent from now on.")
+
+
+def _acted(request: TenantRequest, endpoint: str, act: Callable[..., object], done: str) -> HttpResponse:
     try:
-        endpoints.resume(request.tenant, endpoint_id=endpoint, by=actor_of(request))
+        act(request.tenant, endpoint_id=endpoint, by=actor_of(request))
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, "Resumed. Events are sent from now on.")
+        messages.success(request, done)
     return redirect("delivery:webhook", endpoint)
 
 

@@ -164,6 +164,18 @@ def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
     assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
 
 
+def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    receiver.outcome = Death()
+    for receives in (1, 2):
+        with pytest.raises(Death):
+            handle(told, receives=receives)
+    receiver.outcome = Unavailable("away")
+    assert handle(told, receives=3).did == "postponed"
+    assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1
+
+
 def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver) -> None:
     told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
     receiver.outcome = ZeroDivisionError("a bug")
