@@ -15,6 +15,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from delivery.events.event_types import ENVELOPE
+from delivery.holding import holding
 from delivery.webhooks import delivery_log, endpoints, presenters, redelivering, rotation, webhook_events
 from delivery.webhooks.forms import EndpointForm, SendSinceForm, VersionForm
 from delivery.webhooks.items import EndpointItem
@@ -29,9 +30,15 @@ from tenants.tenancy.roles import Role
 @member(Role.ADMIN)
 @require_safe
 def webhooks(request: TenantRequest) -> HttpResponse:
-    """List the endpoints. Costs one Query."""
-    found = endpoints.listed(request.tenant.repository)
-    page = {"endpoints": [presenters.endpoint(item) for item in found], "most": endpoints.MOST}
+    """List the endpoints. Costs one Query, and at the same time a GetItem of what holds deliveries back."""
+    repository = request.tenant.repository
+    reads: list[Any] = [partial(endpoints.listed, repository), partial(holding.hold_of, repository.tenant_id)]
+    found, hold = fan_out(reads)
+    page = {
+        "endpoints": [presenters.endpoint(item) for item in found],
+        "most": endpoints.MOST,
+        "held": presenters.held(hold),
+    }
     return render(request, "webhooks/endpoints.html", page)
 
 
@@ -78,19 +85,21 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
 @member(Role.ADMIN)
 @require_safe
 def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
-    """Show an endpoint with a page of its deliveries. Costs one GetItem and one Query at the same time."""
+    """Show an endpoint with a page of its deliveries. Costs two GetItems and one Query at the same time."""
     repository, after = request.tenant.repository, request.GET.get("after")
     reads: list[Any] = [
         partial(endpoints.find, repository, endpoint),
         partial(delivery_log.page, repository, endpoint, after=after),
+        partial(holding.hold_of, repository.tenant_id),
     ]
-    stored, log = fan_out(reads)
+    stored, log, hold = fan_out(reads)
     day_ago = presenters.datetime_local(clock.now() - timedelta(days=1))
     more_from = request.GET.get("more", "")
     page = {
         "endpoint": presenters.endpoint(stored),
         "rows": [presenters.delivery(row) for row in log.rows],
         "log": log,
+        "held": presenters.held(hold),
         "is_first": not after,
         "form": SendSinceForm(initial={"since": day_ago}),
         "more_from": more_from if clock.is_stamp(more_from) else "",

@@ -11,17 +11,19 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from delivery.holding import holding
 from delivery.outbox import progress
 from delivery.webhooks import delivery_log, endpoints, redelivering
 from delivery.webhooks.items import DeliveryItem
 from portal import clock
 from portal.dynamo import meter
-from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support.endpoints import SETTINGS, URL, endpoint, log_of, rows, tell, work_off
 from tests.support.receivers import Receiver, answering, listening
 from tests.support.world import World
+from tickets.desk import creating
 
 FORM = {"url": URL, "description": "Parcels", "event_types": ["parcel.sent"], "request_id": "a" * 32}
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -161,6 +163,27 @@ def test_a_delivery_has_a_page_with_request_and_answer(world: World, receiver: R
     assert "&quot;weight&quot;: 250" in page
     assert "hello" in page
     assert f"POST http://127.0.0.1:{receiver.port}/hooks" in page
+
+
+def test_a_delivery_about_a_ticket_links_to_it(world: World, receiver: Receiver) -> None:
+    alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
+    item, _ = endpoint(alice, f"http://127.0.0.1:{receiver.port}/hooks", types=("ticket.created",))
+    number = creating.create(world.context("alice", "acme"), title="The printer burns")
+    work_off(alice)
+    name = browser.get(at(item)).context["rows"][0]["name"]
+    page = browser.get(at(item, f"deliveries/{name}/")).content.decode()
+    assert f'<a href="/acme/tickets/{number}/">ticket {number}</a>' in page
+
+
+def test_admins_are_told_that_an_operator_holds_their_deliveries(world: World) -> None:
+    item, _ = endpoint(world.context("alice", "acme"))
+    browser, said = world.browser("alice", "acme"), "The operator of Pooldesk has paused the deliveries of this desk."
+    assert not any(said in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
+    for hold, waits in ((holding.pause, "All events wait"), (holding.drain, "New events wait")):
+        hold(world.tenants["acme"], by=SYSTEM)
+        assert all(f"{said} {waits}" in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
+    holding.resume(world.tenants["acme"], by=SYSTEM)
+    assert not any(said in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
 
 
 def test_the_answer_of_a_receiver_is_shown_as_text(world: World) -> None:
@@ -335,8 +358,8 @@ def test_the_log_is_read_a_page_at_a_time_there_and_back(world: World, receiver:
 @pytest.mark.parametrize(
     ("rest", "operations"),
     [
-        ("", ["Query"]),
-        ("{endpoint}/", ["GetItem", "Query"]),
+        ("", ["GetItem", "Query"]),
+        ("{endpoint}/", ["GetItem", "GetItem", "Query"]),
         ("{endpoint}/deliveries/{delivery}/", ["GetItem", "GetItem", "GetItem"]),
         ("{endpoint}/edit/", ["GetItem"]),
         ("new/", []),
