@@ -197,8 +197,9 @@ class Consumer:
                 turns = self._schedule.in_turn(queue for queue, hand in self._hands.items() if hand)
                 if turns and self._schedule.free:
                     waiting = self._hands[turns[0]].popleft()
+                    message = waiting.message
                     seconds = self._schedule.begin(
-                        waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect
+                        waiting.queue, message.tenant_id, is_suspect=waiting.is_suspect, postponed=message.postponed
                     )
                     self._changed.notify_all()
                     return waiting, seconds

@@ -52,7 +52,8 @@ def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     outcomes: list[tuple[_Begun, Handled]] = []
     begun: list[_Begun] = []
     for one in _messages(event.get("Records", ())):
-        seconds = _schedule.begin(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
+        message = one.message
+        seconds = _schedule.begin(one.queue, message.tenant_id, is_suspect=one.is_suspect, postponed=message.postponed)
         if seconds:
             outcomes.append((one, handling.postponed(one.received, one.message, seconds=seconds)))
         else:

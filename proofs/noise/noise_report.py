@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.template import Context, Engine
 
 from delivery.queues import limits
-from proofs.noise import plots, promises, seed_figures, trial_figures, workload
+from proofs.noise import plots, promises, seed_figures, trial_figures, trials, workload
 from proofs.noise.designs import DESIGNS, Design
 from proofs.noise.workload import NOISES, NOISY, PHASES, TENANTS
 
@@ -63,6 +63,7 @@ def document(experiment: Experiment) -> dict[str, Any]:
         "began": experiment.began.isoformat(timespec="seconds"),
         "minutes": round(experiment.elapsed / 60, 1),
         "phase_seconds": experiment.seconds,
+        "other_phase_seconds": trials.of_others(experiment.seconds),
         "promises": [asdict(one) | {"kept": one.kept, "sentence": one.sentence} for one in judged],
         "limits": asdict(ours),
         "workers": {"count": workload.WORKERS, "slots": workload.SLOTS},

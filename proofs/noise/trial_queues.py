@@ -32,8 +32,8 @@ class TrialQueues(QueueTransport):
 
     def send(self, queue: int, messages: Sequence[Message], *, delay: int = 0) -> list[Message]:
         refused = super().send(queue, messages, delay=delay)
-        if self._bell and not delay:
-            self._ring(queue, len(messages) - len(refused))
+        if self._bell:
+            self._ring_after(delay, queue, len(messages) - len(refused))
         return refused
 
     def receive(self, queue: int, *, most: int = 1, wait: int = 1, visibility: int = _PRODUCTS) -> list[Received]:
@@ -49,6 +49,14 @@ class TrialQueues(QueueTransport):
 
     def extend(self, queue: int, handles: Sequence[str], *, seconds: int) -> list[str]:
         return super().extend(queue, handles, seconds=min(seconds, self._visibility))
+
+    def _ring_after(self, delay: int, queue: int, messages: int) -> None:
+        if not delay:
+            self._ring(queue, messages)
+            return
+        timer = threading.Timer(delay, self._ring, (queue, messages))
+        timer.daemon = True
+        timer.start()
 
     def _ring(self, queue: int, messages: int) -> None:
         with self._rung[queue]:

@@ -21,6 +21,7 @@ from proofs.noise.designs import DESIGNS, ONE, OURS
 from proofs.noise.trial import Plan
 from proofs.noise.workload import COOLDOWN_SHARE, DRAIN_SECONDS, ENOUGH_SECONDS, NOISES, RUNS
 
+OTHERS_SHARE: Final = 0.42
 AT_A_TIME: Final = 2  # more would measure the machine
 _START_SECONDS: Final = 120.0  # that engine and processes may take on a busy machine
 _LOOK_SECONDS: Final = 0.2
@@ -35,16 +36,23 @@ def plans(design: str, seconds: float) -> list[Plan]:
     """Return the trials of one design and of the single queue, to which it is compared; of all designs without a name.
 
     Our own design is tried three times for each noise whose times are judged, the rest once; in phases that are too
-    short to judge times, everything is.
+    short to judge times, everything is. Phases of the other designs take OTHERS_SHARE of the seconds, where that is
+    long enough: nothing is promised of their 99th percentiles, which need the most requests.
     """
     names = [name for name in DESIGNS if not design or name in (design, ONE)]
+    others = of_others(seconds)
     return [
-        Plan(name, noise.name, run, seconds)
+        Plan(name, noise.name, run, seconds if name == OURS else others)
         for run in range(1, RUNS + 1)
         for noise in NOISES.values()
         for name in names
         if run == 1 or (name == OURS and not noise.kills and seconds >= ENOUGH_SECONDS)
     ]
+
+
+def of_others(seconds: float) -> float:
+    """Return how long the phases of the other designs are, where ours take so many seconds."""
+    return max(round(seconds * OTHERS_SHARE, 1), min(seconds, ENOUGH_SECONDS))
 
 
 def carry_out_all(every: Sequence[Plan], done: Callable[[Plan], object]) -> Iterator[dict[str, Any]]:

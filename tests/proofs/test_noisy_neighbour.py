@@ -154,3 +154,10 @@ def test_without_a_name_every_design_meets_every_noise_and_ours_three_times() ->
     every = trials.plans("", 30.0)
     assert {(plan.design, plan.noise) for plan in every} == {(design, noise) for design in DESIGNS for noise in NOISES}
     assert sum(plan.design == OURS and plan.noise == "load" for plan in every) == 3
+
+
+def test_the_other_designs_have_shorter_phases_that_still_tell_of_times() -> None:
+    for asked, others in ((38.0, 16.0), (12.0, 10.0), (3.0, 3.0)):
+        plans = trials.plans("", asked)
+        assert {plan.seconds for plan in plans if plan.design == OURS} == {asked}
+        assert {plan.seconds for plan in plans if plan.design != OURS} == {others}
