@@ -10,11 +10,11 @@ from django.template.response import TemplateResponse
 
 from delivery.admin import presenters
 from delivery.admin.forms import BlastRadiusForm
-from delivery.queues import blast_radius, queue_survey, sets
+from delivery.queues import blast_radius, queue_sets, queue_survey
 from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_NOISY
 from tenants.operators.operator_site import OperatorSite
 
-_INITIAL = {"size": sets.SIZE, "tenants": 1_240}
+_INITIAL = {"size": queue_sets.SIZE, "tenants": 1_240}
 
 
 @OperatorSite.page("blast-radius/", name="blast_radius", title="Blast radius")
@@ -30,13 +30,15 @@ def radius(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         queues, size, tenants = (form.cleaned_data[name] for name in ("queues", "size", "tenants"))
         if form.is_ours:
-            possible = len(sets.sets(queues))
+            possible = len(queue_sets.sets(queues))
             rows.append(presenters.radius_row("Ours", presenters.ours(queues, tenants), queues, size, possible))
         rows.append(presenters.chance_row(queues, size, tenants))
     rows.append(presenters.published_row())
     named = survey.named()
     rows.append(
-        presenters.radius_row("This installation", named, survey.queues, sets.SIZE, len(sets.sets(survey.queues)))
+        presenters.radius_row(
+            "This installation", named, survey.queues, queue_sets.SIZE, len(queue_sets.sets(survey.queues))
+        )
     )
     is_asked = "simulate" in asked and form.is_valid()
     context = {

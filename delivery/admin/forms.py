@@ -6,8 +6,8 @@ import re
 
 from django import forms
 
-from delivery.queues import sets
-from delivery.queues.sets import QueueSet
+from delivery.queues import queue_sets
+from delivery.queues.queue_sets import QueueSet
 
 MOST_TENANTS = 10_000
 _COUNTS = [(count, str(count)) for count in (8, 16, 32, 64)]
@@ -47,4 +47,4 @@ class BlastRadiusForm(forms.Form):
 
     @property
     def is_ours(self) -> bool:
-        return bool(self.cleaned_data["size"] == sets.SIZE)
+        return bool(self.cleaned_data["size"] == queue_sets.SIZE)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.utils.html import format_html_join
 
-from delivery.queues import blast_radius, sets
+from delivery.queues import blast_radius, queue_sets
 from delivery.queues.allocation import said
 from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_QUEUES
 from delivery.queues.depths import Depths
@@ -56,7 +56,7 @@ def neighbour_rows(survey: Survey, slug: str) -> tuple[list[dict[str, str]], int
 
 
 def radius_row(
-    name: str, assigned: Mapping[Any, sets.QueueSet], queues: int, size: int, possible: int
+    name: str, assigned: Mapping[Any, queue_sets.QueueSet], queues: int, size: int, possible: int
 ) -> dict[str, Any]:
     """Return what an assignment comes to: the sets there are, who shares how much, the worst pair."""
     pairs = blast_radius.pairs_by_shared(assigned)
@@ -80,9 +80,9 @@ def chance_row(queues: int, size: int, tenants: int) -> dict[str, Any]:
     return named | {"possible": f"{comb(queues, size):,}", "pairs": _pairs(pairs), "mean": mean, "worst": None}
 
 
-def ours(queues: int, tenants: int) -> dict[int, sets.QueueSet]:
+def ours(queues: int, tenants: int) -> dict[int, queue_sets.QueueSet]:
     """Return the sets of so many tenants, by their places."""
-    return {place: sets.nth(place, queues) for place in range(tenants)}
+    return {place: queue_sets.nth(place, queues) for place in range(tenants)}
 
 
 def published_row() -> dict[str, Any]:

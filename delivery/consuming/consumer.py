@@ -2,7 +2,8 @@
 
 A queue is asked only while a slot is free, for one message where it was quiet and for more while it brings as many as
 it was asked for. What is received waits in a short hand until a slot takes it, from the queue with the fewest running
-first. What its tenant may not begin now is put behind others, so that it never stands in the way of another tenant's.
+first. What its tenant may not begin now is set aside for a moment and then put behind others, so that it never stands
+in the way of another tenant's.
 
 The queues may be away: each thread then waits with full jitter and goes on. A worker that is killed leaves nothing
 behind; what it had is seen again after `receipts.VISIBILITY_SECONDS`.
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from delivery.consuming import handling, receipts
+from delivery.consuming import handling, receipts, slots
 from delivery.consuming.handling import Handled
 from delivery.consuming.receipts import Receipts, Transport
 from delivery.consuming.slots import Schedule
@@ -33,6 +34,8 @@ log = logging.getLogger("pooldesk.delivery")
 # A poll is not cancelled, so stopping takes as long; and each is paid for.
 POLL_SECONDS: Final = 5
 STOP_SECONDS: Final = 25.0  # that what runs may take to finish; what is left then is seen again by others
+# What is over its tenant's cap waits here for so long, since a unit is often free again soon; then others may have it.
+ASIDE_SECONDS: Final = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds, while the queues are away
 
 Handle = Callable[[Received, Message], Handled]
@@ -70,6 +73,7 @@ class Consumer:
         self._receipts = Receipts(transport)
         self._changed = threading.Condition()
         self._hands: dict[int, deque[_Waiting]] = {queue: deque() for queue in queues}
+        self._aside: deque[tuple[float, _Waiting]] = deque()  # what is over a cap, each with when it is put off
         self._appetite = dict.fromkeys(queues, 1)  # how many messages the next poll asks for
         self._asked: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()
@@ -84,6 +88,7 @@ class Consumer:
         """Begin to receive and to deliver."""
         self._polling = [self._thread(self._poll, queue) for queue in self._queues]
         self._working = [self._thread(self._work) for _ in range(self._slots)]
+        self._working.append(self._thread(self._let_go))
         self._keeping = self._thread(self._receipts.run, lambda: not self._finished.is_set())
 
     def stop(self, *, seconds: float = STOP_SECONDS) -> bool:
@@ -92,8 +97,10 @@ class Consumer:
         with self._changed:
             self._stopping = True
             left = [waiting for hand in self._hands.values() for waiting in hand]
+            left += [waiting for _, waiting in self._aside]
             for hand in self._hands.values():
                 hand.clear()
+            self._aside.clear()
             self._changed.notify_all()
         self._give_back(left)
         for thread in [*self._polling, *self._working]:
@@ -105,7 +112,7 @@ class Consumer:
     def report(self) -> dict[str, int]:
         """Return what was done since the start, by word, and how many deliveries run and wait now."""
         with self._changed:
-            waiting = sum(map(len, self._hands.values()))
+            waiting = sum(map(len, self._hands.values())) + len(self._aside)
             return {**self._counts, "running": self._schedule.running, "waiting": waiting}
 
     def _thread(self, target: Callable[..., object], *args: object) -> threading.Thread:
@@ -179,9 +186,7 @@ class Consumer:
         while (taken := self._take()) is not None:
             waiting, seconds = taken
             if seconds:
-                self._conclude(waiting.queue, waiting.received, handling.postponed(
-                    waiting.received, waiting.message, seconds=seconds
-                ))  # fmt: skip
+                self._put_off(waiting, seconds)
                 continue
             self._receipts.begin(waiting.received)
             handled = self._handle(waiting.received, waiting.message)
@@ -194,25 +199,51 @@ class Consumer:
         """Wait for the next message. Return it, and the seconds by which it has to be put off; None at the end."""
         with self._changed:
             while not self._stopping:
-                turns = self._schedule.in_turn(queue for queue, hand in self._hands.items() if hand)
-                if turns and self._schedule.free:
-                    waiting = self._hands[turns[0]].popleft()
-                    message = waiting.message
+                if self._schedule.free and (waiting := self._next()):
                     seconds = self._schedule.begin(
-                        waiting.queue, message.tenant_id, is_suspect=waiting.is_suspect, postponed=message.postponed
+                        waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect
                     )
                     self._changed.notify_all()
                     return waiting, seconds
                 self._changed.wait()
         return None
 
+    def _next(self) -> _Waiting | None:
+        """Take the message whose turn it is out of a hand, or one that was set aside and may begin now."""
+        for queue in self._schedule.in_turn(queue for queue, hand in self._hands.items() if hand):
+            waiting = self._hands[queue].popleft()
+            if len(self._aside) >= self._slots or self._schedule.has_room(waiting.message.tenant_id):
+                return waiting
+            self._aside.append((time.monotonic() + ASIDE_SECONDS, waiting))
+            self._changed.notify_all()
+        for place, (_, waiting) in enumerate(self._aside):
+            if self._schedule.has_room(waiting.message.tenant_id):
+                del self._aside[place]
+                return waiting
+        return None
+
+    def _let_go(self) -> None:
+        """Put off what was set aside and found no room."""
+        while not self._stopping:
+            with self._changed:
+                now = time.monotonic()
+                late = [waiting for until, waiting in self._aside if until <= now]
+                self._aside = deque((until, waiting) for until, waiting in self._aside if until > now)
+                if not late:
+                    self._changed.wait(self._aside[0][0] - now if self._aside else None)
+            for waiting in late:
+                self._put_off(waiting, slots.OVER_CAP_SECONDS)
+
     # --- letting go ---
 
     def _give_back(self, left: list[_Waiting]) -> None:
         """Let others have what has not begun, at once. As a new message: that it was received here is no strike."""
         for waiting in left:
-            handled = handling.postponed(waiting.received, waiting.message, seconds=0)
-            self._conclude(waiting.queue, waiting.received, handled)
+            self._put_off(waiting, 0)
+
+    def _put_off(self, waiting: _Waiting, seconds: float) -> None:
+        handled = handling.postponed(waiting.received, waiting.message, seconds=seconds)
+        self._conclude(waiting.queue, waiting.received, handled)
 
     def _conclude(self, queue: int, received: Received, handled: Handled) -> None:
         """Delete the message, after what is to be sent in its place has been sent. Without that it comes again."""

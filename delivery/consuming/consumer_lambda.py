@@ -52,8 +52,7 @@ def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     outcomes: list[tuple[_Begun, Handled]] = []
     begun: list[_Begun] = []
     for one in _messages(event.get("Records", ())):
-        message = one.message
-        seconds = _schedule.begin(one.queue, message.tenant_id, is_suspect=one.is_suspect, postponed=message.postponed)
+        seconds = _schedule.begin(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
         if seconds:
             outcomes.append((one, handling.postponed(one.received, one.message, seconds=seconds)))
         else:

@@ -20,11 +20,7 @@ from delivery.queues import limits
 from delivery.queues.limits import LimitsOf
 from delivery.queues.token_bucket import TokenBucket
 
-# A message that is over the cap here may find room at another worker of its queue: it is let go at once, so many times,
-# and then after a pause, because by then all of them are likely to be full.
-HAND_OVERS: Final = 2
-AT_ONCE_SECONDS: Final = 0.0005  # queues count in whole seconds, so this is none
-OVER_CAP_SECONDS: Final = 1.0
+OVER_CAP_SECONDS: Final = 1.0  # after which a message that is over the cap is tried again
 SUSPECT_SECONDS: Final = 5.0  # the same, of a suspect beside which another runs
 # A delivery that runs longer hangs. Its message is left to other workers, and to the dead letters in the end; its unit
 # of the tenant's cap stays taken.
@@ -61,21 +57,24 @@ class Schedule:
         """Return how many deliveries of a tenant may run at the same time."""
         return min(self._limits_of(tenant_id).in_flight, (self._slots + 1) // 2)
 
+    def has_room(self, tenant_id: str) -> bool:
+        """Tell whether a unit of the tenant's cap is free."""
+        return self._of_tenant[tenant_id] < self.cap(tenant_id)
+
     def in_turn(self, queues: Iterable[int]) -> list[int]:
         """Return the queues in the order in which they may begin something: fewest running first, then longest ago."""
         return sorted(queues, key=lambda queue: (self._of_queue[queue], self._begun_at.get(queue, 0), queue))
 
-    def begin(self, queue: int, tenant_id: str, *, is_suspect: bool = False, postponed: int = 0) -> float:
+    def begin(self, queue: int, tenant_id: str, *, is_suspect: bool = False) -> float:
         """Take a slot, a unit of the tenant's cap and a token, and return 0.0.
 
         Where there is no unit, no token, or another suspect runs, take nothing and return the seconds after which to
-        try again; `postponed` says how often that has happened to the message. Raises RuntimeError where no slot is
-        free.
+        try again. Raises RuntimeError where no slot is free.
         """
         if self.free < 1:
             raise RuntimeError("no slot is free")
-        if self._of_tenant[tenant_id] >= self.cap(tenant_id):
-            return AT_ONCE_SECONDS if postponed < HAND_OVERS else OVER_CAP_SECONDS
+        if not self.has_room(tenant_id):
+            return OVER_CAP_SECONDS
         if is_suspect and self._clock() < self._suspect_until:
             return SUSPECT_SECONDS
         bucket = self._bucket(tenant_id)

@@ -26,8 +26,9 @@ from typing import Any, Final, Protocol
 
 from django.conf import settings
 
+from delivery.dispatching.lending import Lending
 from delivery.outbox.progress import CERTAINLY_ANSWERED
-from delivery.queues import assignment, limits, sets
+from delivery.queues import limits, queue_sets, worker_assignment
 from delivery.queues.limits import LimitsOf
 from delivery.queues.queue_transport import Depth, Message
 from delivery.queues.token_bucket import TokenBucket
@@ -81,13 +82,14 @@ class _Unit:
     tenant_id: str
     queue: int
     attempt: int
-    until: float
+    since: float
 
 
 class Sender:
     """Choose queues and hold tenants to their limits, for any number of threads.
 
     `workers` says how many serve the queues, DELIVERY_WORKERS without it; 0 says that each queue is served apart.
+    `slots` is the number of messages that each works on at the same time, DELIVERY_SLOTS without it.
     `most_waiting` offers of all tenants may wait here. `clock` gives seconds that never go back.
     """
 
@@ -96,6 +98,7 @@ class Sender:
         transport: Queues,
         *,
         workers: int | None = None,
+        slots: int | None = None,
         most_waiting: int = MOST_WAITING,
         limits_of: LimitsOf = limits.of_all,
         clock: Callable[[], float] = time.monotonic,
@@ -104,6 +107,7 @@ class Sender:
         self._transport, self._limits_of, self._clock = transport, limits_of, clock
         self._chance = chance or random.Random()  # noqa: S311  # a choice among queues is no secret
         self._workers = settings.DELIVERY_WORKERS if workers is None else workers
+        self._lending = Lending(self._workers * (settings.DELIVERY_SLOTS if slots is None else slots))
         self._most_waiting = most_waiting
         self._lock = threading.Lock()
         self._units: OrderedDict[_Key, _Unit] = OrderedDict()  # the oldest first
@@ -160,8 +164,12 @@ class Sender:
 
     def over(self, event_id: str, index: int, destination: str) -> bool:
         """Free the unit of an attempt that has ended, however it ended. False where this sender holds none."""
+        key = event_id, index, destination
         with self._lock:
-            return self._release((event_id, index, destination))
+            unit = self._units.get(key)
+            if unit is not None and unit.tenant_id in self._waiting:
+                self._lending.answered(unit.tenant_id, self._clock() - unit.since)
+            return self._release(key)
 
     def seconds_to_pump(self) -> float | None:
         """Return when the bucket of a tenant that waits lets its next message through; None where none waits, or each
@@ -169,11 +177,7 @@ class Sender:
         with self._lock:
             self._let_go_of_the_certain()
             return min(
-                (
-                    self._bucket(tenant_id).seconds_to_next()
-                    for tenant_id in self._waiting
-                    if self._in_flight[tenant_id] < self._limits_of(tenant_id).in_flight
-                ),
+                (self._bucket(tenant_id).seconds_to_next() for tenant_id in self._waiting if self._has_room(tenant_id)),
                 default=None,
             )
 
@@ -193,21 +197,28 @@ class Sender:
 
     def _may_go(self, offer: Offer) -> bool:
         tenant_id = offer.message.tenant_id
-        return self._in_flight[tenant_id] < self._limits_of(tenant_id).in_flight and self._bucket(tenant_id).take()
+        return self._has_room(tenant_id) and self._bucket(tenant_id).take()
+
+    def _has_room(self, tenant_id: str) -> bool:
+        """Tell whether the tenant's cap, and what may be lent beyond it, leave a unit."""
+        cap, has = self._limits_of(tenant_id).in_flight, self._in_flight[tenant_id]
+        return has < cap or has < cap + self._lending.lent(tenant_id, cap, at_work=self._at_work())
+
+    def _at_work(self) -> float:
+        return len(self._units) + sum(self._others.values())
 
     def _take(self, offer: Offer) -> int:
         """Take a unit for the offer, whose token is taken already, and choose its queue."""
         queue = self._choose(offer)
         tenant_id = offer.message.tenant_id
-        until = self._clock() + CERTAINLY_ANSWERED.total_seconds()
-        self._units[offer.key] = _Unit(tenant_id, queue, offer.attempt, until)
+        self._units[offer.key] = _Unit(tenant_id, queue, offer.attempt, self._clock())
         self._in_flight[tenant_id] += 1
         self._own[queue] += 1
         return queue
 
     def _choose(self, offer: Offer) -> int:
         known = [queue for queue in offer.queues if 0 <= queue < self._transport.queues]
-        ours = known or sorted(sets.without_allocation(offer.message.tenant_id, self._transport.queues))
+        ours = known or sorted(queue_sets.without_allocation(offer.message.tenant_id, self._transport.queues))
         busy = self._busy()
         return min(
             self._chance.sample(ours, len(ours)),
@@ -215,15 +226,9 @@ class Sender:
         )
 
     def _busy(self) -> list[float]:
-        """Return, by queue, how much each of its workers has to do, in messages: those of its other queues too."""
-        if not self._workers:
-            return [self._own[queue] + self._others[queue] for queue in range(self._transport.queues)]
-        workers_of = assignment.workers_of(self._workers, self._transport.queues)
-        of_worker: dict[int, float] = defaultdict(float)
-        for queue, workers in enumerate(workers_of):
-            for worker in workers:
-                of_worker[worker] += (self._own[queue] + self._others[queue]) / len(workers)
-        return [sum(of_worker[worker] for worker in workers) / len(workers) for workers in workers_of]
+        """Return, by queue, how much each of its workers has to do, in messages."""
+        loads = [self._own[queue] + self._others[queue] for queue in range(self._transport.queues)]
+        return worker_assignment.load_of_workers(loads, self._workers) if self._workers else loads
 
     def _wait(self, offer: Offer) -> bool:
         """Put the offer into the list; False where that is full, for all or for this tenant."""
@@ -241,6 +246,7 @@ class Sender:
         self._waiting.move_to_end(tenant_id)
         if not self._waiting[tenant_id]:
             del self._waiting[tenant_id]
+            self._lending.forget(tenant_id)
 
     def _release(self, key: _Key) -> bool:
         unit = self._units.pop(key, None)
@@ -254,8 +260,8 @@ class Sender:
 
     def _let_go_of_the_certain(self) -> None:
         """Free the units that are so old that their messages are answered or dead."""
-        now = self._clock()
-        while self._units and next(iter(self._units.values())).until <= now:
+        before = self._clock() - CERTAINLY_ANSWERED.total_seconds()
+        while self._units and next(iter(self._units.values())).since <= before:
             self._release(next(iter(self._units)))
 
     def _bucket(self, tenant_id: str) -> TokenBucket:

@@ -12,9 +12,9 @@ from typing import Final
 
 from django.conf import settings
 
-from delivery.queues import keys, sets
+from delivery.queues import keys, queue_sets
 from delivery.queues.items import GivenItem, QueueSetItem
-from delivery.queues.sets import QueueSet
+from delivery.queues.queue_sets import QueueSet
 from delivery.queues.tables import QUEUES
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
@@ -85,11 +85,11 @@ def said(queues: Collection[int]) -> str:
 
 
 def _queues() -> int:
-    return sets.valid_count(settings.DELIVERY_QUEUES)
+    return queue_sets.valid_count(settings.DELIVERY_QUEUES)
 
 
 def _is_good(numbers: QueueSet) -> bool:
-    return sets.is_set(numbers, _queues())
+    return queue_sets.is_set(numbers, _queues())
 
 
 def _stored(numbers: QueueSet) -> str:
@@ -107,7 +107,7 @@ def _take_next(transaction: Transaction) -> QueueSet:
     unchanged = GivenItem.given.does_not_exist() if given is None else GivenItem.given == given
     counter = GivenItem(keys.GIVEN, keys.count_of(queues))
     transaction.update(counter, [GivenItem.given.set((given or 0) + 1)], name=PLACE, condition=unchanged)
-    return sets.nth(given or 0, queues, beyond=beyond)
+    return queue_sets.nth(given or 0, queues, beyond=beyond)
 
 
 def _change(tenant: TenantItem, to: QueueSet | None, by: Actor) -> QueueSet:

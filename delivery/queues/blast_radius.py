@@ -13,7 +13,7 @@ from itertools import combinations
 from math import comb
 from typing import Final, Generic, TypeVar
 
-from delivery.queues.sets import QueueSet
+from delivery.queues.queue_sets import QueueSet
 
 T = TypeVar("T", bound=Hashable)
 

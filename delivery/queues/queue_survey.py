@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
-from delivery.queues import allocation, sets
-from delivery.queues.sets import QueueSet
+from delivery.queues import allocation, queue_sets
+from delivery.queues.queue_sets import QueueSet
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import BATCH_GET_LIMIT
 from tenants.tenancy import tenant_directory
@@ -36,7 +36,7 @@ def survey() -> Survey:
     reads: list[Callable[[], Any]] = [lambda: [*tenant_directory.all_tenants()], allocation.allocated]
     tenants, given = fan_out(reads)
     slugs = {item.name: item.tenant_id for item in tenants}
-    return Survey(sets.valid_count(settings.DELIVERY_QUEUES), slugs, given)
+    return Survey(queue_sets.valid_count(settings.DELIVERY_QUEUES), slugs, given)
 
 
 def problems() -> Iterator[str]:
@@ -45,7 +45,7 @@ def problems() -> Iterator[str]:
     Reads each tenant's own item, a hundred in a request.
     """
     beside = allocation.allocated()
-    queues = sets.valid_count(settings.DELIVERY_QUEUES)
+    queues = queue_sets.valid_count(settings.DELIVERY_QUEUES)
     items = tenant_directory.all_tenants()
     while batch := list(islice(items, BATCH_GET_LIMIT)):
         stored = tenant_directory.get_many([item.tenant_id for item in batch])
@@ -59,7 +59,7 @@ def _complaint(item: DirectoryItem, own: dict[str, QueueSet], beside: dict[str, 
     numbers = own.get(item.tenant_id, frozenset())
     if not numbers:
         return "has no queues"
-    if not sets.is_set(numbers, queues):
+    if not queue_sets.is_set(numbers, queues):
         return f"has {allocation.said(numbers)}, which is no set of {queues} queues"
     if beside.get(item.tenant_id) != numbers:
         return f"has {allocation.said(numbers)}, and another set in the list of all"

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from delivery.queues import sets
+from delivery.queues import queue_sets
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, Unavailable
 from portal.queueing import sqs_client
@@ -117,7 +117,7 @@ class QueueTransport:
 
     @property
     def queues(self) -> int:
-        return sets.valid_count(settings.DELIVERY_QUEUES)
+        return queue_sets.valid_count(settings.DELIVERY_QUEUES)
 
     def queue_name(self, queue: int) -> str:
         """Return the full name of a queue: `Pooldesk-Prod-delivery-07`."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from delivery.queues import assignment, sets
+from delivery.queues import queue_sets, worker_assignment
 from proofs.noise.workload import NOISY, TENANTS, WORKERS
 
 # The slides' own table of processors, numbered from 1.
@@ -89,8 +89,8 @@ def _ours() -> Design:
         "chooses the queue whose workers have least to do, by what it sent itself and has not seen answered; cap and "
         "bucket for each tenant.",
         OUR_QUEUES,
-        {tenant: tuple(sorted(sets.nth(tenant - 1, OUR_QUEUES))) for tenant in TENANTS},
-        assignment.workers_of(WORKERS, OUR_QUEUES),
+        {tenant: tuple(sorted(queue_sets.nth(tenant - 1, OUR_QUEUES))) for tenant in TENANTS},
+        worker_assignment.workers_of(WORKERS, OUR_QUEUES),
         bounded=True,
     )
 

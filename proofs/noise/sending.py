@@ -12,7 +12,7 @@ from delivery.dispatching.sender import Offer, Sender
 from delivery.queues.queue_transport import Message
 from proofs.noise.designs import Design
 from proofs.noise.trial_queues import TrialQueues
-from proofs.noise.workload import TENANTS, WORKERS, tenant_id
+from proofs.noise.workload import SLOTS, TENANTS, WORKERS, tenant_id
 
 _PUMP_SECONDS: Final = 1.0  # at most between two looks at what waits
 
@@ -58,7 +58,7 @@ class SendingSide:
         self._design = design
         self._stale = StaleChoice(design, transport, chance) if design.stale else None
         self._refresh_seconds = refresh_seconds
-        self._sender = Sender(transport, workers=WORKERS, chance=chance)
+        self._sender = Sender(transport, workers=WORKERS, slots=SLOTS, chance=chance)
         self._serial = itertools.count(1)
         self._waiters: dict[str, Waiter] = {}
         self._lock = threading.Lock()

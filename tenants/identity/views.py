@@ -14,7 +14,6 @@ from django.contrib.auth import logout as end_session
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
-from django.utils.crypto import constant_time_compare
 from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_decode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -30,7 +29,7 @@ from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, Password
 from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
-from tenants.tenancy import context, pinned_tenant
+from tenants.tenancy import context, page_mark, pinned_tenant
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import absolute_url, actor_of, client_address, pin_tenant, start_session
 
@@ -84,7 +83,7 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
     named = desk_of(next_url)
     chosen = mine[0] if len(mine) == 1 else next((m for m in mine if m.slug == named), None)
     for membership in mine:
-        if interrupted and constant_time_compare(context.page_mark(user.id, membership.tenant_id), interrupted):
+        if interrupted and page_mark.matches(interrupted, user.id, membership.tenant_id):
             chosen = membership
     if chosen is None:
         pin_tenant(request, "", slug="")

@@ -7,7 +7,6 @@ secret itself is in the mail alone.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Final
 
 from portal import clock
@@ -21,8 +20,6 @@ from tenants.membership.items import InvitedItem, InviteItem, InviteLinkItem
 from tenants.membership.tables import INVITES
 from tenants.tenancy.items import MembershipItem
 from tenants.tenancy.roles import Role
-
-LIFETIME: Final = timedelta(days=7)
 
 # Names of members of a transaction.
 ADDRESS: Final = "one invitation per address"
@@ -67,7 +64,7 @@ def renew(invite: InviteItem) -> str:
     secret = invite_tokens.new()
     now = clock.now()
     invite.link = invite_tokens.link_key(secret)
-    invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + LIFETIME)
+    invite.sent_at, invite.expires_at = clock.stamp(now), clock.stamp(now + invite_tokens.LIFETIME)
     return secret
 
 

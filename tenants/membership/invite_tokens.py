@@ -1,13 +1,15 @@
-"""Make the secret tokens of invitation links, and hash them: a token itself is not stored."""
+"""Make the secret tokens of invitation links, and hash them: a token itself is not stored. Say how long they hold."""
 
 from __future__ import annotations
 
 import secrets
+from datetime import timedelta
 from typing import Final
 
 from portal.schema import keys
 from tenants.membership.keys import invite_link
 
+LIFETIME: Final = timedelta(days=7)  # of an invitation and its link
 _TOKEN_BYTES: Final = 32
 
 

@@ -17,7 +17,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.mailing.outgoing import OutgoingMail
 from portal.web.access import member
-from tenants.membership import invite_storage, inviting, mails, members, unreached_invites
+from tenants.membership import invite_storage, invite_tokens, inviting, mails, members, unreached_invites
 from tenants.membership.forms import InviteForm
 from tenants.membership.inviting import InviteOutcome, SentInvite
 from tenants.membership.items import InviteItem, UnreachedItem
@@ -45,7 +45,7 @@ def invite_people(request: TenantRequest) -> HttpResponse:
         if not refused:
             return redirect("tenants:invitations")
         form = _form_with_the_rest(request.tenant, role, refused)
-    page = {"form": form, "pending": _pending(request.tenant), "days": invite_storage.LIFETIME.days}
+    page = {"form": form, "pending": _pending(request.tenant), "days": invite_tokens.LIFETIME.days}
     return render(request, "tenants/invitations.html", page, status=422 if form.is_bound else 200)
 
 

@@ -23,7 +23,7 @@ from portal.mailing.outgoing import OutgoingMail
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
-from tenants.membership import invite_storage
+from tenants.membership import invite_tokens
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -54,7 +54,7 @@ def invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> Outgoi
     warning. The subject holds the name of the tenant alone.
     """
     desk = plain_text.without_controls(tenant.name, limit=SUBJECT_NAME_LIMIT)
-    context = {"invite": invite, "tenant_name": desk, "url": url, "days": invite_storage.LIFETIME.days}
+    context = {"invite": invite, "tenant_name": desk, "url": url, "days": invite_tokens.LIFETIME.days}
     context |= {"role": Role(invite.role)}
     context["inviter"] = plain_text.without_controls(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
     return _mail(

@@ -13,11 +13,10 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.crypto import constant_time_compare
 
 from portal.web.access import SAFE, Access
 from portal.web.stash import PAGE_MARK, Stash
-from tenants.tenancy import refusal_views
+from tenants.tenancy import page_mark, refusal_views
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
@@ -56,7 +55,7 @@ class AccessMiddleware:
             return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
         if request.method not in SAFE:
             mark = request.POST.get(PAGE_MARK, "")
-            if not constant_time_compare(mark, tenant.page_mark):
+            if not page_mark.matches(mark, tenant.user_id, tenant.tenant_id):
                 return refusal_views.wrong_tenant(request, Stash.of(request))
         if desk is not None and desk != tenant.slug:
             return refusal_views.address_of_another_desk(request, tenant, desk)

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from django.utils.crypto import salted_hmac
-
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
 from portal.schema import keys
 from tenants.identity.models import User
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import page_mark, tenant_directory
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
@@ -59,12 +57,7 @@ class TenantContext:
 
     @cached_property
     def page_mark(self) -> str:
-        return page_mark(self.user_id, self.tenant_id)
-
-
-def page_mark(user_id: str, tenant_id: str) -> str:
-    """Return the mark of pages made for this person in this tenant. It can be compared, not read back."""
-    return salted_hmac("tenants.page-mark", f"{user_id}|{tenant_id}", algorithm="sha256").hexdigest()[:24]
+        return page_mark.make(self.user_id, self.tenant_id)
 
 
 def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:

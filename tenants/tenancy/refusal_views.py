@@ -8,7 +8,6 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.crypto import constant_time_compare
 from django.utils.http import escape_leading_slashes
 
 from portal.web import error_pages
@@ -16,7 +15,7 @@ from portal.web.access import SAFE
 from portal.web.stash import Stash
 from tenants.membership import members
 from tenants.membership.members import DeskMembership
-from tenants.tenancy import context
+from tenants.tenancy import page_mark
 from tenants.tenancy.context import TenantContext
 
 
@@ -53,7 +52,7 @@ def wrong_tenant(request: HttpRequest, stash: Stash | None) -> HttpResponse:
     page_tenant = None
     if stash is not None and stash.page_mark:
         for membership in members.memberships_of(str(request.user.pk)):
-            if constant_time_compare(context.page_mark(str(request.user.pk), membership.tenant_id), stash.page_mark):
+            if page_mark.matches(stash.page_mark, str(request.user.pk), membership.tenant_id):
                 page_tenant = {"id": membership.tenant_id, "name": membership.name}
                 break
     return render(request, "portal/409_tenant.html", {"page_tenant": page_tenant, "stash": stash}, status=409)

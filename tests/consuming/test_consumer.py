@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delivery.consuming import consumer as consumer_module
 from delivery.consuming import handling
 from delivery.consuming.consumer import Consumer
 from delivery.consuming.handling import Handled
@@ -117,6 +118,31 @@ def test_a_slow_tenant_never_has_more_than_its_cap_and_the_others_are_served_mea
         handler.let_go()
         until(lambda: len(handler.done) == 24)
     assert handler.most[ACME] == FAST.in_flight
+
+
+def test_what_is_over_the_cap_begins_as_soon_as_a_unit_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_module, "ASIDE_SECONDS", 60.0)
+    queues, handler = QueuesInMemory(), Handler(lambda message: True)
+    queues.send(0, [message(number) for number in range(5)])
+    with consuming(queues, handler) as consumer:
+        until(lambda: consumer.report()["waiting"] == 3)
+        handler.let_go()
+        until(lambda: not queues.left())
+    assert [one.postponed for one in handler.seen] == [0] * 5, "nothing went back to the queue"
+    assert handler.most[ACME] == FAST.in_flight
+
+
+def test_what_was_set_aside_is_given_back_at_the_end() -> None:
+    queues, handler = QueuesInMemory(), Handler(lambda message: True)
+    queues.send(0, [message(number) for number in range(5)])
+    consumer = worker(queues, handler)
+    consumer.start()
+    until(lambda: consumer.report()["waiting"] == 3)
+    stopping = threading.Thread(target=consumer.stop)
+    stopping.start()
+    until(lambda: sum(one.postponed == 1 for one in queues.left()) == 3)
+    handler.let_go()
+    stopping.join(20)
 
 
 def test_what_is_over_the_cap_waits_and_that_is_no_strike() -> None:

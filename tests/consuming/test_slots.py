@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delivery.consuming import handling
 from delivery.consuming.slots import HANGS_SECONDS, Schedule
 from delivery.queues.limits import DeliveryLimits
-from delivery.queues.queue_transport import Message, Received
 
 TENANTS = ["a" * 32, "b" * 32, "c" * 32]
 
@@ -124,19 +122,6 @@ def test_a_refusal_says_when_to_try_again() -> None:
     assert seconds == pytest.approx(2.0)
     clock.now += seconds
     assert schedule.begin(0, TENANTS[0]) == 0.0
-
-
-def test_what_is_over_the_cap_goes_to_other_workers_at_once_and_waits_when_none_had_room() -> None:
-    schedule = generous(8, 1)
-    schedule.begin(0, TENANTS[0])
-    message, delays = Message(TENANTS[0], "x", "y", 0, "z"), []
-    for _ in range(4):
-        seconds = schedule.begin(0, TENANTS[0], postponed=message.postponed)
-        handled = handling.postponed(Received(message.body(), "handle", 1, 0.0), message, seconds=seconds)
-        assert handled.again
-        message = handled.again
-        delays.append(handled.delay)
-    assert delays == [0, 0, 1, 1]
 
 
 def test_without_a_slot_nothing_can_begin() -> None:

@@ -9,8 +9,8 @@ from django.test import override_settings
 from django.utils.module_loading import import_string
 
 from delivery.dispatching import dispatcher_lambda
+from delivery.queues.queue_sets import valid_count
 from delivery.queues.queue_transport import QueueTransport
-from delivery.queues.sets import valid_count
 from tests.support.stacks import PRODUCTION, WITH_FUNCTION, Stack, committed
 
 # Types of what a stack has without functions too.

@@ -434,7 +434,7 @@ _FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 
 ALLOWED = {
     ("tenants/identity/models.py", "\0|\0"): "what a session's MAC is made over; never stored",
-    ("tenants/tenancy/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
+    ("tenants/tenancy/page_mark.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
     ("tenants/identity/reset_links.py", "|"): "what a reset link's MAC is made over; never stored",
     ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
     ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",

@@ -18,7 +18,7 @@ from portal.errors import Conflict, Invalid, Reason, Throttled, TransactionRefus
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
-from tenants.membership import accepting, invite_storage, inviting, member_changes, members, seats
+from tenants.membership import accepting, invite_storage, invite_tokens, inviting, member_changes, members, seats
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.inviting import InviteOutcome
 from tenants.operators.facades import AuditRow
@@ -126,7 +126,7 @@ def test_an_invitation_that_expired_makes_room_and_takes_it_again_when_it_is_sen
 ) -> None:
     limit(world, IN_ACME + 1)
     expired, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
-    later = clock.now() + invite_storage.LIFETIME + timedelta(minutes=1)
+    later = clock.now() + invite_tokens.LIFETIME + timedelta(minutes=1)
     monkeypatch.setattr(clock, "now", lambda: later)
     offer(world, "b@example.org")
     with pytest.raises(Conflict, match="has 3 and 1 pending invitation"):
@@ -140,7 +140,7 @@ def test_a_count_that_read_the_last_invitation_before_it_was_sent_again_is_not_b
     """The Query may still see the expired invitation, of which a transaction has just made a pending one."""
     limit(world, IN_ACME + 1)
     expired, alice = offer(world, "a@example.org").invite, world.context("alice", "acme")
-    later = clock.now() + invite_storage.LIFETIME + timedelta(minutes=1)
+    later = clock.now() + invite_tokens.LIFETIME + timedelta(minutes=1)
     monkeypatch.setattr(clock, "now", lambda: later)
     inviting.resend(alice, invite_id=expired.invite_id, by=Actor(alice.user_id))
     count = seats._stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delivery.queues import allocation, depths, sets
+from delivery.queues import allocation, depths, queue_sets
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import Depth
 from tenants.audit_trail.recording import SYSTEM
@@ -25,15 +25,15 @@ def queues_of(world: World, slug: str) -> frozenset[int]:
 
 def test_it_shows_each_tenants_queues_and_that_two_share_none(root: Operator) -> None:
     says = root.says("/admin/queues/")
-    assert f"acme {said(sets.nth(0, 8))} nobody" in says
-    assert f"globex {said(sets.nth(1, 8))} nobody" in says
+    assert f"acme {said(queue_sets.nth(0, 8))} nobody" in says
+    assert f"globex {said(queue_sets.nth(1, 8))} nobody" in says
     assert "No two tenants share a queue." in says
     assert "No worker has told yet how full the queues are." in says
 
 
 def test_it_names_the_worst_pair_and_who_shares_with_a_tenant(root: Operator) -> None:
     tenant_lifecycle.create(name="Initech", by=SYSTEM)
-    shared = said(sets.nth(0, 8) & sets.nth(2, 8))
+    shared = said(queue_sets.nth(0, 8) & queue_sets.nth(2, 8))
     assert "acme and initech share 2 queues; no two share more." in root.says("/admin/queues/")
     assert f"initech {shared}" in root.says("/admin/queues/?tenant=acme")
 
@@ -52,7 +52,7 @@ def test_the_page_reads_two_queries_and_a_get(root: Operator) -> None:
 
 
 def test_a_tenant_is_given_the_set_that_is_typed_with_a_row_in_its_history(world: World, root: Operator) -> None:
-    wanted = sets.nth(9, 8)
+    wanted = queue_sets.nth(9, 8)
     shown = {"queues": said(wanted), "seen": said(queues_of(world, "acme"))}
     page = root.post("/admin/queues/?tenant=acme", shown, follow=True)
     assert f"acme has the queues {said(wanted)}." in page.content.decode()
@@ -62,7 +62,7 @@ def test_a_tenant_is_given_the_set_that_is_typed_with_a_row_in_its_history(world
 
 def test_nothing_typed_gives_the_next_set(world: World, root: Operator) -> None:
     root.post("/admin/queues/?tenant=acme", {"queues": "", "seen": said(queues_of(world, "acme"))})
-    assert queues_of(world, "acme") == sets.nth(2, 8)
+    assert queues_of(world, "acme") == queue_sets.nth(2, 8)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_what_is_no_set_is_refused_and_what_was_typed_stays(
 
 
 def test_who_was_shown_another_set_is_told(world: World, root: Operator) -> None:
-    page = root.post("/admin/queues/?tenant=acme", {"queues": said(sets.nth(9, 8)), "seen": "0 1 6 7"})
+    page = root.post("/admin/queues/?tenant=acme", {"queues": said(queue_sets.nth(9, 8)), "seen": "0 1 6 7"})
     assert "Somebody else has just changed" in page.content.decode()
-    assert queues_of(world, "acme") == sets.nth(0, 8)
+    assert queues_of(world, "acme") == queue_sets.nth(0, 8)
 
 
 def test_a_slug_that_nobody_has_is_said_and_a_beginning_lists_those_that_have_it(root: Operator) -> None:

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 from django.test import override_settings
 
-from delivery.queues import allocation, sets
+from delivery.queues import allocation, queue_sets
 from delivery.queues.items import GivenItem
 from delivery.queues.tables import QUEUES
 from portal.dynamo import meter, platform
@@ -48,7 +48,7 @@ def without_set(tenant_id: str) -> None:
 
 
 def test_each_new_tenant_gets_the_next_set_and_its_requests_know_it(world: World) -> None:
-    every = sets.sets(8)
+    every = queue_sets.sets(8)
     assert frozenset(world.context("alice", "acme").queues) == every[0]
     assert frozenset(world.context("charlie", "globex").queues) == every[1]
     assert allocation.queues_of(tenant_directory.get(new(2).tenant_id)) == every[2]
@@ -58,8 +58,8 @@ def test_each_new_tenant_gets_the_next_set_and_its_requests_know_it(world: World
 def test_the_sets_of_all_tenants_are_read_by_one_query(world: World, bill: meter.Meter) -> None:
     sets_of = allocation.allocated()
     assert sets_of == {
-        world.tenants["acme"].tenant_id: sets.nth(0, 8),
-        world.tenants["globex"].tenant_id: sets.nth(1, 8),
+        world.tenants["acme"].tenant_id: queue_sets.nth(0, 8),
+        world.tenants["globex"].tenant_id: queue_sets.nth(1, 8),
     }
     assert [call.operation for call in bill.calls] == ["Query"]
 
@@ -81,7 +81,7 @@ def test_two_tenants_made_at_the_same_moment_get_different_sets(world: World, mo
     take = allocation._take_next
     faster: list[TenantItem] = []
 
-    def take_and_be_overtaken(transaction: Transaction) -> sets.QueueSet:
+    def take_and_be_overtaken(transaction: Transaction) -> queue_sets.QueueSet:
         taken = take(transaction)
         if not faster:
             faster.append(world.tenants["acme"])  # only once
@@ -90,8 +90,8 @@ def test_two_tenants_made_at_the_same_moment_get_different_sets(world: World, mo
 
     monkeypatch.setattr(allocation, "_take_next", take_and_be_overtaken)
     slower = new(4)
-    assert queues_of(faster[0].tenant_id) == sorted(sets.nth(2, 8))
-    assert queues_of(slower.tenant_id) == sorted(sets.nth(3, 8))
+    assert queues_of(faster[0].tenant_id) == sorted(queue_sets.nth(2, 8))
+    assert queues_of(slower.tenant_id) == sorted(queue_sets.nth(3, 8))
     assert given() == {"008": 4}
 
 
@@ -108,13 +108,13 @@ def test_when_queues_are_added_tenants_keep_their_sets_and_new_ones_use_the_adde
 def test_a_tenant_of_before_is_assigned_a_set_once_with_a_row_in_its_trail(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
     without_set(acme)
-    assert allocation.assign(acme, by=BY) == sets.nth(2, 8)
+    assert allocation.assign(acme, by=BY) == queue_sets.nth(2, 8)
     assert allocation.assign(acme, by=BY) is None
-    assert allocation.allocated()[acme] == sets.nth(2, 8)
+    assert allocation.allocated()[acme] == queue_sets.nth(2, 8)
     (row,) = rows(acme)
     assert (json.loads(row.before), json.loads(row.after)) == (
         {"queues": "none"},
-        {"queues": allocation.said(sets.nth(2, 8))},
+        {"queues": allocation.said(queue_sets.nth(2, 8))},
     )
 
 
@@ -122,24 +122,24 @@ def test_a_set_of_queues_that_are_no_more_is_replaced(world: World) -> None:
     with override_settings(DELIVERY_QUEUES=16):
         tenant_id = new(3).tenant_id
     assert max(queues_of(tenant_id)) >= 8
-    assert allocation.assign(tenant_id, by=BY) == sets.nth(2, 8)
+    assert allocation.assign(tenant_id, by=BY) == queue_sets.nth(2, 8)
 
 
 def test_a_tenant_is_moved_to_a_set_of_ones_choice_or_to_the_next(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
-    wanted = sets.nth(7, 8)
-    assert allocation.move(acme, to=wanted, seen=sets.nth(0, 8), by=BY) == wanted
+    wanted = queue_sets.nth(7, 8)
+    assert allocation.move(acme, to=wanted, seen=queue_sets.nth(0, 8), by=BY) == wanted
     assert frozenset(queues_of(acme)) == allocation.allocated()[acme] == wanted
-    assert allocation.move(acme, by=BY) == sets.nth(2, 8)
+    assert allocation.move(acme, by=BY) == queue_sets.nth(2, 8)
     assert [json.loads(row.after)["queues"] for row in rows(acme)] == [
         allocation.said(wanted),
-        allocation.said(sets.nth(2, 8)),
+        allocation.said(queue_sets.nth(2, 8)),
     ]
 
 
 def test_moving_to_where_it_is_already_changes_nothing(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
-    allocation.move(acme, to=sets.nth(0, 8), by=BY)
+    allocation.move(acme, to=queue_sets.nth(0, 8), by=BY)
     assert rows(acme) == []
 
 
@@ -152,8 +152,8 @@ def test_what_is_no_set_of_these_queues_is_refused(world: World, numbers: tuple[
 def test_who_was_shown_another_set_is_told_and_changes_nothing(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
     with pytest.raises(Conflict, match="just changed"):
-        allocation.move(acme, to=sets.nth(3, 8), seen=sets.nth(5, 8), by=BY)
-    assert allocation.allocated()[acme] == sets.nth(0, 8)
+        allocation.move(acme, to=queue_sets.nth(3, 8), seen=queue_sets.nth(5, 8), by=BY)
+    assert allocation.allocated()[acme] == queue_sets.nth(0, 8)
 
 
 def test_a_tenant_that_does_not_exist_has_no_queues(engine: None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.queues import blast_radius, sets
+from delivery.queues import blast_radius, queue_sets
 from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_NOISY
 
 assignments = st.lists(st.frozensets(st.integers(0, 9), min_size=1, max_size=4), max_size=25).map(
@@ -71,7 +71,7 @@ def test_two_pairs_of_tenants_of_the_published_table_have_the_same_three() -> No
 
 
 def test_ours_lets_nobody_share_more_than_two_of_four_up_to_1240_tenants() -> None:
-    assigned = dict(enumerate(sets.sets(32)))
+    assigned = dict(enumerate(queue_sets.sets(32)))
     pairs = blast_radius.pairs_by_shared(assigned)
     assert pairs[3:] == [0, 0]
     chance = blast_radius.by_chance(32, 4, 1_240)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from delivery.queues import queue_survey, sets
+from delivery.queues import queue_sets, queue_survey
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import QueueTransport
 from portal.dynamo import meter, platform
@@ -31,8 +31,8 @@ def test_create_queues_makes_them_and_again_does_nothing(engine: None) -> None:
 
 def test_queues_show_says_who_has_which_and_who_shares_most(world: World) -> None:
     out = run("queues", "show").out
-    assert f"acme: {said(sets.nth(0, 8))}\n" in out
-    assert f"globex: {said(sets.nth(1, 8))}\n" in out
+    assert f"acme: {said(queue_sets.nth(0, 8))}\n" in out
+    assert f"globex: {said(queue_sets.nth(1, 8))}\n" in out
     assert "queue 0: 1 tenants\n" in out
     assert "share" not in out  # these two have nothing in common
     tenant_lifecycle.create(name="Initech", by=SYSTEM)
@@ -40,9 +40,9 @@ def test_queues_show_says_who_has_which_and_who_shares_most(world: World) -> Non
 
 
 def test_queues_move_gives_a_tenant_the_set_that_is_named_or_the_next(world: World) -> None:
-    wanted = sorted(sets.nth(9, 8))
+    wanted = sorted(queue_sets.nth(9, 8))
     assert f"acme: {said(wanted)}." in run("queues", "move", "--tenant", "acme", "--to", *wanted).out
-    assert f"acme: {said(sets.nth(2, 8))}." in run("queues", "move", "--tenant", "acme").out
+    assert f"acme: {said(queue_sets.nth(2, 8))}." in run("queues", "move", "--tenant", "acme").out
     refused = run("queues", "move", "--tenant", "acme", "--to", 0, 1, 2, 4)
     assert refused.status == 1
     assert "0 1 2 4 is no set of 8 queues" in refused.err
@@ -55,13 +55,13 @@ def test_queues_check_names_what_is_wrong_and_assign_makes_it_right(world: World
     checked = run("queues", "check")
     assert checked.status == 1
     assert "acme has no queues" in checked.err
-    assert f"acme: {said(sets.nth(2, 8))}" in run("queues", "assign").out
+    assert f"acme: {said(queue_sets.nth(2, 8))}" in run("queues", "assign").out
     assert "0 sets given." in run("queues", "assign").out
     assert run("queues", "check").status == 0
 
 
 def test_queues_check_names_a_set_that_differs_in_the_list_and_a_missing_queue(world: World) -> None:
-    store(world.tenants["acme"], TenantItem.queues.set(json.dumps(sorted(sets.nth(5, 8)))))
+    store(world.tenants["acme"], TenantItem.queues.set(json.dumps(sorted(queue_sets.nth(5, 8)))))
     checked = run("queues", "check")
     assert "acme has" in checked.err
     assert "another set in the list of all" in checked.err

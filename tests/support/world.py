@@ -18,7 +18,7 @@ from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context, pinned_tenant, tenant_directory
+from tenants.tenancy import context, page_mark, pinned_tenant, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
@@ -117,7 +117,7 @@ class Browser(Client):
     def mark(self) -> str:
         """The page mark of the pages that this browser is shown now."""
         ids = self.ids
-        return context.page_mark(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
+        return page_mark.make(ids.user_id, ids.tenant_id) if ids and ids.tenant_id else ""
 
     def send(self, path: str, data: dict[str, object] | None = None, **extra: object) -> object:
         """POST from a page of the tenant that is pinned now."""

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from delivery.queues import allocation, blast_radius, depths, queue_survey, sets
+from delivery.queues import allocation, blast_radius, depths, queue_sets, queue_survey
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
@@ -55,7 +55,7 @@ class Command(PortalCommand):
         self.stdout.write(f"{given} sets given.")
 
     def _check(self, options: dict[str, Any]) -> None:
-        queues = sets.valid_count(settings.DELIVERY_QUEUES)
+        queues = queue_sets.valid_count(settings.DELIVERY_QUEUES)
         problems = [
             *queue_survey.problems(),
             *(f"the queue {name} does not exist" for name in QueueTransport().missing()),

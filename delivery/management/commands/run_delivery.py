@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from delivery.consuming.consumer import STOP_SECONDS, Consumer
 from delivery.consuming.handling import MessageHandler
-from delivery.queues import assignment
+from delivery.queues import worker_assignment
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.option_types import whole_number
 from portal.management.worker_command import WorkerCommand
@@ -43,7 +43,7 @@ class Command(WorkerCommand):
         if not options["of"]:
             raise CommandError("DELIVERY_WORKERS=0 says that Lambda delivers. Set it to how many workers there are.")
         transport = QueueTransport()
-        queues = assignment.queues_of(options["worker"], of=options["of"], queues=transport.queues)
+        queues = worker_assignment.queues_of(options["worker"], of=options["of"], queues=transport.queues)
         if not queues:
             raise CommandError(f"{transport.queues} queues leave nothing to do for worker {options['worker']}.")
         consumer = Consumer(transport, MessageHandler().handle, queues, slots=settings.DELIVERY_SLOTS)

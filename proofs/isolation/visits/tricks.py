@@ -15,7 +15,7 @@ from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.tenancy import context, pinned_tenant
+from tenants.tenancy import page_mark, pinned_tenant
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -135,7 +135,7 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
     if stale is None:
         return v
-    form = v.form | {"_page": context.page_mark(stale.user.id, v.victim.id)}
+    form = v.form | {"_page": page_mark.make(stale.user.id, v.victim.id)}
     cookie = pinned_tenant.write_cookie(stale.ids)
     return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
 
@@ -144,12 +144,12 @@ def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return a page of the victim's: made for its own member, or for this visitor if that were one."""
     theirs = visitors.members.get(v.victim.id, v.visitor)
     user_id = rng.choice([theirs.user.id, v.visitor.user.id])
-    return replace(v, form=v.form | {"_page": context.page_mark(user_id, v.victim.id)})
+    return replace(v, form=v.form | {"_page": page_mark.make(user_id, v.victim.id)})
 
 
 def _tokens(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return a kept form that belongs on the victim's pages, and a way back that leads there."""
-    mark = context.page_mark(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
+    mark = page_mark.make(visitors.members.get(v.victim.id, v.visitor).user.id, v.victim.id)
     with addresses_of(v.victim.tenant.slug):
         kept = [reverse("tickets:new"), [["title", "Proof"]], mark]
     key = rng.choice([None, "a key that is not ours " * 2])

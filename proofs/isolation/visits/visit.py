@@ -14,7 +14,7 @@ from portal.web.desk_prefix import addresses_of
 from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.tenancy import context, pinned_tenant
+from tenants.tenancy import page_mark, pinned_tenant
 from tickets.ticket.fields import Priority, Status
 
 _NOBODY: Final = "nobody@proof.invalid"  # no form may send mail to a real person
@@ -109,7 +109,7 @@ def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any
     version = int(stored.version) if stored else 1
     seen = f"{number}.{version}.{stored.status if stored else Status.OPEN.value}.{stored.resolver if stored else ''}"
     return {
-        "_page": context.page_mark(visitor.user.id, visitor.target.id),
+        "_page": page_mark.make(visitor.user.id, visitor.target.id),
         "title": "Proof",
         "description": "Proof",
         "body": "Proof",

@@ -6,6 +6,8 @@ and to the next, until none is left.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -39,3 +41,14 @@ def workers_of(workers: int, queues: int) -> tuple[frozenset[int], ...]:
             load[worker] += 1
         serving.append(chosen)
     return tuple(serving)
+
+
+def load_of_workers(loads: Sequence[float], workers: int) -> list[float]:
+    """Return, by queue, how much each of its workers has to do, those of its other queues included, from the loads of
+    all queues."""
+    serving = workers_of(workers, len(loads))
+    of_worker: dict[int, float] = defaultdict(float)
+    for load, those in zip(loads, serving, strict=True):
+        for worker in those:
+            of_worker[worker] += load / len(those)
+    return [sum(of_worker[worker] for worker in those) / len(those) for those in serving]
