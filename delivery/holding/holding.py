@@ -78,6 +78,14 @@ def said(hold: HoldItem | None) -> str:
     return "; ".join(states)
 
 
+def said_to_admins(hold: HoldItem | None) -> str:
+    """Return what the tenant's admins are told, as sentences; "" where nothing waits."""
+    if hold is None or not hold.waits_from:
+        return ""
+    what = "All events" if hold.waits_from == keys.EVERYTHING else "New events"
+    return f"The operator of Pooldesk has paused the deliveries of this desk. {what} wait and are sent afterwards."
+
+
 def _moment(stamp: str) -> str:
     return f"{clock.parse(stamp):%d %b %Y, %H:%M:%S} UTC"
 

@@ -14,8 +14,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from delivery.events.event_types import EventField, EventType
-from delivery.holding.items import HoldItem
-from delivery.holding.keys import EVERYTHING
 from delivery.outbox import telling
 from delivery.outbox.items import OutboxItem
 from delivery.webhooks import delivery_log, endpoints, rotation
@@ -86,14 +84,6 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
         "note": row.note,
         "next_at": clock.parse(row.next_at) if row.next_at else None,
     }
-
-
-def held(hold: HoldItem | None) -> str:
-    """Return what an operator lets wait of this desk's deliveries, as a sentence; "" where nothing waits."""
-    if hold is None or not hold.waits_from:
-        return ""
-    what = "All events" if hold.waits_from == EVERYTHING else "New events"
-    return f"The operator of Pooldesk has paused the deliveries of this desk. {what} wait and are sent afterwards."
 
 
 def _ticket_in(subject: str) -> int | None:

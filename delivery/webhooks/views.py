@@ -37,7 +37,7 @@ def webhooks(request: TenantRequest) -> HttpResponse:
     page = {
         "endpoints": [presenters.endpoint(item) for item in found],
         "most": endpoints.MOST,
-        "held": presenters.held(hold),
+        "held": holding.said_to_admins(hold),
     }
     return render(request, "webhooks/endpoints.html", page)
 
@@ -99,7 +99,7 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
         "endpoint": presenters.endpoint(stored),
         "rows": [presenters.delivery(row) for row in log.rows],
         "log": log,
-        "held": presenters.held(hold),
+        "held": holding.said_to_admins(hold),
         "is_first": not after,
         "form": SendSinceForm(initial={"since": day_ago}),
         "more_from": more_from if clock.is_stamp(more_from) else "",

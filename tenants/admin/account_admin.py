@@ -17,7 +17,7 @@ from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
-from tenants.identity import accounts, sessions, suppression
+from tenants.identity import accounts, session_lifecycle, suppression
 from tenants.identity.models import User
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
@@ -137,7 +137,7 @@ class AccountAdmin(DynamoAdmin):
         for item in session_store.of_user(obj.pk):
             origin = f" from {item.address}" if item.address else ""
             since = clock.parse(item.started_at or "")
-            yield f"{sessions.browser_of(item.agent or '')}{origin}, signed in {since:%-d %b %Y, %H:%M} UTC"
+            yield f"{session_lifecycle.browser_of(item.agent or '')}{origin}, signed in {since:%-d %b %Y, %H:%M} UTC"
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         by = actor(request)

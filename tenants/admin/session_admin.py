@@ -10,7 +10,7 @@ from django.contrib import admin
 from portal.nosql.admin import DynamoAdmin
 from tenants.admin.named_columns import NamedColumns, with_id
 from tenants.admin.partition_filters import UserInput
-from tenants.identity import sessions
+from tenants.identity import session_lifecycle
 from tenants.operators.account_facades import Session
 from tenants.operators.operator_site import actor
 
@@ -24,13 +24,13 @@ class SessionAdmin(NamedColumns, DynamoAdmin):
 
     @admin.display(description="browser")
     def browser(self, obj: Any) -> Any:
-        return with_id(sessions.browser_of(obj.agent or ""), obj.session_key)
+        return with_id(session_lifecycle.browser_of(obj.agent or ""), obj.session_key)
 
     def remove(self, request: Any, obj: Any) -> None:
-        sessions.end(obj.user_id, session_id=obj.pk, by=actor(request))
+        session_lifecycle.end(obj.user_id, session_id=obj.pk, by=actor(request))
 
     def consequences(self, obj: Any) -> Iterable[str]:
         origin = f" from {obj.address}" if obj.address else ""
-        yield f"This browser, {sessions.browser_of(obj.agent or '')}{origin}, is signed out."
+        yield f"This browser, {session_lifecycle.browser_of(obj.agent or '')}{origin}, is signed out."
         yield "It counts at its next click. What is typed into an open form is offered again after signing in."
         yield "The person's other sessions go on, and whoever knows the password can sign in again."

@@ -1,4 +1,4 @@
-"""Show people where they are signed in, and end sessions. Rules are in sessions.py."""
+"""Show people where they are signed in, and end sessions. Rules are in session_lifecycle.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.errors import NotFound
 from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.web.access import signed_in
-from tenants.identity import sessions
+from tenants.identity import session_lifecycle
 from tenants.membership import members
 from tenants.tenancy.request import SignedInRequest, actor_of
 
@@ -34,7 +34,7 @@ def sessions_page(request: SignedInRequest) -> HttpResponse:
         {
             "id": item.session_key,
             "is_here": item.session_key == here,
-            "browser": sessions.browser_of(item.agent or ""),
+            "browser": session_lifecycle.browser_of(item.agent or ""),
             "address": item.address,
             "desk": desks.get(item.tenant_id or "", ""),
             "started_at": clock.parse(item.started_at or ""),
@@ -50,7 +50,7 @@ def sessions_page(request: SignedInRequest) -> HttpResponse:
 def end(request: SignedInRequest, session: str) -> HttpResponse:
     """End one of the caller's own sessions; whose it is, the rule looks at."""
     try:
-        sessions.end(request.user.id, session_id=session, by=actor_of(request))
+        session_lifecycle.end(request.user.id, session_id=session, by=actor_of(request))
     except NotFound as error:
         messages.info(request, error.message)
     else:

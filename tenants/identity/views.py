@@ -24,7 +24,7 @@ from portal.web.access import public, signed_in
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts, known_browsers, sessions, throttle
+from tenants.identity import accounts, known_browsers, session_lifecycle, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
@@ -54,7 +54,7 @@ def login(request: HttpRequest) -> HttpResponse:
         return render(request, "tenants/login.html", page | {"wait_minutes": attempt.wait_minutes}, status=429)
     user = authenticate(request, email=email, password=form.cleaned_data["password"])
     if user is None:
-        sessions.refused(email, origin=address)
+        session_lifecycle.refused(email, origin=address)
         form.add_error(None, "The e-mail address or password is wrong.")
         return render(request, "tenants/login.html", page, status=422)
     fan_out([partial(throttle.succeeded, attempt), partial(accounts.note_sign_in, user.id)])
@@ -89,7 +89,7 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
         pin_tenant(request, "", slug="")
     else:
         pin_tenant(request, chosen.tenant_id, slug=chosen.slug)
-        sessions.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
+        session_lifecycle.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
     if stash is not None and chosen is not None:
         return _resume(request, user, chosen.tenant_id, stash)
     target = _safe_next(request, next_url)
@@ -251,7 +251,7 @@ def switch(request: HttpRequest) -> HttpResponse:
     if tenant is None:
         raise NotFound("You are not a member of this tenant.")
     if request.session.get(pinned_tenant.TENANT_KEY) != tenant.tenant_id:
-        sessions.started(tenant.tenant_id, by=actor_of(request))
+        session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
     pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
     stash = _stash(request)
     if stash is not None:

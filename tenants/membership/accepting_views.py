@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.errors import Conflict, NotFound
 from portal.web.access import public, signed_in
-from tenants.identity import accounts, sessions
+from tenants.identity import accounts, session_lifecycle
 from tenants.identity.forms import NewAccountForm
 from tenants.identity.models import User
 from tenants.membership import accepting
@@ -86,7 +86,7 @@ def _enter(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse
     """Open the desk whose member the person is now."""
     pin_tenant(request, offer.tenant.tenant_id, slug=offer.tenant.slug)
     request.user = user
-    sessions.started(offer.tenant.tenant_id, by=actor_of(request))
+    session_lifecycle.started(offer.tenant.tenant_id, by=actor_of(request))
     messages.success(request, f"Welcome to {offer.tenant.name}.")
     return redirect(settings.LOGIN_REDIRECT_URL)
 

@@ -14,7 +14,7 @@ from portal.nosql.planner.patterns import Get, Lookup, Query
 from portal.nosql.tables import SESSIONS_BY_USER
 from portal.schema import keys
 from tenants.audit_trail import recording
-from tenants.identity import accounts, sessions
+from tenants.identity import accounts, session_lifecycle
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import AccountItem
 from tenants.identity.tables import DISABLED_ACCOUNTS
@@ -104,7 +104,7 @@ class Session(Facade):
         return session
 
     def __str__(self) -> str:
-        return sessions.browser_of(self.agent or "")
+        return session_lifecycle.browser_of(self.agent or "")
 
     def entity(self) -> tuple[str, str, str]:
         return recording.PLATFORM, "user", self.user_id

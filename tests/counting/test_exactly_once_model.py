@@ -17,7 +17,7 @@ from portal.errors import Throttled
 from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
-from tickets.counting import aggregates, keys, leaders, merge, stored, stream_handler, tail
+from tickets.counting import aggregates, keys, leaders, merge, stored_counts, stream_handler, tail
 from tickets.counting.memory import Memory
 from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import handle
@@ -206,7 +206,7 @@ class Interleavings(RuleBasedStateMachine):
                     handle(batch_of(ARN, shard, rest))
             truth = aggregates.total(contribution(one) for images in self.images.values() for one in images)
             recent = Recent.of(self.table.items[keys.aggregate(ACME), keys.RECENT])
-            assert stored.of(list(self.table.items.values()), recent).counts == truth
+            assert stored_counts.of(list(self.table.items.values()), recent).counts == truth
         finally:
             self.patch.undo()
 
@@ -252,7 +252,7 @@ def some(numbers: range) -> list[dict[str, Any]]:
 
 def opened(table: AggregateTable) -> int:
     recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
-    counts = stored.of(list(table.items.values()), recent).counts
+    counts = stored_counts.of(list(table.items.values()), recent).counts
     return counts[aggregates.Part("TOTALS", "", 0)]["open.normal"]
 
 

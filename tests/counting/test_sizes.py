@@ -14,7 +14,7 @@ from portal.dynamo.meter import item_size
 from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import aggregates, keys, stored
+from tickets.counting import aggregates, keys, stored_counts
 from tickets.counting.recent import Recent
 from tickets.ticket.fields import Priority, Status
 
@@ -87,7 +87,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[AggregateTable]:
 
 def stored_by(table: AggregateTable) -> aggregates.Contribution:
     items = list(table.items.values())
-    return stored.of(items, Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])).counts
+    return stored_counts.of(items, Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])).counts
 
 
 def dashboard_units(table: AggregateTable, days: int) -> float:

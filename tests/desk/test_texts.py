@@ -6,7 +6,7 @@ import pytest
 
 from portal.errors import Invalid
 from tickets.desk.filters import TicketFilter
-from tickets.importing import cleaning
+from tickets.importing import archive_texts
 from tickets.ticket import fields, texts
 
 
@@ -26,7 +26,7 @@ def test_a_tag_is_found_by_whatever_looks_like_it() -> None:
     for typed in ("api", "\u200bAPI", "\uff41\uff50\uff49", "a\u200dpi", " api "):
         assert fields.tag_list(typed) == ["api"]
         assert TicketFilter.parse({"tag": typed}).tag == "api"
-        assert cleaning.tag(typed) == "api"
+        assert archive_texts.tag(typed) == "api"
 
 
 def test_joiners_that_shape_a_word_or_an_emoji_stay() -> None:

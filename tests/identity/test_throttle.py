@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from tenants.audit_trail import recording
-from tenants.identity import hashers, known_browsers, sessions, throttle
+from tenants.identity import hashers, known_browsers, session_lifecycle, throttle
 from tenants.operators.facades import AuditRow
 from tests.support.world import PASSWORD, Browser, World
 
@@ -198,7 +198,7 @@ def test_who_knows_the_old_password_may_try_new_ones_as_often_as_it_takes(world:
 def test_the_platforms_trail_grows_by_a_bounded_number_of_refusals(
     world: World, hour: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "REFUSALS_LISTED", 3)
+    monkeypatch.setattr(session_lifecycle, "REFUSALS_LISTED", 3)
     for n in range(6):
         guess(f"10.0.0.{n}")
     everything = AuditRow.objects.filter(tenant_id=recording.PLATFORM)[:50]

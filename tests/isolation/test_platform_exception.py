@@ -115,7 +115,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "portal.nosql.session_store",
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",
-        "tenants.identity.sessions",
+        "tenants.identity.session_lifecycle",
         "proofs.isolation.attempts.repository_calls",
     },
 }

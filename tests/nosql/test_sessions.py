@@ -10,7 +10,7 @@ from portal.nosql import keys
 from portal.nosql import session_store as stored
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts, sessions
+from tenants.identity import accounts, session_lifecycle
 from tenants.operators.facades import AuditRow
 from tenants.tenancy import pinned_tenant
 from tests.desk.test_cost import _watching
@@ -192,7 +192,7 @@ def test_a_session_of_a_disabled_account_that_is_still_stored_lets_nobody_in(
     ],
 )  # fmt: skip
 def test_a_browser_is_called_what_people_call_it(agent: str, name: str) -> None:
-    assert sessions.browser_of(agent) == name
+    assert session_lifecycle.browser_of(agent) == name
 
 
 # --- operators ---

@@ -16,7 +16,7 @@ from portal.streams.batch import Batch, BatchResult, Record, batch_of, parse
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, stream_handler
-from tickets.counting import stored as storing
+from tickets.counting import stored_counts as storing
 from tickets.counting.aggregates import Contribution, Kind, Part
 from tickets.counting.changes import Change
 from tickets.counting.recent import Recent

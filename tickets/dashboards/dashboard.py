@@ -24,10 +24,10 @@ from portal.dynamo.client import fan_out
 from portal.streams import watermark
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates, stored
+from tickets.counting import aggregates, stored_counts
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import UNRESOLVED, Counts
-from tickets.counting.stored import Stored
+from tickets.counting.stored_counts import Stored
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.freshness import Freshness
 from tickets.ticket.fields import Priority, Status
@@ -157,12 +157,12 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     """All numbers of the last `days` days. Raises Throttled, Unavailable."""
     shown = period(days)
     reads: list[Callable[[], Any]] = [
-        lambda: stored.of_dashboard(tenant.repository, aggregate_keys.first_day(shown.first.isoformat())),
+        lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.first_day(shown.first.isoformat())),
         partial(watermark.read, TICKETS),
         lambda: members.members_of(tenant.repository),
     ]
     items, written, people = fan_out(reads)
-    seen = stored.shown(items)
+    seen = stored_counts.shown(items)
     totals, persons, tags, by_day = _sorted_out(seen)
     names = {m.id: m.name for m in people}
     durations = {d: (Durations.of(by_day[d], "first"), Durations.of(by_day[d], "done")) for d in shown.dates()}
@@ -189,14 +189,14 @@ def share(tenant: TenantContext) -> AgentNumbers:
     Raises Throttled, Unavailable.
     """
     reads: list[Callable[[], Any]] = [
-        lambda: stored.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
+        lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
         partial(watermark.read, TICKETS),
     ]
     items, written = fan_out(reads)
-    seen = stored.shown(items)
+    seen = stored_counts.shown(items)
     totals, persons, _, _ = _sorted_out(seen)
     if not seen.recent.tail.is_empty and not any(name.startswith(tenant.user_id) for name in persons):
-        own = stored.people(tenant.repository).get(tenant.user_id, Counter())
+        own = stored_counts.people(tenant.repository).get(tenant.user_id, Counter())
         persons.update({f"{tenant.user_id}.{status}": n for status, n in own.items()})
     loads = _loads(totals, persons, {tenant.user_id: tenant.user_name})
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))

@@ -24,7 +24,7 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.counting import stored
+from tickets.counting import stored_counts
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import bulk, changing, lists, summaries
 from tickets.desk.summaries import TicketState
@@ -70,7 +70,7 @@ def former(tenant: TenantContext) -> list[FormerLoad]:
     Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
     """
     calls: list[Callable[[], Any]] = [
-        lambda: stored.people(tenant.repository),
+        lambda: stored_counts.people(tenant.repository),
         lambda: members.members_of(tenant.repository),
     ]
     people, inside = fan_out(calls)

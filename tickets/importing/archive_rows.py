@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from portal.dynamo.repository import ITEM_LIMIT
 from tickets.importing.archive import NESTING, RawRow
-from tickets.importing.cleaning import short, tag_list, type_name
+from tickets.importing.archive_texts import short, tag_list, type_name
 from tickets.ticket import texts
 from tickets.ticket.fields import DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT
 

@@ -21,7 +21,7 @@ from tenants.tenancy.roles import Role
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
 from tickets.importing import keys as import_keys
 from tickets.importing.archive_rows import ArchivedTicket, Refused
-from tickets.importing.cleaning import tag_list
+from tickets.importing.archive_texts import tag_list
 from tickets.importing.items import ImportItem
 from tickets.importing.ledger import NumberBlocks
 from tickets.ticket import keys as ticket_keys

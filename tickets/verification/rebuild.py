@@ -26,11 +26,11 @@ from portal.dynamo.repository import Condition, TenantRepository
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards, worker
-from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored
+from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored_counts
 from tickets.counting.aggregates import Counts, Part
 from tickets.counting.barrier import Say, WorkerAway
 from tickets.counting.recent import CORRECTION, MERGES, VERSION, Recent
-from tickets.counting.stored import Stored
+from tickets.counting.stored_counts import Stored
 from tickets.counting.stream_handler import Positions
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem, SummaryItem
@@ -139,7 +139,7 @@ def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
 def _settled(repository: TenantRepository, epoch: int) -> Stored | None:
     """All counts, while RECENT holds none of older epochs; None where that cannot be had now."""
     _merge_older(repository.tenant_id, epoch)
-    old = stored.read(repository)
+    old = stored_counts.read(repository)
     return None if _pending(old.recent, epoch) else old
 
 

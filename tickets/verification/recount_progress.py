@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from tickets.counting import coding
-from tickets.counting.stored import Group, Stored
+from tickets.counting.stored_counts import Group, Stored
 from tickets.ticket.tables import TICKETS
 from tickets.verification import keys
 from tickets.verification.items import RoundItem, SumItem

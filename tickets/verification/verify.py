@@ -21,10 +21,10 @@ from functools import partial
 from typing import Final, Literal
 
 from portal.dynamo.repository import TenantRepository
-from tickets.counting import aggregates, barrier, coding, stored
+from tickets.counting import aggregates, barrier, coding, stored_counts
 from tickets.counting.aggregates import Contribution, Counts
 from tickets.counting.barrier import WorkerAway
-from tickets.counting.stored import Group, Stored
+from tickets.counting.stored_counts import Group, Stored
 from tickets.verification import recount as recounting
 from tickets.verification import recount_progress
 from tickets.verification.recount import Advance, Recount
@@ -97,7 +97,7 @@ def verify(
         begun(going.reached)
         keep = partial(recount_progress.keep, repository, going)
         truth = recounting.recount(repository, total=going.total, behind=going.reached, keep=keep, advance=advance)
-        after = stored.read(repository)
+        after = stored_counts.read(repository)
         # After a break a sum may be right by chance: there nothing counts but what has stood still.
         groups, equal = _compared(truth, after, at=(before, after) if before else ())
         right |= equal
@@ -106,7 +106,7 @@ def verify(
                 barrier.wait_until_applied(repository, timeout=settle)
             except WorkerAway:
                 return Verdict(UNKNOWN, truth.tickets, why=_AWAY, uncountable=truth.uncountable)
-            now = stored.read(repository)
+            now = stored_counts.read(repository)
             groups, equal = _compared(truth, now, at=(now,))
             unmoved = _unmoved(going, now, groups)
             wrong = unmoved - equal - right
@@ -125,7 +125,7 @@ def _round(repository: TenantRepository, *, may_resume: bool) -> tuple[RecountRo
     """The recount that is to be gone on with, or a new one with the aggregates as they were before it."""
     if may_resume and (resumed := recount_progress.resume(repository)):
         return resumed, None
-    before = stored.read(repository)
+    before = stored_counts.read(repository)
     return recount_progress.begin(repository, before, last=recounting.last_number(repository)), before
 
 
