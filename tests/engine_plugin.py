@@ -8,15 +8,25 @@ which runs no test, gets an address where nothing answers.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from portal.engines.endpoint import point_at
-from portal.engines.engine_process import Engine, EngineError, start_engine
+from portal.engines.engine_process import Engine, EngineError, Ministack
 
 NOWHERE = "http://127.0.0.1:9"
 
 _engine = pytest.StashKey[Engine]()
+
+
+class QuickMinistack(Ministack):
+    """The embedded engine behind a shorter way in: see tests/support/quick_engine.py."""
+
+    def _command(self) -> Sequence[str | Path]:
+        return [sys.executable, "-P", Path(__file__).parent / "support" / "quick_engine.py"]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -27,7 +37,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         point_at(NOWHERE, os.environ)
         return
     try:
-        engine = early_config.stash[_engine] = start_engine()
+        engine = early_config.stash[_engine] = QuickMinistack().start()
     except EngineError as error:
         raise pytest.UsageError(str(error)) from None
     point_at(engine.endpoint_url, os.environ)

@@ -12,6 +12,7 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.dynamo import meter
+from tests.support import embedded
 from tests.support.world import Browser, World
 from tickets.desk import bulk, changing, commenting, lists, summaries, timelines
 from tickets.desk.summaries import TicketState
@@ -51,9 +52,18 @@ def fill(world: World, where: str, count: int) -> None:
 @pytest.fixture(params=[(1, 10), (1, 1000), (4, 10), (4, 1000)], ids=lambda p: f"S={p[0]}-{p[1]}-tickets")
 def filled(request: pytest.FixtureRequest, engine: None) -> tuple[World, int, int]:
     shards, count = request.param
-    world = World.create(shards=shards)
-    fill(world, "acme", count)
-    return world, shards, count
+    return filled_world(shards, count), shards, count
+
+
+def filled_world(shards: int, count: int) -> World:
+    """The world with so many tickets in Acme, which are written once for all tests."""
+
+    def make() -> World:
+        world = World.create(shards=shards)
+        fill(world, "acme", count)
+        return world
+
+    return embedded.prepared(f"tickets-{shards}-{count}", make)
 
 
 def spent(browser: Browser, path: str) -> meter.Meter:
@@ -94,12 +104,7 @@ def test_a_list_page_takes_two_trips_and_reads_no_more_than_its_rows(filled: tup
 
 
 def test_a_list_page_costs_the_same_with_ten_times_the_tickets(engine: None) -> None:
-    world = World.create()
-    fill(world, "acme", 100)
-    browser = world.browser("bob")
-    few = spent(browser, "/tickets/")
-    fill(world, "acme", 1000)
-    many = spent(browser, "/tickets/")
+    few, many = (spent(filled_world(1, count).browser("bob"), "/tickets/") for count in (100, 1000))
     assert (many.trips, len(many.calls), many.items) == (few.trips, len(few.calls), few.items)
     assert many.read_units <= few.read_units + 0.5  # five-digit numbers are longer than three-digit ones
 
@@ -112,9 +117,7 @@ def test_the_list_of_one_resolver_takes_two_trips(filled: tuple[World, int, int]
 
 
 def test_a_second_page_costs_what_the_first_did(engine: None) -> None:
-    world = World.create()
-    fill(world, "acme", 300)
-    browser = world.browser("bob")
+    browser = filled_world(1, 1000).browser("bob")
     first = browser.get("/tickets/")
     page = spent(browser, first.context["page"]["next_url"])
     assert (page.trips, len(page.calls)) == (2, 2)
@@ -246,9 +249,7 @@ def test_one_summary_costs_half_a_unit(world: World) -> None:
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_forty_tickets_change_in_one_write_and_nothing_is_read(engine: None, shards: int) -> None:
-    world = World.create(shards=shards)
-    fill(world, "acme", 40)
-    tenant = world.context("bob", "acme")
+    tenant = filled_world(shards, 40).context("bob", "acme")
     chosen = [TicketState(n, 1, Status.OPEN, "") for n in range(1, 41)]
     with meter.measure() as bill:
         assert bulk.change_status(tenant, chosen, to=Status.CLOSED).count == 40

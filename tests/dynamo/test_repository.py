@@ -105,7 +105,7 @@ def indexed(number: int, updated_at: str, **more: Any) -> dict[str, Any]:
 # --- reading ---
 
 
-def test_an_item_is_read_as_it_was_written(any_engine: AnyEngine) -> None:
+def test_an_item_is_read_as_it_was_written(any_tables: AnyEngine) -> None:
     written = member(BOB, name="Bób \N{GRINNING FACE}")
     put(written)
     for consistent in (False, True):
@@ -114,7 +114,7 @@ def test_an_item_is_read_as_it_was_written(any_engine: AnyEngine) -> None:
         assert found.attribute_values == written.attribute_values
 
 
-def test_an_item_of_every_shape_comes_back(any_engine: AnyEngine) -> None:
+def test_an_item_of_every_shape_comes_back(any_tables: AnyEngine) -> None:
     activity = entry(1, "2026-01-01")
     activity.changes = [ChangeMap(field="title", before="", after="\N{GRINNING FACE}")]
     acme().put_all([activity, summary_of(1, tags=["a", "ü"]), summary_of(2, tags=[])])
@@ -130,12 +130,12 @@ def test_an_item_of_every_shape_comes_back(any_engine: AnyEngine) -> None:
     )
 
 
-def test_an_item_that_is_not_there_is_none(any_engine: AnyEngine) -> None:
+def test_an_item_that_is_not_there_is_none(any_tables: AnyEngine) -> None:
     assert acme().get(MemberItem, keys.tenant, sort=BOB) is None
     assert acme().get(DetailItem, ticket_keys.ticket, 1, sort=ticket_keys.DETAIL) is None
 
 
-def test_the_same_request_reads_another_item_for_another_tenant(any_engine: AnyEngine) -> None:
+def test_the_same_request_reads_another_item_for_another_tenant(any_tables: AnyEngine) -> None:
     acme().put_all([detail(1, "Acme's")])
     TenantRepository(GLOBEX).put_all([detail(1, "Globex's", tenant_id=GLOBEX)])
     for tenant_id, text in ((ACME, "Acme's"), (GLOBEX, "Globex's")):
@@ -145,7 +145,7 @@ def test_the_same_request_reads_another_item_for_another_tenant(any_engine: AnyE
 
 
 @pytest.fixture
-def collection(any_engine: AnyEngine) -> list[str]:
+def collection(any_tables: AnyEngine) -> list[str]:
     """Sort keys of a ticket with five entries in its history, as the engine orders them."""
     entries = [entry(1, f"2026-01-0{day}") for day in range(1, 6)]
     acme().put_all([*entries, detail(1, "text"), detail(2, "of another ticket"), entry(11, "2026-01-01")])
@@ -163,7 +163,7 @@ def test_a_query_reads_one_partition_in_order(collection: list[str]) -> None:
     assert query(descending=True) == (collection[::-1], None)
 
 
-def test_a_query_of_an_empty_partition_is_empty(any_engine: AnyEngine) -> None:
+def test_a_query_of_an_empty_partition_is_empty(any_tables: AnyEngine) -> None:
     assert query() == ([], None)
 
 
@@ -197,7 +197,7 @@ def test_a_query_goes_on_behind_an_item_that_is_gone(collection: list[str]) -> N
 
 
 @pytest.mark.parametrize("index", TICKETS.indexes, ids=lambda i: i.name)
-def test_an_index_is_read_in_order_between_bounds_from_a_start(any_engine: AnyEngine, index: tables.Index) -> None:
+def test_an_index_is_read_in_order_between_bounds_from_a_start(any_tables: AnyEngine, index: tables.Index) -> None:
     for number in range(1, 7):
         item = indexed(number, f"2026-01-0{number}", description={"S": "not projected"})
         raw("PutItem", TableName=TICKETS.full_name, Item=item)
@@ -217,7 +217,7 @@ def test_an_index_is_read_in_order_between_bounds_from_a_start(any_engine: AnyEn
         assert read(descending=descending, start=last_key) == (wanted[3:], None)
 
 
-def test_rows_of_one_moment_have_one_order_that_turns_around(any_engine: AnyEngine) -> None:
+def test_rows_of_one_moment_have_one_order_that_turns_around(any_tables: AnyEngine) -> None:
     for number in range(1, 10):
         raw("PutItem", TableName=TICKETS.full_name, Item=indexed(number, "2026-01-01"))
 
@@ -249,7 +249,7 @@ def test_everything_in_a_partition_is_read_page_by_page(collection: list[str]) -
 # --- batches ---
 
 
-def test_many_items_are_written_in_groups(any_engine: AnyEngine) -> None:
+def test_many_items_are_written_in_groups(any_tables: AnyEngine) -> None:
     entries = [entry(1, f"{n:02}") for n in range(60)]
     with meter.measure() as bill:
         acme().put_all(entries)
@@ -257,12 +257,12 @@ def test_many_items_are_written_in_groups(any_engine: AnyEngine) -> None:
     assert query()[0] == [e.sk for e in entries]
 
 
-def test_nothing_is_sent_for_no_items(any_engine: AnyEngine, bill: meter.Meter) -> None:
+def test_nothing_is_sent_for_no_items(any_tables: AnyEngine, bill: meter.Meter) -> None:
     acme().put_all([])
     assert bill.calls == []
 
 
-def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_asked(any_engine: AnyEngine) -> None:
+def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_asked(any_tables: AnyEngine) -> None:
     tenant = TenantItem(ACME, name="Acme", slug="acme", created_at="2026")
     put(member(BOB), tenant, UniqueItem(tenancy_keys.slug("acme"), owner=ACME))
     wanted: list[Any] = [
@@ -288,7 +288,7 @@ def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_aske
         assert bob.attribute_values == bob_again.attribute_values
 
 
-def test_keys_that_were_left_unprocessed_are_asked_for_again(any_engine: AnyEngine) -> None:
+def test_keys_that_were_left_unprocessed_are_asked_for_again(any_tables: AnyEngine) -> None:
     put(*(member(f"{n:032x}") for n in range(4)))
     left = [{"tenant_id": {"S": ACME}, "user_id": {"S": f"{n:032x}"}} for n in (1, 3)]
     found = [member(f"{n:032x}").serialize() for n in (0, 2)]
@@ -301,7 +301,7 @@ def test_keys_that_were_left_unprocessed_are_asked_for_again(any_engine: AnyEngi
     assert [i.user_id if i else None for i in items] == [f"{n:032x}" for n in range(4)]
 
 
-def test_keys_that_stay_unprocessed_are_no_missing_items(any_engine: AnyEngine) -> None:
+def test_keys_that_stay_unprocessed_are_no_missing_items(any_tables: AnyEngine) -> None:
     name = MEMBERS.full_name
     key = {"tenant_id": {"S": ACME}, "user_id": {"S": BOB}}
     nothing = (200, {"Responses": {}, "UnprocessedKeys": {name: {"Keys": [key]}}})
@@ -310,7 +310,7 @@ def test_keys_that_stay_unprocessed_are_no_missing_items(any_engine: AnyEngine) 
     assert 2 <= len(seen) <= 5
 
 
-def test_items_that_were_left_unprocessed_are_written_again(any_engine: AnyEngine) -> None:
+def test_items_that_were_left_unprocessed_are_written_again(any_tables: AnyEngine) -> None:
     entries = [entry(1, f"{n:02}") for n in range(30)]
     left = [{"PutRequest": {"Item": e.serialize()}} for e in entries[:25]]
     with answering("seed", "BatchWriteItem", (200, {"UnprocessedItems": {TICKETS.full_name: left}})):
@@ -321,7 +321,7 @@ def test_items_that_were_left_unprocessed_are_written_again(any_engine: AnyEngin
 # --- transactions ---
 
 
-def test_a_transaction_writes_all(any_engine: AnyEngine) -> None:
+def test_a_transaction_writes_all(any_tables: AnyEngine) -> None:
     acme().put_all([detail(1, "old")])
     transaction = Transaction()
     transaction.update(detail(1, ""), [DetailItem.description.set("new")], condition=DetailItem.pk.exists())
@@ -330,7 +330,7 @@ def test_a_transaction_writes_all(any_engine: AnyEngine) -> None:
     assert [text_of(n) for n in (1, 2)] == ["new", "added"]
 
 
-def test_a_transaction_may_delete_and_span_tables(any_engine: AnyEngine) -> None:
+def test_a_transaction_may_delete_and_span_tables(any_tables: AnyEngine) -> None:
     put(detail(1, "gone"))
     transaction = Transaction()
     transaction.delete(detail(1, ""), condition=DetailItem.pk.exists())
@@ -340,7 +340,7 @@ def test_a_transaction_may_delete_and_span_tables(any_engine: AnyEngine) -> None
     assert acme().get(MemberItem, keys.tenant, sort=BOB) is not None
 
 
-def test_a_refused_transaction_writes_nothing_and_gives_its_reasons_in_the_order_sent(any_engine: AnyEngine) -> None:
+def test_a_refused_transaction_writes_nothing_and_gives_its_reasons_in_the_order_sent(any_tables: AnyEngine) -> None:
     put(detail(1, "stays"), detail(2, "stays too"))
     transaction = Transaction()
     # PynamoDB alone would send checks, deletes, puts and updates, in this order.
@@ -370,7 +370,7 @@ def of_length(count: int) -> Transaction:
     return transaction
 
 
-def test_a_hundred_members_are_one_transaction(any_engine: AnyEngine) -> None:
+def test_a_hundred_members_are_one_transaction(any_tables: AnyEngine) -> None:
     with meter.measure() as bill:
         acme().transact(of_length(100))
     assert len(bill.calls) == 1
@@ -385,8 +385,8 @@ def test_a_transaction_of_101_is_refused_before_it_is_sent(bill: meter.Meter) ->
     assert bill.calls == []
 
 
-def test_a_transaction_sent_again_with_its_token_is_done_once(any_engine: AnyEngine) -> None:
-    if any_engine.kind == "moto":
+def test_a_transaction_sent_again_with_its_token_is_done_once(any_tables: AnyEngine) -> None:
+    if any_tables.kind == "moto":
         pytest.skip("moto ignores the token")
     acme().put_all([request_record(1)])
     transaction = Transaction()
@@ -402,7 +402,7 @@ def request_record(number: int) -> RequestItem:
     return RequestItem(ticket_keys.request(ACME, "r"), "TICKET", number=number, expires_at=0)
 
 
-def test_a_single_write_whose_condition_fails_is_told_so(any_engine: AnyEngine) -> None:
+def test_a_single_write_whose_condition_fails_is_told_so(any_tables: AnyEngine) -> None:
     UniqueItem(tenancy_keys.slug("acme"), owner=ACME).save()
     with pytest.raises(ConditionFailed):
         UniqueItem(tenancy_keys.slug("acme"), owner=GLOBEX).save(condition=UniqueItem.pk.does_not_exist())
@@ -462,7 +462,7 @@ def test_there_is_no_repository_for_what_is_no_tenant(tenant_id: str) -> None:
 # --- counters ---
 
 
-def test_a_counter_counts_from_one_for_each_tenant(any_engine: AnyEngine) -> None:
+def test_a_counter_counts_from_one_for_each_tenant(any_tables: AnyEngine) -> None:
     for repository in (acme(), TenantRepository(GLOBEX)):
         assert [
             repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET).last
@@ -476,8 +476,8 @@ def test_a_counter_counts_from_one_for_each_tenant(any_engine: AnyEngine) -> Non
     assert acme().increment(CounterItem, ticket_keys.counter, sort="OTHER").last == 1
 
 
-def test_no_number_is_given_twice(any_engine: AnyEngine) -> None:
-    if any_engine.kind == "moto":
+def test_no_number_is_given_twice(any_tables: AnyEngine) -> None:
+    if any_tables.kind == "moto":
         pytest.skip("moto loses updates that are made at the same time")
     together = threading.Barrier(8, timeout=30)
 
@@ -495,13 +495,13 @@ def test_no_number_is_given_twice(any_engine: AnyEngine) -> None:
 # --- what is a bug stays one ---
 
 
-def test_a_request_that_dynamodb_does_not_take_stays_the_librarys_error(any_engine: AnyEngine) -> None:
+def test_a_request_that_dynamodb_does_not_take_stays_the_librarys_error(any_tables: AnyEngine) -> None:
     with pytest.raises(ClientError, match="ValidationException"):
         raw("GetItem", TableName=TICKETS.full_name, Key={"pk": {"S": "only half a key"}})
 
 
-def test_a_missing_table_is_a_deployment_that_has_not_finished(any_engine: AnyEngine) -> None:
-    any_engine.clear()
+def test_a_missing_table_is_a_deployment_that_has_not_finished(any_tables: AnyEngine) -> None:
+    any_tables.clear()
     for call in (
         lambda: text_of(1),
         query,

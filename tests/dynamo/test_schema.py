@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.engines"]
 
 
-def test_tables_are_created_once(any_engine: AnyEngine) -> None:
-    any_engine.clear()
+def test_tables_are_created_once(any_tables: AnyEngine) -> None:
+    any_tables.clear()
     first, second = provisioning.create_all(), provisioning.create_all()
     assert first == {t.full_name: True for t in registry.tables()}
     assert second == {t.full_name: False for t in registry.tables()}
 
 
-def test_two_processes_may_create_the_tables_at_the_same_time(any_engine: AnyEngine) -> None:
-    any_engine.clear()
+def test_two_processes_may_create_the_tables_at_the_same_time(any_tables: AnyEngine) -> None:
+    any_tables.clear()
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(lambda _: provisioning.create_all(wait=True), range(2)))
     for table in registry.tables():
         assert sum(o[table.full_name] for o in outcomes) == 1
 
 
-def test_tables_are_what_was_declared(any_engine: AnyEngine) -> None:
+def test_tables_are_what_was_declared(any_tables: AnyEngine) -> None:
     for table in registry.tables():
         found = provisioning.describe(table)
         assert found is not None
@@ -52,7 +52,7 @@ def names(key_schema: list[dict[str, str]]) -> list[str]:
     return [k["AttributeName"] for k in key_schema]
 
 
-def test_indexes_project_what_a_list_shows_and_nothing_else(any_engine: AnyEngine) -> None:
+def test_indexes_project_what_a_list_shows_and_nothing_else(any_tables: AnyEngine) -> None:
     for table in registry.tables():
         found = provisioning.describe(table)
         assert found is not None
@@ -65,7 +65,7 @@ def test_indexes_project_what_a_list_shows_and_nothing_else(any_engine: AnyEngin
             assert sorted(projection.get("NonKeyAttributes") or []) == sorted(index.include)
 
 
-def test_changes_of_tickets_are_streamed_with_both_images(any_engine: AnyEngine) -> None:
+def test_changes_of_tickets_are_streamed_with_both_images(any_tables: AnyEngine) -> None:
     for table in registry.tables():
         found = provisioning.describe(table)
         assert found is not None
@@ -75,7 +75,7 @@ def test_changes_of_tickets_are_streamed_with_both_images(any_engine: AnyEngine)
     assert TICKETS.stream
 
 
-def test_items_with_an_end_are_removed_by_the_engine(any_engine: AnyEngine) -> None:
+def test_items_with_an_end_are_removed_by_the_engine(any_tables: AnyEngine) -> None:
     for table in registry.tables():
         answer = client.connection("platform").call("DescribeTimeToLive", TableName=table.full_name)
         found = answer["TimeToLiveDescription"]
@@ -84,8 +84,8 @@ def test_items_with_an_end_are_removed_by_the_engine(any_engine: AnyEngine) -> N
             assert found["AttributeName"] == table.ttl
 
 
-def test_a_table_with_other_keys_than_declared_is_not_touched(any_engine: AnyEngine) -> None:
-    client.connection("platform").call("DeleteTable", TableName=MEMBERS.full_name)
+def test_a_table_with_other_keys_than_declared_is_not_touched(any_tables: AnyEngine) -> None:
+    any_tables.drop(MEMBERS)
     other = tables.Table(MEMBERS.name, "tenant", "tenant_id", "email")
     client.connection("platform").call("CreateTable", **other.definition())
     with pytest.raises(Conflict, match="other keys"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from portal.isolation import iam, policies
 from portal.isolation.iam import LEADING_KEYS, TAG, Policy, PolicyError, Request
 from portal.schema import registry
 from portal.schema.registry import ROLES
+from tests.support import commands
 from tickets.ticket.tables import TICKETS
 
 A, B = "a" * 32, "b" * 32
@@ -292,37 +292,37 @@ def test_both_evaluators_agree_on_our_policies(
 # --- the command ---
 
 
-def evaluate(tmp_path: Path, document: Any, lines: str) -> subprocess.CompletedProcess[str]:
+def stored(tmp_path: Path, document: Any) -> str:
     file = tmp_path / "policy.json"
     file.write_text(document if isinstance(document, str) else json.dumps(document))
-    command = [sys.executable, "manage.py", "iam_evaluate", "--policy", str(file)]
-    return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=60, check=False)
+    return str(file)
 
 
 def test_the_command_answers_one_verdict_a_line(tmp_path: Path) -> None:
     tickets = policies.table_arn(TICKETS.full_name)
     case = {"action": "dynamodb:GetItem", "resource": tickets, "keys": [f"TENANT#{A}|TICKET#1"], "tag": A}
     lines = "\n".join(json.dumps(c) for c in (case, case | {"tag": B}, case | {"keys": []}, case | {"tag": None}))
-    result = evaluate(tmp_path, policies.document("tenant"), lines)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["Allowed", "Denied", "Denied", "Denied"]
+    process = commands.start("iam_evaluate", "--policy", stored(tmp_path, policies.document("tenant")))
+    ended = commands.finish(process, stdin=lines)
+    assert ended.status == 0, ended.err
+    assert ended.out.split() == ["Allowed", "Denied", "Denied", "Denied"]
 
 
 @pytest.mark.parametrize(
     "line", ["{", "[]", "null", '{"action": 1, "resource": "x"}', '{"action":"a","resource":"r","keys":"k"}']
 )
-def test_the_command_names_the_line_of_a_bad_case(tmp_path: Path, line: str) -> None:
-    result = evaluate(tmp_path, policies.document("tenant"), "\n" + line)
-    assert result.returncode == 1
-    assert "Line 2" in result.stderr
-    assert "Traceback" not in result.stderr
+def test_the_command_names_the_line_of_a_bad_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("\n" + line))
+    ended = commands.run("iam_evaluate", "--policy", stored(tmp_path, policies.document("tenant")))
+    assert ended.status == 1
+    assert "Line 2" in ended.err
 
 
 @pytest.mark.parametrize("document", ["{", "[]", '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow"}]}'])
 def test_the_command_refuses_a_policy_that_it_does_not_understand(tmp_path: Path, document: str) -> None:
-    result = evaluate(tmp_path, document, "")
-    assert result.returncode == 1
-    assert "refused" in result.stderr
+    ended = commands.run("iam_evaluate", "--policy", stored(tmp_path, document))
+    assert ended.status == 1
+    assert "refused" in ended.err
 
 
 @pytest.mark.parametrize("role", ROLES)

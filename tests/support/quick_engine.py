@@ -1,0 +1,166 @@
+"""The embedded engine as most tests have it: the same tables and streams behind a shorter way in, and with a memory.
+
+A test's empty tables, or its whole world, are made by ordinary requests once; the engine keeps what it holds under a
+name and holds it again in one request. And half of what a request costs the engine is its server, which reads
+HTTP of every kind: here stands one that reads what AWS's clients send. All else is the engine as it is, and
+`tests/engines` tries it with its own server. `python tests/support/quick_engine.py` runs it in the place of
+`python -m ministack`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import urllib.parse
+from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from ministack import app as gateway
+from ministack.services import dynamodb
+
+MEMORY = "/_tests/"
+# All that the engine's tables, their streams and what is set for them consist of.
+PARTS = ("_tables", "_tags", "_ttl_settings", "_pitr_settings", "_stream_records")
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+
+memory: dict[str, bytes] = {}
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] != "http" or not scope["path"].startswith(MEMORY):
+        await gateway.app(scope, receive, send)
+        return
+    action, _, name = scope["path"].removeprefix(MEMORY).partition("/")
+    status = 404
+    if action == "keep":
+        with dynamodb._lock:
+            memory[name] = pickle.dumps({part: getattr(dynamodb, part)._data for part in PARTS})
+        status = 200
+    elif action == "bring" and name in memory:
+        # As the engine's own reset does: no request is served while the state is neither the old nor the new.
+        async with gateway._get_reset_lock():
+            await asyncio.to_thread(bring, name)
+        status = 200
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+def bring(name: str) -> None:
+    gateway._reset_all_state()
+    with dynamodb._lock:
+        for part, data in pickle.loads(memory[name]).items():  # noqa: S301  # its own bytes
+            getattr(dynamodb, part)._data.update(data)
+        for place, table in dynamodb._tables._data.items():
+            if table.get("LatestStreamArn"):
+                renew_stream(table, dynamodb._stream_records._data.get(place, ()))
+
+
+def renew_stream(table: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
+    """Another name for the stream, as if the table were made now: who still follows the last test's finds it gone."""
+    table["LatestStreamLabel"] = dynamodb._stream_label()
+    table["LatestStreamArn"] = f"{table['TableArn']}/stream/{table['LatestStreamLabel']}"
+    for record in records:
+        record["eventSourceARN"] = table["LatestStreamArn"]
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection: requests with a Content-Length or without a body, one after the other."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self.client = transport.get_extra_info("peername")
+        self.received = b""
+        self.task: asyncio.Task[None] | None = None
+        self.gone = asyncio.get_running_loop().create_future()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.gone.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        if self.task is None:
+            self.begin()
+
+    def begin(self) -> None:
+        head, end, rest = self.received.partition(b"\r\n\r\n")
+        if not end:
+            return
+        first, *lines = head.split(b"\r\n")
+        headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
+        length = int(next((value for name, value in headers if name == b"content-length"), b"0"))
+        if len(rest) < length:
+            return
+        self.received = rest[length:]
+        # A task of its own, because the engine notes in its context who asks.
+        self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
+
+    async def answer(self, first: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        method, target, version = first.split(b" ")
+        raw_path, _, query = target.partition(b"?")
+        scope = {
+            "type": "http",
+            "http_version": version[5:].decode(),
+            "method": method.decode(),
+            "scheme": "http",
+            "path": urllib.parse.unquote(raw_path.decode()),
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": headers,
+            "client": self.client,
+        }
+        brought = [{"type": "http.request", "body": body, "more_body": False}]
+        head: list[bytes] = []
+        content: list[bytes] = []
+
+        async def receive() -> Scope:
+            if not brought:
+                await asyncio.wait([self.gone])
+                return {"type": "http.disconnect"}
+            return brought.pop()
+
+        async def send(message: Scope) -> None:
+            if message["type"] == "http.response.body":
+                content.append(message.get("body", b""))
+                return
+            status = message["status"]
+            head.append(b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()))
+            head.extend(b"%s: %s" % pair for pair in message["headers"] if pair[0].lower() != b"content-length")
+
+        try:
+            await app(scope, receive, send)
+        except BaseException:
+            self.transport.abort()  # or the client would wait for an answer
+            raise
+        whole = b"".join(content)
+        head.append(b"content-length: %d\r\n\r\n" % len(whole))
+        self.transport.write(b"\r\n".join(head) + whole)
+        self.task = None
+        if (b"connection", b"close") in headers:
+            self.transport.close()
+        else:
+            self.begin()
+
+
+async def serve() -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    steps: asyncio.Queue[Scope] = asyncio.Queue()
+    done: asyncio.Queue[Scope] = asyncio.Queue()
+    life = asyncio.create_task(gateway.app({"type": "lifespan"}, steps.get, done.put))
+    steps.put_nowait({"type": "lifespan.startup"})
+    assert (await done.get())["type"] == "lifespan.startup.complete"
+    await loop.create_server(Connection, os.environ["BIND_HOST"], int(os.environ["GATEWAY_PORT"]), backlog=1024)
+    await stopping.wait()
+    steps.put_nowait({"type": "lifespan.shutdown"})
+    await life
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
