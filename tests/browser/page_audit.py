@@ -3,19 +3,26 @@ window, and without tables or tabs that have to be scrolled sideways."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from playwright.sync_api import Page
 
-GRAVE = ("serious", "critical")
+GRAVE = ["serious", "critical"]
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-# Colours follow from the scheme and all else from the width, so two of the four ways show both of both. Nothing is
-# fetched for axe: what it would look for in media files is not grave, and there are none.
-QUICK: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+# Colours follow from the scheme and all else from the width, so two of the four ways show both of both. The first of
+# them is how `browse` opens a page, which then need not be laid out once more.
 WAYS: tuple[tuple[str, dict[str, int]], ...] = (("light", WIDE), ("dark", NARROW))
+# Rules none of whose checks can be grave are not asked: they take as long as the others. Nothing is fetched for axe:
+# what it would look for in media files is not grave, and there are none.
+RUN = """([within, grave]) => {
+  const impact = (check) => (axe._audit.data.checks[check.id ?? check] ?? {}).impact;
+  const rules = axe._audit.rules.filter((rule) => rule.enabled && (rule.impact
+    ? grave.includes(rule.impact)
+    : [...rule.any, ...rule.all, ...rule.none].some((check) => grave.includes(impact(check)))));
+  const options = { resultTypes: ["violations"], preload: false, runOnly: rules.map((rule) => rule.id) };
+  return axe.run(within, options).then((result) => result.violations);
+}"""
 TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
   [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 5).map((e) => e.outerHTML.slice(0, 120))"""
@@ -38,25 +45,36 @@ def audit(page: Page, name: str, within: str = "html") -> list[str]:
     """
     found = []
     for scheme, size in WAYS:
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-        page.set_viewport_size(size)  # type: ignore[arg-type]
+        show(page, scheme, size)
         way = f"{name}, {scheme}, {size['width']}"
         found += grave(page, way, within)
-        found += [f"{way}: wider than the window: {element}" for element in page.evaluate(TOO_WIDE)]
-        found += [f"{way}: scrolls sideways: {element}" for element in page.evaluate(SIDEWAYS)]
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
-    page.emulate_media(color_scheme="light")
+        found += layout(page, way)
+    show(page, *WAYS[0])
     return found
+
+
+def layout(page: Page, way: str) -> list[str]:
+    """What does not fit into the window that the page has: the other half of an `audit`."""
+    wide = [f"{way}: wider than the window: {element}" for element in page.evaluate(TOO_WIDE)]
+    return wide + [f"{way}: scrolls sideways: {element}" for element in page.evaluate(SIDEWAYS)]
+
+
+def show(page: Page, scheme: str, size: dict[str, int]) -> None:
+    """The page in these colours and in a window of this size, without moving there."""
+    if page.viewport_size != size:
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+    if page.evaluate("scheme => !matchMedia(`(prefers-color-scheme: ${scheme})`).matches", scheme):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
 
 
 def grave(page: Page, name: str, within: str = "html") -> list[str]:
     """What axe finds that is grave, in the window and the colours that the page has: half of an `audit`."""
     if page.evaluate("typeof axe") == "undefined":
+        page.context.add_init_script(_axe())  # for the pages to come
         page.evaluate(_axe())
-    arguments = json.dumps([within, QUICK])
     return [
         f"{name}: {violation['id']}: {node['html'][:160]} {node.get('failureSummary', '')}"
-        for violation in page.evaluate(f"axe.run(...{arguments}).then((r) => r.violations)")
+        for violation in page.evaluate(RUN, [within, GRAVE])
         if violation["impact"] in GRAVE
         for node in violation["nodes"][:3]
     ]

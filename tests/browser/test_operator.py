@@ -11,7 +11,7 @@ from delivery.holding import holding
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
-from tests.browser.page_audit import TOO_WIDE, WAYS, grave
+from tests.browser.page_audit import TOO_WIDE, WAYS, grave, show
 from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.support import deliveries
 from tests.support.operators import make_operator, membership_url, tenant_url, user_url
@@ -126,14 +126,13 @@ def test_no_page_of_the_admin_is_hard_to_read_or_wider_than_its_window_or_cuts_a
     world.users["root"] = make_operator()
     world.tickets("acme", 2)
     sign_in(browse(), "bob@example.com")  # with the name of a real browser, which is long
-    page, found = person("root", reduced_motion="reduce"), []
+    page, found = person("root"), []
     for path in pages(world, dead):
         page.goto(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         is_djangos = "model-" in (page.locator("body").get_attribute("class") or "") and path != dead
         for scheme, size in WAYS:
-            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-            page.set_viewport_size(size)  # type: ignore[arg-type]
+            show(page, scheme, size)
             way = f"{path}, {scheme}, {size['width']}"
             found += [f"{way}: wider than the window: {element}" for element in page.evaluate(TOO_WIDE)]
             found += [f"{way}: cut: {element}" for element in page.evaluate(CUT)]
