@@ -63,6 +63,8 @@ DELIVERY_WORKERS: int = env.int("DELIVERY_WORKERS", default=1)
 DELIVERY_SLOTS: int = env.int("DELIVERY_SLOTS", default=24)
 # Status-index shards of a newly created tenant.
 TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
+# Write units a second in one partition of the ticket indexes from which its tenant is resharded by itself; 0: never.
+HOT_PARTITION_UNITS: float = env.float("HOT_PARTITION_UNITS", default=500.0)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
 WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 

@@ -61,7 +61,7 @@ def _trusts_service(parameter: str) -> Json:
 def _trusts_ours_for_one_tenant() -> Json:
     return {
         "Effect": "Allow",
-        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(DELIVERY)]},
+        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(WORKER), arn(DELIVERY)]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             # IAM knows no character classes: 32 characters is all of "32 lower-case hex digits" that it can express.
@@ -87,6 +87,7 @@ def managed_policies() -> Json:
             {"Version": "2012-10-17", "Statement": [assume]},
             WEB,
             SEED,
+            WORKER,
             DELIVERY,
         ),
     }

@@ -22,7 +22,7 @@ from portal.streams.tables import LEASES
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.identity.tables import USERS
 from tenants.membership.tables import INVITES, MEMBERS
-from tenants.tenancy.tables import MEMBERSHIPS
+from tenants.tenancy.tables import MEMBERSHIPS, TENANTS
 from tickets.counting.tables import DEAD_LETTERS
 from tickets.ticket.tables import TICKETS
 
@@ -107,7 +107,9 @@ def _of_each_role() -> dict[str, Mutant]:
             found[f"rights: the {role} role updates tickets"] = _granted(role, TICKETS, "UpdateItem")
         if role != "tenant":
             found[f"rights: the {role} role reads webhook secrets"] = _granted(role, SECRETS, "GetItem")
-        if role != "worker":
+        if role == "worker":
+            found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")
+        else:
             found[f"rights: the {role} role follows the stream"] = _granted(role, TICKETS, "GetRecords", stream=True)
             found[f"rights: the {role} role takes leases"] = _granted(role, LEASES, "PutItem")
         if role in ("worker", "seed"):

@@ -71,7 +71,10 @@ def promises() -> Iterator[Promise]:
             yield from _refused("the worker alone follows the stream", role, TICKETS, *reading, stream=True)
             yield from _refused("the worker alone holds leases", role, LEASES, *_WRITES)
         if role in ("worker", "seed"):
-            for table in _TENANTS:
+            if role == "worker":
+                other = ("BatchGetItem", "Query", "PutItem", "DeleteItem", "BatchWriteItem")
+                yield from _refused("the worker changes a tenant's shards, and makes none", role, TENANTS, *other)
+            for table in _TENANTS if role == "seed" else _TENANTS[1:]:
                 yield from _refused("it has no right to what is not tickets", role, table, *_READS, *_WRITES)
         if role in ("tenant", "delivery", "seed"):
             for table in (LEASES, DEAD_LETTERS):

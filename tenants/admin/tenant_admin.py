@@ -56,7 +56,7 @@ class TenantAdmin(DynamoAdmin):
         return ("name", "slug", "status", "plan", "member_limit", "shards", "shard_epoch", "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        return ("name", "slug", "status", "shard_epoch", "created_at", "tenant_id") if obj else ()
+        return ("name", "slug", "status", "shards", "shard_epoch", "created_at", "tenant_id") if obj else ()
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
@@ -84,8 +84,8 @@ class TenantAdmin(DynamoAdmin):
         seen = form.initial
         tenant_lifecycle.change_limits(
             obj.tenant_id,
-            TenantLimits(obj.plan, obj.shards, obj.member_limit),
-            seen=TenantLimits(seen["plan"], seen["shards"], seen["member_limit"]),
+            TenantLimits(obj.plan, obj.member_limit),
+            seen=TenantLimits(seen["plan"], seen["member_limit"]),
             by=actor(request),
         )
 

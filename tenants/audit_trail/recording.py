@@ -45,6 +45,8 @@ class AuditAction(StrEnum):
     TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed"
     TENANT_LIMITS_CHANGED = "tenant.limits_changed"
     TENANT_QUEUES_CHANGED = "tenant.queues_changed"
+    TENANT_RESHARDED = "tenant.resharded"  # somebody has asked for it
+    TENANT_RESHARDING_STOPPED = "tenant.resharding_stopped"
     MEMBER_ADDED = "member.added"
     MEMBER_INVITED = "member.invited"
     MEMBER_ROLE_CHANGED = "member.role_changed"

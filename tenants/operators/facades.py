@@ -50,7 +50,7 @@ class Tenant(Facade):
     shards = models.PositiveSmallIntegerField(
         default=1,
         help_text="Partitions per status in the ticket indexes, 1 to 16. More for a tenant with some 1,000 writes per "
-        "second; never fewer than before.",
+        "second. They are changed later on the page Shards.",
     )
     shard_epoch = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField("created")

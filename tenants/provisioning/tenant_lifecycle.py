@@ -155,21 +155,18 @@ class TenantLimits:
     """The plan and limits that operators give a tenant. `member_limit` is None if there is none."""
 
     plan: str
-    shards: int
     member_limit: int | None = None
 
     @classmethod
     def of(cls, tenant: TenantItem) -> TenantLimits:
         limit = tenant.member_limit
-        return cls(tenant.plan, int(tenant.shards), None if limit is None else int(limit))
+        return cls(tenant.plan, None if limit is None else int(limit))
 
 
 def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None = None, by: Actor) -> None:
     """Give a tenant another plan and other limits. `seen` is what the form showed; None skips that comparison.
 
-    More shards raise the shard epoch, which ends all cursors. A ticket stays in its shard until it is next changed, and
-    lists read all shards; so shards can be added at any time and not removed. A limit below the number of members
-    removes nobody and admits nobody.
+    A limit below the number of members removes nobody and admits nobody.
 
     Raises NotFound, Invalid, and Conflict if somebody else was faster.
     """
@@ -179,14 +176,10 @@ def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None
         raise Conflict(_CHANGED)
     if to == now:
         return
-    actions: list[UpdateAction] = [TenantItem.plan.set(_plan(to.plan)), TenantItem.shards.set(_shards(to.shards))]
-    if to.shards < now.shards:
-        raise Invalid("Fewer shards would hide tickets; there can only be more.", field="shards")
-    if to.shards > now.shards:
-        actions.append(TenantItem.shard_epoch.set(int(tenant.shard_epoch) + 1))
+    actions: list[UpdateAction] = [TenantItem.plan.set(_plan(to.plan))]
     limit = _limit(to.member_limit)
     actions.append(TenantItem.member_limit.remove() if limit is None else TenantItem.member_limit.set(limit))
-    unchanged = (TenantItem.plan == now.plan) & (TenantItem.shards == now.shards)
+    unchanged = TenantItem.plan == now.plan
     unlimited = TenantItem.member_limit.does_not_exist()
     unchanged &= unlimited if now.member_limit is None else TenantItem.member_limit == now.member_limit
     transaction = Transaction()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +16,16 @@ from tenants.identity.models import User
 from tenants.tenancy import page_mark, tenant_directory
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.shard_layout import LayoutLease, ShardLayout
 
 
 @dataclass(frozen=True)
 class TenantContext:
-    """One person at work in one tenant, for one request. Immutable; all data of the tenant is reached through it."""
+    """One person at work in one tenant, for one request. Immutable; all data of the tenant is reached through it.
+
+    `shards`, `write_shards`, `moving_to` and `shard_epoch` are what was stored at `entered_at`, by the monotonic clock.
+    Reads and writes take `layout`, which is never too old.
+    """
 
     tenant_id: str
     name: str
@@ -34,6 +40,21 @@ class TenantContext:
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
+    write_shards: int = 0  # 0: as many as `shards`
+    moving_to: int = 0
+    entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
+
+    @property
+    def layout(self) -> ShardLayout:
+        """Say over which partitions the tickets are spread: read anew once this context is some seconds old."""
+        return self._layout_lease.current()
+
+    @cached_property
+    def _layout_lease(self) -> LayoutLease:
+        def read() -> ShardLayout:
+            return ShardLayout.of(tenant_directory.get(self.tenant_id))
+
+        return LayoutLease(ShardLayout.of(self), self.entered_at, read)
 
     @cached_property
     def repository(self) -> TenantRepository:
@@ -72,12 +93,21 @@ def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:
         role=Role(membership.role),
         user_id=user.id,
         user_name=user.name,
-        shards=int(tenant.shards),
-        shard_epoch=int(tenant.shard_epoch),
         suspended=tenant.status != tenant_directory.ACTIVE,
         defaults=tenant.defaults,
+        **_of_layout(tenant),
         **_of_delivery(tenant),
     )
+
+
+def _of_layout(tenant: Any) -> dict[str, Any]:
+    layout = ShardLayout.of(tenant)
+    return {
+        "shards": layout.readers,
+        "shard_epoch": layout.epoch,
+        "write_shards": layout.writers,
+        "moving_to": layout.moving_to,
+    }
 
 
 def _of_delivery(tenant: TenantItem) -> dict[str, Any]:
@@ -106,8 +136,7 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
         role=Role.OWNER,
         user_id="",
         user_name=name,
-        shards=int(tenant.shards),
-        shard_epoch=int(tenant.shard_epoch),
         defaults=tenant.defaults,
+        **_of_layout(tenant),
         **_of_delivery(tenant),
     )

@@ -22,7 +22,8 @@ class MembershipItem(Item):
 
 
 class TenantItem(Item):
-    """A tenant's own settings. `shards` spreads its ticket indexes; `shard_epoch` grows when `shards` changes.
+    """A tenant's own settings. `shards`, `write_shards` (missing where it is the same), `moving_to` (missing where
+    nothing moves) and `shard_epoch` spread its ticket indexes; see tenants/tenancy/shard_layout.py.
 
     `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
@@ -39,6 +40,8 @@ class TenantItem(Item):
     status = UnicodeAttribute(default="active")
     plan = UnicodeAttribute(default="standard")
     shards = NumberAttribute(default=1)
+    write_shards = NumberAttribute(null=True)
+    moving_to = NumberAttribute(null=True)
     shard_epoch = NumberAttribute(default=0)
     member_limit = NumberAttribute(null=True)
     seatings = NumberAttribute(null=True)

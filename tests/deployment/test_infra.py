@@ -295,7 +295,8 @@ def test_every_policy_is_attached_to_its_role_and_the_seed_has_the_webs_as_well(
         if resource["Type"] == "AWS::IAM::ManagedPolicy"
     }
     both = ["WebRole", "SeedRole"]
-    platforms = dict.fromkeys(POLICIES["platform"], both) | {"AssumeTenantPolicy": [*both, "DeliveryRole"]}
+    acting = [*both, "WorkerRole", "DeliveryRole"]
+    platforms = dict.fromkeys(POLICIES["platform"], both) | {"AssumeTenantPolicy": acting}
     assert attached == {name: [ROLES[role]] for role in ROLES for name in POLICIES[role]} | platforms
 
 
@@ -305,11 +306,11 @@ def test_who_becomes_another_role_becomes_the_tenant_role_and_no_other(productio
     assert statement["Resource"] == "TenantRole.Arn"
 
 
-def test_only_web_seed_and_delivery_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
+def test_only_web_seed_and_workers_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
     (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust == {
         "Effect": "Allow",
-        "Principal": {"AWS": ["WebRole.Arn", "SeedRole.Arn", "DeliveryRole.Arn"]},
+        "Principal": {"AWS": ["WebRole.Arn", "SeedRole.Arn", "WorkerRole.Arn", "DeliveryRole.Arn"]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             "StringLike": {"aws:RequestTag/TenantId": "?" * 32},

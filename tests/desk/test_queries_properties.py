@@ -194,13 +194,9 @@ def test_a_cursor_is_bound_to_the_list_that_made_it() -> None:
     for status, resolver in ((Status.CLOSED, None), (Status.OPEN, ""), (Status.OPEN, BOB)):
         with pytest.raises(Invalid):
             lists.page(tenant, status=status, resolver=resolver, after=cursor)
-    for other, _ in (
-        tenant_in_memory(GLOBEX, shards=2),
-        tenant_in_memory(ACME, shards=3),
-        tenant_in_memory(ACME, shards=2, shard_epoch=1),
-    ):
-        with pytest.raises(Invalid):
-            lists.page(other, status=Status.OPEN, after=cursor)
+    other, _ = tenant_in_memory(GLOBEX, shards=2)
+    with pytest.raises(Invalid):
+        lists.page(other, status=Status.OPEN, after=cursor)
     assert index.queries == 0
     assert lists.page(tenant, status=Status.OPEN, after=cursor).rows == []
 

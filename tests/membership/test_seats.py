@@ -35,7 +35,7 @@ FULL = "This desk may have 3 members and has 3."
 
 def limit(world: World, number: int | None) -> None:
     tenant = tenant_directory.find("acme")
-    tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits(tenant.plan, int(tenant.shards), number), by=SYSTEM)
+    tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits(tenant.plan, number), by=SYSTEM)
 
 
 def invite(world: World, *addresses: str) -> list[InviteOutcome]:

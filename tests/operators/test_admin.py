@@ -111,22 +111,10 @@ def test_a_suspension_never_lists_a_tenant_under_a_slug_that_it_had(
     assert [item.name for item in tenant_directory.all_tenants()] == ["acme-2", "globex"]
 
 
-def test_more_shards_raise_the_epoch_and_fewer_are_refused(world: World, root: Operator) -> None:
-    assert root.fill(tenant_url(world, "acme"), shards="4").status_code == 302
+def test_the_form_of_a_tenant_leaves_its_shards_as_they_are(world: World, root: Operator) -> None:
+    assert root.fill(tenant_url(world, "acme"), plan="large", shards="4").status_code == 302
     tenant = tenant_directory.find("acme")
-    assert (int(tenant.shards), int(tenant.shard_epoch)) == (4, 1)
-    refused = root.fill(tenant_url(world, "acme"), shards="2")
-    assert (refused.status_code, int(tenant_directory.find("acme").shards)) == (400, 4)
-    assert "Fewer shards would hide tickets" in text_of(refused)
-
-
-def test_tickets_stay_in_the_lists_when_there_are_more_shards(world: World, root: Operator) -> None:
-    world.tickets("acme", 5)
-    root.fill(tenant_url(world, "acme"), shards="8")
-    world.tickets("acme", 5)
-    page = world.browser("bob", "acme").get("/tickets/").content.decode()
-    assert all(f"Ticket {n}" in page for n in range(1, 6))
-    assert page.count("data-row") >= 10
+    assert (tenant.plan, int(tenant.shards), int(tenant.shard_epoch)) == ("large", 1, 0)
 
 
 # --- stale forms and races ---

@@ -51,6 +51,10 @@ class Follower:
                 return found
             found += answer.records
 
+    def batch(self) -> Batch:
+        """What is new, as a poller hands it on."""
+        return Batch(self.arn, self.shard_id, tuple(self.new()))
+
     def fold(self) -> BatchResult:
         """Apply what is new, and say that it is applied, as a poller does."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from django.db import models
@@ -12,8 +13,7 @@ from portal.dynamo.pager import Pager
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
-from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.roles import Role
 from tickets.counting import dead_letters
 from tickets.counting import keys as counting_keys
@@ -30,17 +30,7 @@ _PRIORITIES: Final = [(p.value, p.label) for p in Priority]
 
 def _of_tenant(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:
     """List tickets of one status as a viewer of the tenant: a GetItem for its shards, then one Query for each."""
-    stored = tenant_directory.get(values["tenant_id"])
-    tenant = TenantContext(
-        tenant_id=stored.tenant_id,
-        name=stored.name,
-        slug=stored.slug,
-        role=Role.VIEWER,
-        user_id="",
-        user_name="",
-        shards=int(stored.shards),
-        shard_epoch=int(stored.shard_epoch),
-    )
+    tenant = replace(context.for_system(tenant_directory.get(values["tenant_id"]), name=""), role=Role.VIEWER)
     page = lists.page(tenant, status=status(values["status"]), after=after, size=size)
     return ResultPage([Ticket.from_item(row) for row in page.rows], page.looked_at, page.next, page.previous)
 

@@ -25,7 +25,9 @@ _WORKER: Final = FunctionPart(
     "stream-worker",
     "Keeps the aggregates of Pooldesk",
     "tickets.counting.lambda_entry.stream_handler",
-    timeout=120,  # a batch of a thousand records of a thousand tenants takes some 20
+    # A batch of a thousand records of a thousand tenants takes some 20; the schedule's call may reshard for longer.
+    timeout=120,
+    environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
     tells_failures=True,
 )
 

@@ -9,7 +9,8 @@ Only one invocation for a shard runs at a time (ParallelizationFactor 1): side b
 be applied first, and the earlier one would be taken for known.
 
 A rule of EventBridge calls the same handler once a minute. Then it writes up to when the stream is applied, because the
-stream itself calls nobody while nothing happens, and pages would say that counting has stopped.
+stream itself calls nobody while nothing happens, and pages would say that counting has stopped; and it carries out what
+is to be resharded, for as long as it may run.
 
 Sources: AWS, "Implementing stateful DynamoDB stream processing in Lambda" (event, `state`, `batchItemFailures` in the
 same answer) and "Configuring partial batch response with DynamoDB and Lambda"; "Events from AWS services" (`source` of
@@ -20,11 +21,13 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import django
 from django.apps import apps
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
@@ -35,11 +38,16 @@ from portal.streams import lambda_answer, positions, scheduled_watermark  # need
 from portal.streams.batch import Batch, BatchResult, batch_of
 from tickets.counting.changes import concerns_counting
 from tickets.counting.stream_handler import IF_LOST, handle
+from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
+RESHARD_SECONDS = 90  # of the two minutes that a call may take, so that a wait for all processes fits in
 _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 
 log = logging.getLogger("pooldesk.stream")
+
+_follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
+_looking_handle = _follower.watching(handle)
 
 
 def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -63,7 +71,7 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _apply(batch: Batch) -> BatchResult:
-    result = handle(batch)
+    result = _looking_handle(batch)
     positions.advance_behind(batch, result)
     return result
 
@@ -74,4 +82,14 @@ def _write_watermark() -> dict[str, Any]:
     except Unavailable as error:  # the next minute brings the next call
         log.warning("Up to when the stream is applied could not be written: %s", error.message)
         return {}
+    _reshard()
     return {"as_of": as_of}
+
+
+def _reshard() -> None:
+    """Carry out what is to be resharded, until it has ended or time is up; the next minute's call goes on."""
+    until = time.monotonic() + RESHARD_SECONDS
+    try:
+        _follower.turn(lambda: time.monotonic() < until)
+    except Unavailable as error:
+        log.warning("Nothing can be resharded now: %s", error.message)

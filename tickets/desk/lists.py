@@ -26,7 +26,7 @@ from portal.dynamo.pager import Links
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
-from tickets.desk.shard_merge import MergedList
+from tickets.desk.shard_merge import CURSOR_VALUES, MergedList
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.fields import Status
 
@@ -69,12 +69,12 @@ def page(
     """
     statuses = (status,) if isinstance(status, Status) else tuple(status)
     listing = MergedList(tenant, statuses, resolver, only)
-    place = listing.pager.place(after, size=3) if after else None
+    place = listing.pager.place(after, size=CURSOR_VALUES) if after else None
     position = listing.position(place) if place else None
     backwards = position is not None and position.backwards
     stretch = listing.read(position, size, (_FIRST_ROUND, READ_LIMIT) if only else ())
     rows, matches = (stretch.rows[::-1], stretch.matches[::-1]) if backwards else (stretch.rows, stretch.matches)
-    begin, end = (listing.signed(row) for row in (stretch.rows[0], stretch.rows[-1])) if rows else ((), ())
+    begin, end = listing.ends(stretch.rows, position) if rows else ((), ())
     links = listing.pager.links(place, begin=begin, end=end, more=not stretch.complete) if rows else Links()
     # An index lags behind by a moment, in which a ticket that changed may stand in it twice: the newer row is right.
     newest = {item.number: item for item in reversed(matches)}

@@ -2,6 +2,14 @@
 
 A list is spread over one partition for each of its statuses and shards. Rows are in the total order (sort key, place of
 the partition, the engine's own order), from which each page and each cursor follows.
+
+When the number of shards changes, tickets change their places, but never their sort keys. So a cursor also names the
+tickets of its page that have its own sort key, and in another layout than the one that it was made in the list goes on
+behind that sort key and those tickets: nothing is left out, and nothing is shown again.
+
+While tickets are being moved (`ShardLayout.moving_to`), one may leave a partition that is not read yet for one that was
+read already. So those that tickets move into are read once more after all others: each ticket is then met at its old
+place or at its new one, or at both, and is shown once.
 """
 
 from __future__ import annotations
@@ -11,7 +19,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.pager import Pager, Place
@@ -29,14 +37,17 @@ log = logging.getLogger("pooldesk.isolation")
 
 # Bounds around every stamp, for BETWEEN, which takes no empty string.
 _BEFORE_ALL, _BEHIND_ALL = " ", "~"
+# Tickets that a cursor names. Where more share one sort key, which takes an import, some are shown again after a change
+# of the layout.
+_TIES: Final = 150
+CURSOR_VALUES: Final = 5
+_NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
 
 
-def binding(
-    tenant: TenantContext, *, statuses: Sequence[Status], resolver: str | None, only: TicketFilter = EVERYTHING
-) -> tuple[object, ...]:
-    """Bind a cursor to this list, beside the tenant: it means nothing in another list or shard layout."""
+def binding(*, statuses: Sequence[Status], resolver: str | None, only: TicketFilter = EVERYTHING) -> tuple[object, ...]:
+    """Bind a cursor to this list, beside the tenant: it means nothing in another list."""
     words = tuple(s.value for s in statuses)
-    return (_index(resolver).name, words, resolver, *only.params.items(), tenant.shards, tenant.shard_epoch)
+    return (_index(resolver).name, words, resolver, *only.params.items())
 
 
 def _index(resolver: str | None) -> Index:
@@ -49,15 +60,24 @@ class IndexRow:
     place: int  # of its partition in the list
     raw: dict[str, Any]
 
+    @property
+    def number(self) -> int:
+        return int(self.raw["number"]["N"])
+
 
 @dataclass(frozen=True)
 class Position:
-    """The row next to which a page begins. Rows are in the total order (sort key, place, the engine's own order)."""
+    """The row next to which a page begins. Rows are in the total order (sort key, place, the engine's own order).
+
+    That holds in the layout of its `epoch`. In another one `ties` are the tickets with this sort key that were shown.
+    """
 
     backwards: bool
     sort: str
     place: int
     number: int
+    epoch: int
+    ties: tuple[int, ...]
 
 
 @dataclass
@@ -78,8 +98,14 @@ class IndexPartition:
     place: int
     between: tuple[str, str]
     start: dict[str, Any] | None
+    shown: frozenset[int] = frozenset()  # tickets that are passed over where they have the sort key `shown_at`
+    shown_at: str = ""
     rows: deque[IndexRow] = field(default_factory=deque)
     more: bool = True
+
+    def has_shown(self, row: IndexRow) -> bool:
+        """Tell whether a page before has shown this row."""
+        return row.sort == self.shown_at and row.number in self.shown
 
     @property
     def is_dry(self) -> bool:
@@ -101,34 +127,47 @@ class MergedList:
     ) -> None:
         if resolver and not keys.USER_ID.match(resolver):
             raise Invalid("There is no such person.")
-        self.tenant, self.only = tenant, only
+        self.tenant, self.only, self.layout = tenant, only, tenant.layout
         self.statuses = only.possible(tuple(statuses))
         self.index = _index(resolver)
         self.prefix = "" if resolver is None else ticket_keys.resolver_prefix(resolver)
         # No stamp extends another, so this bound leaves out the moment itself.
         self.low = self.prefix + (f"{newer_than}{_BEHIND_ALL}" if newer_than else only.since or _BEFORE_ALL)
-        bound = binding(tenant, statuses=statuses, resolver=resolver, only=only)
-        self.pager = Pager(tenant.tenant_id, bound)
+        self.pager = Pager(tenant.tenant_id, binding(statuses=statuses, resolver=resolver, only=only))
 
-    def signed(self, row: IndexRow) -> list[Any]:
-        """The position of a row as its cursor holds it: without the prefix, which would name the person."""
-        return [row.sort.removeprefix(self.prefix), row.place, int(row.raw["number"]["N"])]
+    def ends(self, rows: Sequence[IndexRow], position: Position | None) -> tuple[list[Any], list[Any]]:
+        """Return the first and the last row of a page that began at `position` as their cursors hold them."""
+        in_places = self._in_places(position)
+        # Who reads on has seen the pages before as well; who turns back has not.
+        before = position.ties if position and rows[-1].sort == position.sort else ()
+        return self._signed(rows[0], rows, (), in_places), self._signed(rows[-1], rows, before, in_places)
+
+    def _signed(self, row: IndexRow, rows: Sequence[IndexRow], before: Sequence[int], in_places: bool) -> list[Any]:
+        """The position of a row without the prefix, which would name the person."""
+        ties = [*before, *(other.number for other in rows if other.sort == row.sort)]
+        epoch = self.layout.epoch if in_places else _NO_EPOCH
+        return [row.sort.removeprefix(self.prefix), row.place, row.number, epoch, ties[-_TIES:]]
 
     def position(self, place: Place) -> Position:
-        sort, partition, number = place.position
-        return Position(place.backwards, self.prefix + sort, partition, number)
+        sort, partition, number, epoch, ties = place.position
+        return Position(place.backwards, self.prefix + sort, partition, number, epoch, tuple(ties))
+
+    def _in_places(self, position: Position | None) -> bool:
+        """Tell whether the order of places is the same here as on the page before."""
+        return not self.layout.moving_to and (position is None or position.epoch == self.layout.epoch)
 
     def read(self, position: Position | None, size: int, rounds: Sequence[int]) -> Stretch:
         """From the position on, up to `size` matches or as far as may be read.
 
         `rounds` says for each further round up to how many rows it may take all of them together.
         """
-        partitions = self._partitions(position)
         descending = position is None or not position.backwards
-        self._fill(partitions, _share(size + 1, self.tenant.shards), descending)
+        partitions = self._read_first(position, size, descending)
+        if self.layout.moving_to:
+            rounds = ()  # what one partition is read on for would lie behind the others in time
         read = sum(len(p.rows) for p in partitions)
         most, further = rounds[-1] if rounds else 0, iter(rounds)
-        found = Stretch()
+        found, met = Stretch(), set[tuple[str, int]]()
         while len(found.matches) < size and (heads := [p for p in partitions if p.rows]):
             first = (max if descending else min)(heads, key=lambda p: (p.rows[0].sort, -p.place))
             if first.is_dry:
@@ -140,24 +179,48 @@ class MergedList:
                 read += each * len(dry)
                 continue
             row = first.rows.popleft()
+            if (row.sort, row.number) in met:
+                continue
+            met.add((row.sort, row.number))
             found.rows.append(row)
             item = TicketRow.from_raw(row.raw)
             if self.only.matches(item):
                 found.matches.append(item)
         found.complete = not any(p.more for p in partitions) and not any(
-            self.only.matches(TicketRow.from_raw(row.raw)) for p in partitions for row in p.rows
+            self.only.matches(TicketRow.from_raw(row.raw))
+            for p in partitions
+            for row in p.rows
+            if (row.sort, row.number) not in met
         )
         return found
 
-    def _partitions(self, position: Position | None) -> list[IndexPartition]:
+    def _read_first(self, position: Position | None, size: int, descending: bool) -> list[IndexPartition]:
+        """Read the beginning of each partition, and while tickets move once more of those that they move into."""
+        shown = 0 if position is None or self._in_places(position) else len(position.ties)
+        moving_to, wanted = self.layout.moving_to, size + 1 + shown
+        # A share of it is enough where the tickets are spread evenly, which they are not while they are moved.
+        each = wanted if moving_to else _share(wanted, self.layout.readers)
+        partitions = self._partitions(position, self.layout.readers)
+        self._fill(partitions, each, descending)
+        if moving_to:
+            again = self._partitions(position, moving_to)
+            self._fill(again, each, descending)
+            partitions += again
+        return partitions
+
+    def _partitions(self, position: Position | None, shards: int) -> list[IndexPartition]:
         """Return those of the list, each with the bounds of what lies on the right side of the position."""
         partitions: list[IndexPartition] = []
+        in_places = self._in_places(position)
         for status in self.statuses:
-            for shard in range(self.tenant.shards):
+            for shard in range(shards):
                 place = len(partitions)
-                start = None
+                start, shown = None, frozenset[int]()
                 low, high = self.low, self.prefix + _BEHIND_ALL
-                if position is not None:
+                if position is not None and not in_places:
+                    shown = frozenset(position.ties)
+                    low, high = (position.sort, high) if position.backwards else (low, position.sort)
+                elif position is not None:
                     # Equal sort keys are ordered by place: on one side of the position's they were shown already.
                     if place == position.place:
                         start = self._start_key(position, status, shard)
@@ -165,7 +228,8 @@ class MergedList:
                         high = position.sort if place > position.place else _just_before(position.sort)
                     else:
                         low = position.sort if place < position.place else position.sort + _BEHIND_ALL
-                partitions.append(IndexPartition(status, shard, place, (low, high), start))
+                shown_at = position.sort if position and shown else ""
+                partitions.append(IndexPartition(status, shard, place, (low, high), start, shown, shown_at))
         return partitions
 
     def _fill(self, partitions: list[IndexPartition], each: int, descending: bool) -> None:
@@ -191,8 +255,8 @@ class MergedList:
                 # Behind a planted row nothing can be read on: the guard refuses its key. So the row must not be last.
                 limit *= 2
                 continue
-            ours = (i for i in found.items if self._is_ours(i))
-            partition.rows += (IndexRow(i[self.index.range]["S"], partition.place, i) for i in ours)
+            ours = (IndexRow(i[self.index.range]["S"], partition.place, i) for i in found.items if self._is_ours(i))
+            partition.rows += (row for row in ours if not partition.has_shown(row))
             partition.start, partition.more = found.last_key, found.last_key is not None
             if not partition.is_dry:  # else nearly all were planted: read on behind them
                 return

@@ -78,7 +78,7 @@ def read_description(tenant: TenantContext, number: int) -> str:
 
 def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str) -> dict[str, Any]:
     """The summary attributes that follow from these values, index keys included. The only place that forms them."""
-    shard = keys.status_shard(number, tenant.shards)
+    shard = keys.status_shard(number, tenant.layout.writers)
     return {
         "status": status,
         "resolver": resolver,

@@ -46,6 +46,14 @@ def tenant_status(tenant_id: str, status: str, shard: int) -> str:
     return keys.collection(tenant_id, status, keys.whole_number(shard, "a shard"))
 
 
+def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
+    """Status and shard in what `tenant_status` formed, None for anything else."""
+    parts = keys.collection_parts(tenant_status_key)
+    if parts is None or len(parts[2]) != 1 or not (parts[2][0].isascii() and parts[2][0].isdigit()):
+        return None
+    return parts[1], int(parts[2][0])
+
+
 def resolver_updated(resolver: str, updated_at: str) -> str:
     """Sort key of gsi-status-resolver. `resolver` is a user id, or "" for nobody: UNASSIGNED keeps the row indexed."""
     return keys.joined(resolver or UNASSIGNED, updated_at)

@@ -210,9 +210,10 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
     rng, text = draw.rng, theirs.text
     foreign = draw.foreign(TICKETS)
     positions: list[list[Any]] = [
-        [0, "2026", 0, 1],
-        [1, foreign, 0, 1],
-        [0, "2026", 99, -1],
+        [0, "2026", 0, 1, 0, []],
+        [1, foreign, 0, 1, 0, []],
+        [0, "2026", 99, -1, 0, []],
+        [0, foreign, 0, 1, -1, [1]],
         [draw.other.id],
         [foreign],
     ]
@@ -220,7 +221,7 @@ def _bent(draw: Draw, kind: str, theirs: Cursor) -> str:
     tenant = draw.me.tenant
     bound: tuple[object, ...] = ("activity", theirs.number)
     if not theirs.number:
-        bound = shard_merge.binding(tenant, statuses=[Status(theirs.status)], resolver=theirs.resolver)
+        bound = shard_merge.binding(statuses=[Status(theirs.status)], resolver=theirs.resolver)
     match kind:
         case "truncated":
             return text[: rng.randrange(len(text))]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import ClassVar
+
+from django.conf import settings
 
 from portal.management.follow_command import FollowCommand
 from portal.streams.poller import Poller
 from tickets.counting.stream_handler import IF_LOST, handle
+from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
 
 class Command(FollowCommand):
     help = (
-        "Follow the tickets' stream and keep the aggregates, until Ctrl-C or SIGTERM; then finish the batch, write how "
-        "far it came, and release the shards. Any number of these may run, on any machines: they share the shards, and "
+        "Follow the tickets' stream and keep the aggregates, and carry out what is to be resharded, until Ctrl-C or "
+        "SIGTERM; then finish the batch, write how far it came, and release the shards. Any number of these may run, "
+        "on any machines: they share the shards, and "
         "take over from one that died. It waits while the database cannot be reached, and never ends for that. A line "
         "of JSON on stdout says every ten seconds, and at the end, what was done since the start: records read, events "
         "among them that concern tickets, changes applied, dead letters, batches, write units, the shards held, errors "
@@ -23,4 +28,8 @@ class Command(FollowCommand):
     counts: ClassVar[dict[str, float]] = {"events": 0, "applied": 0, "dead": 0, "write_units": 0}
 
     def poller(self, *, lease_seconds: float) -> Poller:
-        return Poller(TICKETS, handle, if_lost=IF_LOST, lease_seconds=lease_seconds)
+        self._follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
+        return Poller(TICKETS, self._follower.watching(handle), if_lost=IF_LOST, lease_seconds=lease_seconds)
+
+    def beside(self) -> AbstractContextManager[None]:
+        return self._follower.running()

@@ -1,0 +1,59 @@
+"""Say over which partitions of its indexes a tenant's tickets are spread, and for how long a process may believe it.
+
+A ticket lies in one of the partitions of its status, and lists read all of them. While their number changes, some
+processes know the new layout and others the old one. So nobody uses a layout that was read longer ago than
+CONTEXT_SECONDS: who still works by then reads it anew, by a clock that nobody can set. Whoever changes a layout waits
+for longer than that and knows that all others have heard of it; see docs/adr/0019-live-resharding.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+CONTEXT_SECONDS: Final = 20.0
+
+
+@dataclass(frozen=True)
+class ShardLayout:
+    """Spread the tickets of each status: lists read the partitions 0 to `readers` - 1, writes go to 0 to `writers` - 1.
+
+    `epoch` grows with every change. While tickets are being moved, `moving_to` says into how many partitions, else it
+    is 0.
+    """
+
+    readers: int = 1
+    writers: int = 1
+    epoch: int = 0
+    moving_to: int = 0
+
+    @classmethod
+    def of(cls, stored: Any) -> ShardLayout:
+        """Take it from a tenant as stored, or as a context has it. Writes go where lists read, if nothing else is
+        said."""
+        readers = int(stored.shards)
+        writers, moving_to = int(stored.write_shards or readers), int(stored.moving_to or 0)
+        return cls(readers, writers, int(stored.shard_epoch), moving_to)
+
+    @property
+    def rests(self) -> bool:
+        """Tell whether no ticket is being moved and lists read no more partitions than writes go to."""
+        return self.readers == self.writers and not self.moving_to
+
+
+class LayoutLease:
+    """A layout as it was read at a moment of the monotonic clock, read anew when it is too old to be used."""
+
+    def __init__(self, layout: ShardLayout, read_at: float, read: Callable[[], ShardLayout]) -> None:
+        self._known, self._read = (layout, read_at), read
+
+    def current(self) -> ShardLayout:
+        """Return the layout, at most CONTEXT_SECONDS old. Raises Unavailable, and NotFound without a tenant."""
+        layout, read_at = self._known
+        now = time.monotonic()
+        if now - read_at > CONTEXT_SECONDS:
+            layout = self._read()
+            self._known = layout, now
+        return layout

@@ -1,0 +1,143 @@
+"""See from the stream which index partitions are written most, and ask for more shards where one is getting hot.
+
+DynamoDB takes 1,000 write units a second for one partition key, and each index is written on its own. What a record has
+cost a partition follows from its images, so nothing is read for this. Time is that of the records and not of their
+arrival, or a worker that catches up would see a flood where there was none.
+
+Pollers share the stream, and each sees a part of it. Who sees something warm writes it down for the others, and it is
+added up one window later. Where nothing is warm nothing is written and nothing is read.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from portal import clock
+from portal.streams import worker
+from portal.streams.batch import Record
+from tickets.sharding import keys
+from tickets.sharding.heat_sketch import HeatSketch
+from tickets.sharding.items import HeatItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.keys import SUMMARY
+
+WINDOW_SECONDS: Final = 10
+WINDOWS: Final = 3  # one after the other in which a partition is hot
+_WINDOW_DIGITS: Final = 18  # of a stamp: all but the last digit of the seconds
+_OPEN: Final = 2  # windows that records may still come for: stream shards are not read in step
+_WARM: Final = 1 / 8  # of what is hot: who sees less does not tell, so that up to 8 pollers miss nothing
+_TOLD: Final = 20  # partitions that one worker tells of
+_FORGOTTEN: Final = timedelta(hours=1)
+_INDEX_KB: Final = 1024
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A partition that was hot for some windows: its tenant, and the write units a second that it took at least."""
+
+    tenant_id: str
+    status: str
+    shard: int
+    units: float
+
+
+class HeatWatch:
+    """Counts what the records of this process have cost each partition. `hot` is in write units a second."""
+
+    def __init__(self, *, hot: float, counters: int | None = None) -> None:
+        self.me = uuid.uuid4().hex
+        self._hot, self._counters = hot, counters
+        self._lock = threading.Lock()
+        self._open: dict[str, HeatSketch] = {}
+        self._closed: dict[str, dict[str, float]] = {}  # the warm partitions of the last windows
+        self._untold = False
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Count the records of a batch."""
+        costs: dict[str, Counter[str]] = {}
+        for record in records:
+            if record.keys.get("sk") == SUMMARY and record.created_at:
+                costs.setdefault(record.created_at[:_WINDOW_DIGITS], Counter()).update(_costs(record))
+        with self._lock:
+            for window, counted in sorted(costs.items()):
+                self._count(window, counted)
+
+    def _count(self, window: str, counted: Counter[str]) -> None:
+        if window not in self._open:
+            if len(self._open) >= _OPEN and window < min(self._open):
+                return  # of a shard that is far behind: its windows are over
+            self._open[window] = HeatSketch() if self._counters is None else HeatSketch(self._counters)
+            for old in sorted(self._open)[:-_OPEN]:
+                self._close(old, self._open.pop(old))
+        for partition, units in counted.items():
+            self._open[window].add(partition, units)
+
+    def _close(self, window: str, sketch: HeatSketch) -> None:
+        warm = sketch.at_least(self._hot * _WARM * WINDOW_SECONDS)
+        kept = dict(sorted(warm.items(), key=lambda pair: -pair[1])[:_TOLD])
+        if kept:
+            self._closed[window] = {name: round(units / WINDOW_SECONDS, 1) for name, units in kept.items()}
+            self._untold = True
+        for old in sorted(self._closed)[: -WINDOWS - 1]:
+            del self._closed[old]
+
+    def hot(self) -> list[Heat]:
+        """Tell the others what is warm here, and return what is hot with all of them added up.
+
+        An UpdateItem and a Query where a window has just ended in which something was warm. Raises Unavailable.
+        """
+        with self._lock:
+            if not self._untold:
+                return []
+            told, self._untold = json.dumps(self._closed), False
+        heat = HeatItem(keys.HEAT, self.me)
+        worker.change(heat, [HeatItem.windows.set(told), HeatItem.told_at.set(clock.stamp())])
+        everything: dict[str, Counter[str]] = {}
+        for item in list(worker.items(HeatItem, keys.HEAT, consistent=True)):
+            if clock.parse(item.told_at) < clock.now() - _FORGOTTEN:
+                worker.remove(item)
+                continue
+            for window, units in json.loads(item.windows).items():
+                everything.setdefault(window, Counter()).update(units)
+        return _lasting(everything, self._hot)
+
+
+def _lasting(windows: dict[str, Counter[str]], hot: float) -> list[Heat]:
+    """Return what was hot in the last windows but the newest, which not everybody has told of yet."""
+    known = sorted(windows)[:-1][-WINDOWS:]
+    if len(known) < WINDOWS or _second(known[-1]) - _second(known[0]) != (WINDOWS - 1) * WINDOW_SECONDS:
+        return []
+    found = []
+    for name in windows[known[-1]]:
+        units = min(windows[window][name] for window in known)
+        tenant_id, status, shard = json.loads(name)
+        if units >= hot:
+            found.append(Heat(tenant_id, status, shard, units))
+    return sorted(found, key=lambda heat: -heat.units)
+
+
+def _second(window: str) -> float:
+    return clock.parse(f"{window}0.000000Z").timestamp()
+
+
+def _costs(record: Record) -> dict[str, float]:
+    """Return the write units that a change has cost the partitions of one index: one per KB for a row that goes, and
+    one for a row that comes."""
+    old, new = record.typed_old or {}, record.typed_new or {}
+    units = max(1.0, record.size / max(1, bool(old) + bool(new)) / _INDEX_KB)
+    costs: dict[str, float] = {}
+    for image in (old, new):
+        key: Any = image.get("tenant_status", {}).get("S", "")
+        parts = ticket_keys.shelf_of(key)
+        owner = ticket_keys.owner_of(str(record.keys.get("pk", "")))
+        if parts and owner:
+            name = json.dumps([owner[0], *parts])
+            costs[name] = costs.get(name, 0.0) + units
+    return costs

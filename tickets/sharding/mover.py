@@ -1,0 +1,226 @@
+"""Carry a resharding out, step by step, so that lists are whole at every moment and anybody can go on after a kill.
+
+    widening    lists read as many partitions as there were or will be, whichever are more
+    switching   writes go to as many as there will be
+    moving      each ticket that stands elsewhere is moved to its place
+    narrowing   lists read no more than there are, once nothing stands beyond
+    sweeping    what somebody still wrote beyond is moved
+
+After each change of the layout the mover waits until nobody can be using an older one. A step that was begun and not
+finished is done again from the layout as it is stored; each is right however often it is done.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from portal.errors import Conflict, PortalError, Throttled
+from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tickets.sharding import layout_changes, placing, reshard_notes
+from tickets.sharding.items import ReshardItem
+from tickets.sharding.placing import Placed, Shelf
+from tickets.ticket.fields import Status
+
+# What began by an older layout may take as long again: a request with all its attempts.
+SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS
+RATE: Final = 100.0  # tickets a second: some 600 write units, half of them in the partition that they leave
+PAGE: Final = 100  # tickets that are read at once, and moved before the progress is written
+_LOOKS: Final = 50  # at the partitions that must be empty: an index lags behind its table by a moment
+_LOOK_SECONDS: Final = 0.1
+_SIGN_SECONDS: Final = 3.0  # between two signs of life, at most
+_PHASES: Final = ("widening", "switching", "moving", "narrowing", "sweeping")
+_STOPPABLE: Final = ("widening", "switching", "moving")
+
+
+class _Stopped(Exception):  # not an error: somebody asked for it
+    """An operator has asked for an end."""
+
+
+class _Paused(Exception):  # not an error: this process ends, another one goes on
+    """Whoever runs this mover does not want to go on."""
+
+
+class Mover:
+    """Carries one resharding out. `again` is asked now and then whether to go on; `say` gets a sentence for each step.
+
+    `rate` is in tickets a second. `advance` gets the number of tickets that were looked at.
+    """
+
+    def __init__(
+        self,
+        item: ReshardItem,
+        *,
+        me: str = "",
+        rate: float = RATE,
+        settle_seconds: float | None = None,
+        again: Callable[[], bool] = lambda: True,
+        say: Callable[[str], object] = lambda sentence: None,
+        advance: Callable[[int], object] = lambda tickets: None,
+    ) -> None:
+        self.me, self.item = me or uuid.uuid4().hex, item
+        self._rate, self._again, self._say, self._advance = rate, again, say, advance
+        self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
+        self._signed_at = float("-inf")
+
+    def run(self) -> bool:
+        """Carry it out to its end, or to a stop that was asked for. Return whether it has ended.
+
+        Raises Conflict where somebody else carries it out, and Unavailable; then it can be begun again.
+        """
+        taken = self.item if self.item.holder == self.me else reshard_notes.take(self.item, me=self.me)
+        if taken is None:
+            raise Conflict("Somebody else carries this resharding out.")
+        self.item = taken
+        try:
+            state = self._carry_out()
+        except _Paused:
+            self._let_go()
+            return False
+        except BaseException:
+            with suppress(PortalError):  # without an answer others take it over a little later
+                self._let_go()
+            raise
+        self.item = reshard_notes.end(self.item, me=self.me, state=state)
+        return True
+
+    def _let_go(self) -> None:
+        self.item = reshard_notes.note(self.item, me=self.me, holder="")
+
+    @property
+    def _tenant_id(self) -> str:
+        return self.item.tenant_id
+
+    @property
+    def _to(self) -> int:
+        return int(self.item.to_shards)
+
+    def _carry_out(self) -> str:
+        try:
+            self._heed()
+            for phase in _PHASES[_PHASES.index(self.item.phase) :]:
+                if phase != self.item.phase:
+                    self._note(phase=phase, place="")
+                self._say(phase)
+                getattr(self, f"_{phase}")()
+        except _Stopped:
+            layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), moving_to=0)
+            return reshard_notes.STOPPED
+        return reshard_notes.DONE
+
+    # --- steps ---
+
+    def _widening(self) -> None:
+        layout = layout_changes.read(self._tenant_id)
+        readers = max(layout.readers, layout.writers, self._to)
+        layout_changes.change(self._tenant_id, layout, readers=readers, moving_to=self._to)
+        self._settle()
+
+    def _switching(self) -> None:
+        layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), writers=self._to)
+        self._settle()
+
+    def _moving(self) -> None:
+        layout = layout_changes.read(self._tenant_id)
+        shelves = [Shelf(status, shard) for status in Status for shard in range(layout.readers)]
+        begin, after = self._place(shelves)
+        # By now everybody writes to the new places, so who is empty stays empty, or gets what belongs there.
+        occupied = placing.occupied(self._tenant_id, shelves[begin:])
+        for number, shelf in enumerate(shelves[begin:], start=begin):
+            while shelf in occupied:
+                found, rest = self._empty(shelf, after)
+                after = rest
+                self._note(place=_written(number, rest))
+                self._advance(found)
+                if rest is None:
+                    break
+
+    def _narrowing(self) -> None:
+        layout = layout_changes.read(self._tenant_id)
+        for _ in range(_LOOKS):
+            if not self._look_beyond(layout.readers):
+                layout_changes.change(self._tenant_id, layout, readers=self._to, moving_to=0)
+                self._settle()
+                return
+            self._rest(_LOOK_SECONDS)
+        raise Throttled("Tickets keep coming into partitions that are to be empty.")
+
+    def _sweeping(self) -> None:
+        for _ in range(_LOOKS):
+            if not self._look_beyond(max(int(self.item.from_shards), self._to)):
+                return
+            self._rest(_LOOK_SECONDS)
+        raise Throttled("Tickets keep coming into partitions that lists no longer read.")
+
+    # --- what they are made of ---
+
+    def _look_beyond(self, shards: int) -> int:
+        """Move whatever stands in the partitions from `to` on. Return how many tickets that were."""
+        met = 0
+        beyond = [Shelf(status, shard) for status in Status for shard in range(self._to, shards)]
+        for shelf in placing.occupied(self._tenant_id, beyond):
+            after: Placed | None = None
+            while True:
+                found, after = self._empty(shelf, after)
+                met += found
+                if after is None:
+                    break
+        return met
+
+    def _empty(self, shelf: Shelf, after: Placed | None) -> tuple[int, Placed | None]:
+        """Move what does not belong into this partition, of one page. Return the page's length and where to go on."""
+        rows, rest = placing.look(self._tenant_id, shelf, after=after, limit=PAGE)
+        todo = placing.misplaced(rows, to=self._to)
+        began, moved = time.monotonic(), 0
+        for start in range(0, len(todo), placing.AT_ONCE):
+            some = todo[start : start + placing.AT_ONCE]
+            moved += placing.move(self._tenant_id, some, to=self._to)
+            self._rest(began + (start + len(some)) / self._rate - time.monotonic())
+        if moved:
+            self._note(moved=int(self.item.moved) + moved)
+        return len(rows), rest
+
+    def _settle(self) -> None:
+        """Wait until nobody can be using an older layout any more."""
+        self._rest(self._settle_seconds)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, give signs of life, and look whether to go on."""
+        until = time.monotonic() + seconds
+        while True:
+            self._look_up()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, 0.2))
+
+    def _look_up(self) -> None:
+        if not self._again():
+            raise _Paused
+        if time.monotonic() - self._signed_at >= _SIGN_SECONDS:
+            self._note()
+
+    def _note(self, **values: object) -> None:
+        self.item = reshard_notes.note(self.item, me=self.me, **values)
+        self._signed_at = time.monotonic()
+        self._heed()
+
+    def _heed(self) -> None:
+        if self.item.state == reshard_notes.STOPPING and self.item.phase in _STOPPABLE:
+            raise _Stopped
+
+    def _place(self, shelves: list[Shelf]) -> tuple[int, Placed | None]:
+        """Return the partition that a former holder has come to, and the ticket behind which it would go on."""
+        if not self.item.place:
+            return 0, None
+        number, *after = json.loads(self.item.place)
+        return number, Placed(after[0], after[1], shelves[number]) if after else None
+
+
+def _written(number: int, rest: Placed | None) -> str:
+    """Say in JSON how far it is: the partition to go on with, and the ticket in it."""
+    return json.dumps([number, rest.number, rest.updated_at] if rest else [number + 1])

@@ -1,0 +1,118 @@
+"""Read the index partitions of a tenant, and move tickets from one to another, in the tenant's own name.
+
+A move changes one attribute of the summary, the partition key of the indexes. Neither the version nor the moment of the
+last change is touched, so that no form becomes stale, no list gets another order, and the aggregates see nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import TenantRepository
+from portal.dynamo.retry import retrying
+from portal.errors import ConditionFailed, Throttled
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.fields import Status
+from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import STATUS_UPDATED, TICKETS
+
+AT_ONCE: Final = 8  # moves at the same time
+_TRIES: Final = 6  # for a ticket that is in somebody's transaction
+_WITH_PLANTED: Final = 1000  # rows, where the last ones of a page are another tenant's
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One partition of a tenant's tickets in the indexes."""
+
+    status: Status
+    shard: int
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A ticket and the partition that it stands in, as the index has it."""
+
+    number: int
+    updated_at: str
+    shelf: Shelf
+
+
+def look(
+    tenant_id: str, shelf: Shelf, *, after: Placed | None = None, limit: int
+) -> tuple[list[Placed], Placed | None]:
+    """Read up to `limit` tickets of a partition, oldest change first, and behind which one to go on, None at the end.
+
+    One Query, eventually consistent. Raises Unavailable.
+    """
+    repository = TenantRepository(tenant_id)
+    start = _start_key(repository, after) if after else None
+    found = repository.query(
+        TICKETS, ticket_keys.tenant_status, *_key(shelf), index=STATUS_UPDATED, limit=limit, start=start
+    )
+    rows = [
+        Placed(number, raw["updated_at"]["S"], shelf)
+        for raw in found.items
+        # A row that another tenant has planted is not ours to move.
+        if (number := ticket_keys.ticket_number(tenant_id, raw["pk"]["S"])) is not None
+    ]
+    if not found.last_key:
+        return rows, None
+    if rows and found.last_key["pk"]["S"] == repository.key(ticket_keys.ticket, rows[-1].number):
+        return rows, rows[-1]
+    # Behind a planted row nothing can be read on: the guard refuses its key. So the row must not be the last.
+    return look(tenant_id, shelf, after=after, limit=limit + _WITH_PLANTED)
+
+
+def occupied(tenant_id: str, shelves: Sequence[Shelf]) -> list[Shelf]:
+    """Return those of these partitions in which there is a ticket: one Query each, at the same time."""
+    found = fan_out([partial(look, tenant_id, shelf, limit=1) for shelf in shelves])
+    return [shelf for shelf, (rows, _) in zip(shelves, found, strict=True) if rows]
+
+
+def move(tenant_id: str, some: Sequence[Placed], *, to: int) -> int:
+    """Move tickets to where they belong among `to` partitions, and return how many moved.
+
+    One that was changed meanwhile stays where the change has put it. Raises Unavailable.
+    """
+    return sum(fan_out([partial(_move, TenantRepository(tenant_id), one, to) for one in some]))
+
+
+def misplaced(some: Sequence[Placed], *, to: int) -> list[Placed]:
+    """Return those that stand in another partition than theirs among `to`."""
+    return [one for one in some if ticket_keys.status_shard(one.number, to) != one.shelf.shard]
+
+
+def _move(repository: TenantRepository, one: Placed, to: int) -> bool:
+    summary = SummaryItem(repository.key(ticket_keys.ticket, one.number), ticket_keys.SUMMARY)
+    here = repository.key(ticket_keys.tenant_status, *_key(one.shelf))
+    there = Shelf(one.shelf.status, ticket_keys.status_shard(one.number, to))
+    placed = SummaryItem.tenant_status.set(repository.key(ticket_keys.tenant_status, *_key(there)))
+    try:
+        retrying(
+            lambda: repository.update(summary, [placed], condition=SummaryItem.tenant_status == here),
+            again=lambda error: isinstance(error, Throttled),
+            attempts=_TRIES,
+            first=0.05,
+            longest=1,
+        )
+    except ConditionFailed:
+        return False
+    return True
+
+
+def _key(shelf: Shelf) -> tuple[str, int]:
+    return shelf.status.value.upper(), shelf.shard
+
+
+def _start_key(repository: TenantRepository, after: Placed) -> dict[str, Any]:
+    return {
+        STATUS_UPDATED.hash: {"S": repository.key(ticket_keys.tenant_status, *_key(after.shelf))},
+        STATUS_UPDATED.range: {"S": after.updated_at},
+        "pk": {"S": repository.key(ticket_keys.ticket, after.number)},
+        "sk": {"S": ticket_keys.SUMMARY},
+    }

@@ -1,0 +1,101 @@
+"""Carry out, beside the stream, what operators and heat have asked for: one resharding at a time in each process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from portal import clock
+from portal.errors import Conflict, Unavailable
+from portal.streams.batch import Batch, BatchResult, Handler
+from tickets.sharding import hot_tenants, mover, reshard_notes
+from tickets.sharding.hot_partitions import HeatWatch
+from tickets.sharding.items import ReshardItem
+from tickets.sharding.mover import Mover
+from tickets.sharding.reshard_notes import HolderWatch
+from tickets.sharding.stray_rows import StrayWatch
+
+log = logging.getLogger("pooldesk.stream")
+
+LOOK_SECONDS: Final = 2.0
+_KEPT: Final = timedelta(days=1)  # as long as a record can come late; the history is kept for good
+
+
+class ReshardFollower:
+    """Works in a thread of its own, or `turn` is called now and then. `hot` is in write units a second; 0: no heat."""
+
+    def __init__(self, *, hot: float, settle_seconds: float | None = None, rate: float = mover.RATE) -> None:
+        self._hot = hot
+        self._heat = HeatWatch(hot=hot) if hot else None
+        self._strays = StrayWatch()
+        self._holders = HolderWatch()
+        self._settle_seconds, self._rate = settle_seconds, rate
+
+    def watching(self, handler: Handler) -> Handler:
+        """Return the handler, with a look at each batch that it has applied. Its own trouble is not the handler's."""
+
+        def handle(batch: Batch) -> BatchResult:
+            result = handler(batch)
+            try:
+                self._strays.look(batch.records)
+                if self._heat:
+                    self._heat.add(batch.records)
+            except Exception:
+                log.exception("A batch could not be looked at for where its tickets stand.")
+            return result
+
+        return handle
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Work while the context lasts."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self._run, args=(stop,), name="resharding")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def turn(self, again: Callable[[], bool] = lambda: True) -> int:
+        """Look once what there is to do, and do it while `again` says so. Return how many reshardings have ended.
+
+        Raises Unavailable.
+        """
+        last = reshard_notes.all_last()
+        self._strays.learn(last)
+        self._strays.put_right()
+        if self._heat and (heats := self._heat.hot()) and hot_tenants.ask(heats, last, hot=self._hot):
+            last = reshard_notes.all_last()
+        ended = 0
+        for item in last:
+            if item.state in reshard_notes.UNFINISHED and self._holders.is_free(item) and again():
+                ended += self._carry_out(item, again)
+            elif item.ended_at and clock.parse(item.ended_at) + _KEPT < clock.now():
+                reshard_notes.forget(item)
+        return ended
+
+    def _carry_out(self, item: ReshardItem, again: Callable[[], bool]) -> bool:
+        log.info("%s is resharded here, from %s on.", item.slug, item.phase)
+        try:
+            return Mover(item, again=again, settle_seconds=self._settle_seconds, rate=self._rate).run()
+        except Conflict:  # somebody else was faster
+            return False
+
+    def _run(self, stop: threading.Event) -> None:
+        away = False
+        while not stop.wait(LOOK_SECONDS):
+            try:
+                self.turn(lambda: not stop.is_set())
+                away = False
+            except Unavailable as error:
+                if not away:
+                    log.warning("Nothing can be resharded now, it is tried again: %s", error.message)
+                away = True
+            except Exception:  # the stream goes on whatever happens here, and so does this thread
+                log.exception("A resharding failed; it is tried again.")
