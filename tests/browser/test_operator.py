@@ -94,6 +94,7 @@ def pages(world: World, dead: str) -> list[str]:
         *PLAIN,
         "/admin/tenants/tenant/add/",
         "/admin/queues/?tenant=acme",
+        "/admin/shards/?tenant=acme",
         "/admin/blast-radius/?queues=32&size=4&tenants=1240&simulate=1",
         tenant_url(world, "acme"),
         tenant_url(world, "acme", "history/"),

@@ -102,11 +102,12 @@ class Mover:
     def _carry_out(self) -> str:
         try:
             self._heed()
-            for phase in _PHASES[_PHASES.index(self.item.phase) :]:
+            steps = (self._widening, self._switching, self._moving, self._narrowing, self._sweeping)
+            for phase, step in [*zip(_PHASES, steps, strict=True)][_PHASES.index(self.item.phase) :]:
                 if phase != self.item.phase:
                     self._note(phase=phase, place="")
                 self._say(phase)
-                getattr(self, f"_{phase}")()
+                step()
         except _Stopped:
             layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), moving_to=0)
             return reshard_notes.STOPPED
