@@ -9,7 +9,7 @@ from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
 
 
 class ReshardForm(forms.Form):
-    """How many shards a tenant is to have, and why."""
+    """Ask how many shards a tenant is to have, and why."""
 
     shards = forms.IntegerField(
         min_value=1,
