@@ -9,6 +9,8 @@ CHECKOV_VERSION := 3.3.30
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
+# A dozen processes load the same modules: let the first one keep what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 option = $(if $($(1)),--$(2) $($(1)))
 
 .DEFAULT_GOAL := help

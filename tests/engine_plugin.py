@@ -21,6 +21,12 @@ NOWHERE = "http://127.0.0.1:9"
 
 _engine = pytest.StashKey[Engine]()
 
+# The tests start hundreds of processes: what those load is compiled once, whatever this machine is used to.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# An engine that lives for a few seconds only loses by a thorough compiler and a collector with many threads.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 class QuickMinistack(Ministack):
     """The embedded engine behind a shorter way in: see tests/support/quick_engine.py."""

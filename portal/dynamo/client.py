@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import botocore.config
-import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
@@ -29,6 +28,7 @@ from pynamodb.connection.base import Connection, MetaTable
 from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
+from portal import aws_session
 from portal.dynamo import meter, response_parser
 from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
 from portal.isolation import credentials, guard
@@ -152,10 +152,7 @@ def make_streams_client() -> Any:
 
 
 def _session(endpoint_url: str) -> Any:
-    session = botocore.session.Session()
-    if endpoint_url and not os.environ.get("AWS_ACCESS_KEY_ID"):
-        # A local engine asks for no real credentials, but botocore does not sign without some.
-        session.set_credentials("local", "local")
+    session = aws_session.new_session(endpoint_url)
     session.register_component("response_parser_factory", response_parser.ItemParserFactory())
     return session
 

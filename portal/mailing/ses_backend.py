@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import botocore.config
-import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 from django.core.mail.message import sanitize_address
 
+from portal import aws_session
 from portal.errors import PortalError, Rejected, Throttled, Unavailable
 
 _ATTEMPTS: Final = 2
@@ -85,8 +85,7 @@ def _client() -> Any:
     """Return the client of this process; a forked child makes its own."""
     with _lock:
         if settings.EMAIL_HOST not in _clients:
-            session = botocore.session.Session()
-            _clients[settings.EMAIL_HOST] = session.create_client(
+            _clients[settings.EMAIL_HOST] = aws_session.new_session("").create_client(
                 "sesv2",
                 settings.EMAIL_HOST,
                 config=botocore.config.Config(

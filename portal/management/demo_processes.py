@@ -15,6 +15,7 @@ from portal.engines.supervisor import Command
 
 DRAIN_SECONDS: Final = 10  # that the stream worker may take to count what the last requests wrote
 RECEIVER_PORT: Final = 8410
+CREATE_QUEUES: Final = "create_queues"  # a command of the rooms above, if they are there
 
 
 def _lines() -> Iterator[tuple[str, tuple[str, ...]]]:

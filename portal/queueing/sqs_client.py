@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any, Final
 
 import botocore.config
-import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 from django.conf import settings
 
+from portal import aws_session
 from portal.errors import PortalError, Rejected, Throttled, Unavailable
 from portal.isolation import guard
 from portal.schema import registry
@@ -144,12 +144,8 @@ def full_name(name: str) -> str:
 
 
 def _make_client() -> Any:
-    session = botocore.session.Session()
     endpoint_url = settings.SQS_ENDPOINT_URL
-    if endpoint_url and not os.environ.get("AWS_ACCESS_KEY_ID"):
-        # A local engine asks for no real credentials, but botocore does not sign without some.
-        session.set_credentials("local", "local")
-    return session.create_client(
+    return aws_session.new_session(endpoint_url).create_client(
         "sqs",
         settings.AWS_REGION,
         endpoint_url=endpoint_url or None,

@@ -27,7 +27,9 @@ HTTP = (
     "django_htmx",
 )
 AWS = ("pynamodb", "boto3", "botocore", "s3transfer", "aiobotocore")
-SPEAK_TO_AWS = ("portal.dynamo", "portal.isolation", "portal.mailing", "portal.queueing", "portal.streams")
+SPEAK_TO_AWS = (
+    *("portal.aws_session", "portal.dynamo", "portal.isolation", "portal.mailing", "portal.queueing", "portal.streams"),
+)
 # What a file of models may use besides the kernel's item and its room's tables.
 OF_ITEMS = ("pynamodb", "portal.dynamo", "__future__", "typing", "datetime")
 # What reads a whole table, or runs SQL on one.

@@ -16,15 +16,12 @@ import pytest
 from django.conf import settings
 
 from portal.engines import dynamodb_local
-from portal.engines.engine_process import running_engine
+from portal.engines.engine_process import Ministack, running_engine
 from portal.engines.processes import free_port, port_obstacle
+from portal.engines.queue_engine import FOLDER
 
 FILES = {
-    "manage.py": """
-import sys
-from django.core.management import execute_from_command_line
-execute_from_command_line(sys.argv)
-""",
+    "manage.py": (settings.BASE_DIR / "manage.py").read_text(),
     "demo_settings.py": """
 import os
 from pathlib import Path
@@ -47,8 +44,10 @@ urlpatterns = [path("", page), path("healthz", page)]
 """,
     "sample/table.py": """
 import os
-import boto3
+from functools import cache
+@cache
 def client():
+    import boto3
     return boto3.client("dynamodb", endpoint_url=os.environ["DYNAMODB_ENDPOINT_URL"])
 def create():
     if "Demo" not in client().list_tables()["TableNames"]:
@@ -61,6 +60,7 @@ def count():
     return client().scan(TableName="Demo", Select="COUNT")["Count"]
 """,
     "sample/management/commands/demo.py": "from portal.management.commands.demo import Command\n",
+    "sample/management/commands/prepare_demo.py": "from portal.management.commands.prepare_demo import Command\n",
     "sample/management/commands/create_tables.py": """
 from django.core.management.base import BaseCommand
 from sample import table
@@ -107,6 +107,20 @@ class Command(BaseCommand):
         table.add(options["key"])
 """,
 }
+QUEUES = {
+    "sample/management/commands/create_queues.py": """
+import os
+import boto3
+from django.core.management.base import BaseCommand
+class Command(BaseCommand):
+    def add_arguments(self, parser):
+        parser.add_argument("--wait", action="store_true")
+    def handle(self, **options):
+        endpoint = os.environ.get("SQS_ENDPOINT_URL", os.environ["DYNAMODB_ENDPOINT_URL"])
+        boto3.client("sqs", endpoint_url=endpoint).create_queue(QueueName="demo")
+        print("queues at", endpoint, flush=True)
+""",
+}
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 90) -> None:
@@ -124,11 +138,19 @@ class Demo:
         self.port = free_port()
         self.options = ["--port", str(self.port), "--workers", "1"]
         self.running: subprocess.Popen[str] | None = None
+        self.banner = ""
         for name, text in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_text(text)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DYNAMODB_"))}
-        self.environ = kept | {"PYTHONPATH": str(settings.BASE_DIR), "DJANGO_SETTINGS_MODULE": "demo_settings"}
+        others = ("AWS_", "DYNAMODB_", "SQS_", "DEBUG")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+        self.environ = kept | {
+            "PYTHONPATH": str(settings.BASE_DIR),
+            "DJANGO_SETTINGS_MODULE": "demo_settings",
+            # Nothing of this machine's own may stand in for an engine.
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "HOME": str(directory),
+        }
 
     def start(self, *, until: str = "Ctrl-C") -> str:
         """What it printed up to that line, or all of it if it ended before."""
@@ -166,10 +188,10 @@ class Demo:
             return False
         return True
 
-    def worker(self) -> int:
-        """Return the id of the stream worker's process, waited for."""
+    def worker(self, *, beside: int = 0) -> int:
+        """Return the id of the stream worker's process, waited for; of another one than `beside`."""
         file = self.directory / "worker"
-        wait_until(lambda: file.exists() and file.read_text() != "")
+        wait_until(lambda: file.exists() and file.read_text() not in ("", str(beside)))
         return int(file.read_text())
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
@@ -181,10 +203,13 @@ class Demo:
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`manage.py demo` with arguments that make it end by itself."""
+        return self.manage("demo", *arguments)
+
+    def manage(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "manage.py", "demo", *arguments],
+            [sys.executable, "manage.py", *arguments],
             cwd=self.directory,
-            env=self.environ,
+            env=self.environ | environ,
             capture_output=True,
             text=True,
             check=False,
@@ -200,46 +225,110 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
         demo.end(signal.SIGTERM)
 
 
-def test_it_ends_in_order_and_finds_its_data_again(demo: Demo) -> None:
-    banner = demo.start()
-    assert f"http://127.0.0.1:{demo.port}" in banner
-    assert "alice@example.com" in banner
-    assert demo.page()["items"] == 1
-    status, rest = demo.end(signal.SIGINT)
-    assert status == 0
-    assert rest.split() == ["Stopping", "...", "Stopped."]
-
-    assert demo.call("seed", "--key", "second").returncode == 0
-
-    demo.start()
-    assert demo.page()["items"] == 2
-    status, rest = demo.end(signal.SIGTERM)
-    assert status == 0
-    assert rest.split() == ["Stopping", "...", "Stopped."]
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """One with queues that runs, for the tests that leave it running."""
+    demo = Demo(tmp_path_factory.mktemp("shared"), FILES | QUEUES)
+    demo.banner = demo.start()
+    yield demo
+    demo.end(signal.SIGTERM)
 
 
-def test_a_command_joins_the_demo_that_runs(demo: Demo) -> None:
-    demo.start()
-    assert demo.call("seed", "--key", "second").returncode == 0
-    assert demo.page()["items"] == 2
+# --- one that runs ---
 
 
-def test_a_command_that_fails_hands_on_its_status(demo: Demo) -> None:
-    done = demo.call("seed", "--key", "bad")
+def test_it_says_where_it_is_and_who_can_sign_in(shared: Demo) -> None:
+    assert f"http://127.0.0.1:{shared.port}" in shared.banner
+    assert "alice@example.com" in shared.banner
+
+
+def test_a_command_joins_the_demo_that_runs(shared: Demo) -> None:
+    before = shared.page()["items"]
+    assert shared.call("seed", "--key", "joined").returncode == 0
+    assert shared.page()["items"] == before + 1
+
+
+def test_a_plain_command_works_on_its_engine_and_says_so(shared: Demo) -> None:
+    before = shared.page()["items"]
+    done = shared.manage("seed", "--key", "plain")
+    assert done.returncode == 0
+    assert shared.page()["items"] == before + 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Using the engine of `make run`, ministack at http://127.0.0.1:")
+    assert line.endswith(", with DEBUG=1.")
+
+
+def test_a_command_that_fails_hands_on_its_status(shared: Demo) -> None:
+    done = shared.call("seed", "--key", "bad")
     assert done.returncode == 1
     assert "There is no such key." in done.stderr
 
 
-def test_a_second_demo_in_the_same_tree_is_explained(demo: Demo) -> None:
-    demo.start()
-    done = demo.call("--port", str(demo.port))
+def test_a_second_demo_in_the_same_tree_is_explained(shared: Demo) -> None:
+    before = shared.page()["items"]
+    done = shared.call("--port", str(shared.port))
     assert done.returncode == 1
-    assert f"The portal's port {demo.port} is taken; choose another with PORT=" in done.stderr
-    done = demo.call("--port", str(free_port()))
+    assert f"The portal's port {shared.port} is taken; choose another with PORT=" in done.stderr
+    done = shared.call("--port", str(free_port()))
     assert done.returncode == 1
     assert "Another engine is using the data" in done.stderr
     assert "Traceback" not in done.stderr
+    assert shared.page()["items"] == before
+
+
+def test_with_the_embedded_engine_there_is_one_process_for_tables_and_queues(shared: Demo) -> None:
+    address = running_engine(shared.directory / "var" / "ministack")
+    assert f"queues at {address}" in shared.banner
+    assert not (shared.directory / "var" / "ministack" / FOLDER).exists()
+
+
+def test_a_stream_worker_that_is_killed_is_started_again_and_pages_work_meanwhile(shared: Demo) -> None:
+    killed = shared.worker()
+    os.kill(killed, signal.SIGKILL)
+    assert shared.page()["items"] >= 1
+    assert shared.read(until="runs again") == (
+        "The stream worker died with signal 9; it is started again in 0.5 s.\nThe stream worker runs again.\n"
+    )
+    assert shared.worker(beside=killed)
+
+
+def test_a_web_server_that_is_killed_is_started_again(shared: Demo) -> None:
+    killed = shared.page()["gunicorn"]
+    os.kill(killed, signal.SIGKILL)
+    assert "The web server died with signal 9" in shared.read(until="runs again")
+    wait_until(lambda: shared.answers() and shared.page()["gunicorn"] != killed)
+
+
+# --- how it ends, and begins again ---
+
+
+def test_it_ends_in_order_and_finds_its_data_again(demo: Demo) -> None:
+    demo.start()
     assert demo.page()["items"] == 1
+    status, rest = demo.end(signal.SIGINT)
+    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
+    drained = demo.directory / "drained"
+    assert drained.read_text() == "1 items", "the stream worker is stopped while the engine still answers"
+
+    assert demo.call("seed", "--key", "second").returncode == 0
+
+    drained.unlink()
+    demo.start()
+    assert demo.page()["items"] == 2
+    os.kill(worker := demo.worker(), signal.SIGKILL)
+    demo.read(until="runs again")
+    demo.worker(beside=worker)
+    status, rest = demo.end(signal.SIGTERM)
+    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
+    assert drained.read_text() == "2 items", "one that was started again is stopped like the first"
+
+
+def test_ctrl_c_while_sample_data_is_written_ends_in_order(demo: Demo) -> None:
+    demo.environ["SEED_SECONDS"] = "60"
+    demo.start(until="seeding")
+    status, rest = demo.end()
+    assert status == 0
+    assert rest == "Stopped: Run it again: what is done already is left as it is.\nStopped.\n"
 
 
 def test_an_unknown_engine_is_refused_with_the_choices(demo: Demo) -> None:
@@ -250,110 +339,20 @@ def test_an_unknown_engine_is_refused_with_the_choices(demo: Demo) -> None:
     )
 
 
-def test_an_engine_that_is_given_is_used_and_left_running(demo: Demo) -> None:
-    demo.environ["DYNAMODB_ENDPOINT_URL"] = settings.DYNAMODB_ENDPOINT_URL
-    banner = demo.start()
-    assert f"Engine     {settings.DYNAMODB_ENDPOINT_URL}\n" in banner
-    before = demo.page()["items"]
-    assert demo.call("seed", "--key", "one more").returncode == 0
-    assert demo.page()["items"] == before + 1
-    assert demo.end()[0] == 0
-    assert [path.name for path in (demo.directory / "var").iterdir()] == ["endpoint"]
-
-
-def test_the_stream_worker_is_stopped_while_the_engine_still_answers(demo: Demo) -> None:
-    demo.start()
-    assert demo.call("seed", "--key", "second").returncode == 0
-    assert demo.end()[0] == 0
-    assert (demo.directory / "drained").read_text() == "2 items"
-
-
-def test_a_stream_worker_that_is_killed_is_started_again_and_pages_work_meanwhile(demo: Demo) -> None:
-    demo.start()
-    os.kill(demo.worker(), signal.SIGKILL)
-    assert demo.page()["items"] == 1
-    assert demo.read(until="runs again") == (
-        "The stream worker died with signal 9; it is started again in 0.5 s.\nThe stream worker runs again.\n"
-    )
-    assert demo.end()[0] == 0
-    assert (demo.directory / "drained").exists()
-
-
-def test_a_web_server_that_is_killed_is_started_again(demo: Demo) -> None:
-    demo.start()
-    killed = demo.page()["gunicorn"]
-    os.kill(killed, signal.SIGKILL)
-    assert "The web server died with signal 9" in demo.read(until="runs again")
-    wait_until(lambda: demo.answers() and demo.page()["gunicorn"] != killed)
-    assert demo.end()[0] == 0
-
-
-def killed_engine(demo: Demo) -> str:
-    """Return what is said until the engine that was killed runs again."""
-    demo.start()
-    assert demo.call(*demo.options, "seed", "--key", "second").returncode == 0
+def test_a_web_server_that_cannot_start_ends_the_demo_at_once(demo: Demo) -> None:
+    demo.environ["GUNICORN_CMD_ARGS"] = "--no-such-option"
+    rest = demo.start()
     assert demo.running
-    (engine,) = (
-        pid
-        for pid in children(demo.running.pid)
-        if any(name in Path(f"/proc/{pid}/cmdline").read_text() for name in ("-m\0ministack", "LoopbackServer"))
-    )
-    os.kill(engine, signal.SIGKILL)
-    return demo.read(until="The engine runs again")
-
-
-def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's process in /proc")
-
-
-@linux
-def test_a_ministack_that_is_killed_is_started_again_and_the_loss_is_said(demo: Demo) -> None:
-    said = killed_engine(demo)
-    assert "The engine died with signal 9; it is started again in 0.5 s." in said
-    assert "It saves only when it is stopped, and had not been before: all data are lost." in said
-    assert demo.page()["items"] == 1  # sample data, written anew
-    wait_until(lambda: bool(demo.worker()))
-    assert demo.end()[0] == 0
-
-
-@linux
-def test_a_ministack_that_had_saved_says_since_when_data_are_lost(demo: Demo) -> None:
-    demo.start()
-    assert demo.end()[0] == 0
-    assert "It saves only when it is stopped: what was written after 20" in killed_engine(demo)
-    assert demo.page()["items"] == 1
-
-
-@linux
-@pytest.mark.timeout(300)
-def test_a_dynamodb_local_that_is_killed_loses_nothing(demo: Demo) -> None:
-    try:
-        dynamodb_local.install()
-    except dynamodb_local.InstallError as reason:
-        pytest.skip(str(reason))
-    demo.options += ["--engine", "dynamodb-local"]
-    assert "It saves each write, so nothing is lost." in killed_engine(demo)
-    assert demo.page()["items"] == 2
-    assert demo.end()[0] == 0
-
-
-@linux
-def test_a_demo_that_is_killed_with_its_engine_says_at_the_next_start_what_was_lost(demo: Demo) -> None:
-    demo.start()
-    assert demo.running
-    # Stopped first: it would restart what dies, and an engine whose parent is gone ends in order, and saves.
-    os.kill(demo.running.pid, signal.SIGSTOP)
-    for pid in [*children(demo.running.pid), demo.running.pid]:
-        os.kill(pid, signal.SIGKILL)
-    demo.running.wait()
-    wait_until(lambda: port_obstacle(demo.port) is None)  # gunicorn's workers notice a little later
-    assert "The engine ministack was killed the last time. It saves only when it is stopped" in demo.start()
+    assert demo.running.wait(60) == 1
+    assert "The web server ended unexpectedly, with exit status" in rest
 
 
 def test_a_child_that_keeps_dying_ends_the_demo_with_a_sentence(demo: Demo) -> None:
+    (demo.directory / "sample/management/commands/demo.py").write_text(
+        "from portal.engines import supervisor\n"
+        "from portal.management.commands.demo import Command\n"
+        "supervisor.FIRST_PAUSE_SECONDS = 0.05\n"
+    )
     demo.start()
     (demo.directory / "broken").touch()
     os.kill(demo.worker(), signal.SIGKILL)
@@ -365,17 +364,111 @@ def test_a_child_that_keeps_dying_ends_the_demo_with_a_sentence(demo: Demo) -> N
     assert running_engine(demo.directory / "var" / "ministack") is None
 
 
-def test_a_web_server_that_cannot_start_ends_the_demo_at_once(demo: Demo) -> None:
-    demo.environ["GUNICORN_CMD_ARGS"] = "--no-such-option"
-    rest = demo.start()
+# --- engines that are killed ---
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def kill_engine(demo: Demo, word: str) -> str:
+    """Kill the engine whose command line has this word; what is said until it runs again."""
     assert demo.running
-    assert demo.running.wait(60) == 1
-    assert "The web server ended unexpectedly, with exit status" in rest
+    (engine,) = (pid for pid in children(demo.running.pid) if word in Path(f"/proc/{pid}/cmdline").read_text())
+    os.kill(engine, signal.SIGKILL)
+    return demo.read(until="The engine runs again")
 
 
-def test_ctrl_c_while_sample_data_is_written_ends_in_order(demo: Demo) -> None:
-    demo.environ["SEED_SECONDS"] = "60"
-    demo.start(until="seeding")
-    status, rest = demo.end()
+linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's process in /proc")
+
+
+@linux
+def test_what_a_killed_ministack_has_lost_is_said_whenever_it_is_killed(demo: Demo) -> None:
+    demo.start()
+    assert demo.manage("seed", "--key", "lost").returncode == 0
+    worker = demo.worker()
+    said = kill_engine(demo, "-m\0ministack")
+    assert "The engine died with signal 9; it is started again in 0.5 s." in said
+    assert "It saves only when it is stopped, and had not been before: all data are lost." in said
+    assert demo.page()["items"] == 1  # sample data, written anew
+    assert demo.worker(beside=worker)
+    assert demo.end()[0] == 0
+
+    demo.start()
+    said = kill_engine(demo, "-m\0ministack")
+    assert "It saves only when it is stopped: what was written after 20" in said, "it had saved before"
+    assert demo.page()["items"] == 1
+    assert demo.running
+    # Stopped first: it would restart what dies, and an engine whose parent is gone ends in order, and saves.
+    os.kill(demo.running.pid, signal.SIGSTOP)
+    for pid in [*children(demo.running.pid), demo.running.pid]:
+        os.kill(pid, signal.SIGKILL)
+    demo.running.wait()
+    wait_until(lambda: port_obstacle(demo.port) is None)  # gunicorn's workers notice a little later
+
+    said = demo.start()
+    assert "The engine ministack was killed the last time. It saves only when it is stopped" in said, "killed with all"
+
+
+@linux
+@pytest.mark.timeout(300)
+def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(tmp_path: Path) -> None:
+    try:
+        dynamodb_local.install()
+    except dynamodb_local.InstallError as reason:
+        pytest.skip(str(reason))
+    demo = Demo(tmp_path, FILES | QUEUES)
+    demo.options += ["--engine", "dynamodb-local"]
+    try:
+        started = demo.start()
+        beside = demo.directory / "var" / "dynamodb-local" / FOLDER
+        address = running_engine(beside)
+        assert f"queues at {address}" in started
+        assert f"queues at {address}" in demo.manage("create_queues").stdout, "a plain command finds them"
+        done = demo.call("--engine", "dynamodb-local", "seed", "--key", "second")
+        assert f"queues at {address}" in done.stdout, "one that joins finds them"
+
+        assert "It saves each write, so nothing is lost." in kill_engine(demo, "LoopbackServer")
+        assert demo.page()["items"] == 2
+
+        assert demo.running
+        (queues,) = (
+            pid for pid in children(demo.running.pid) if "-m\0ministack" in Path(f"/proc/{pid}/cmdline").read_text()
+        )
+        os.kill(queues, signal.SIGKILL)
+        assert f"queues at {address}" in demo.read(until="engine of the queues runs again")
+    finally:
+        status, _ = demo.end(signal.SIGTERM)
     assert status == 0
-    assert rest == "Stopped.\n"
+    wait_until(lambda: running_engine(beside) is None)
+
+
+# --- an engine that is given ---
+
+
+def test_an_engine_that_is_given_is_used_gets_queues_if_it_has_none_and_is_left_running(tmp_path: Path) -> None:
+    """Any engine with tables alone: here a ministack that was told to serve nothing else."""
+    demo = Demo(tmp_path, FILES | QUEUES)
+    with TablesAlone().start() as engine:
+        demo.environ["DYNAMODB_ENDPOINT_URL"] = engine.endpoint_url
+        banner = demo.start()
+        try:
+            assert f"Engine     {engine.endpoint_url}\n" in banner
+            address = running_engine(tmp_path / "var" / "endpoint" / FOLDER)
+            assert address not in (None, engine.endpoint_url)
+            assert f"queues at {address}" in banner
+            assert demo.call("seed", "--key", "joined").returncode == 0
+            del demo.environ["DYNAMODB_ENDPOINT_URL"]
+            done = demo.manage("seed", "--key", "plain")
+            assert done.returncode == 0
+            assert f"endpoint at {engine.endpoint_url}" in done.stderr
+            assert demo.page()["items"] == 3
+        finally:
+            status, _ = demo.end()
+        assert status == 0
+        assert engine.answers()
+        assert {path.name for path in (tmp_path / "var").iterdir()} == {"endpoint", "log"}, "no other engine ran"
+
+
+class TablesAlone(Ministack):
+    services = "dynamodb"

@@ -62,7 +62,7 @@ class Browser:
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
     demo = Demo(tmp_path, files=PORTAL)
-    demo.environ["DEBUG"] = "1"
+    demo.environ |= {"DEBUG": "1", "DELIVERY_WORKERS": "0"}  # nothing is delivered here
     yield demo
     if demo.running and demo.running.poll() is None:
         demo.end(signal.SIGTERM)

@@ -18,7 +18,7 @@ import boto3
 import pytest
 from django.conf import settings
 
-from portal.engines import dynamodb_local
+from portal.engines import dynamodb_local, processes
 from portal.engines import engine_process as engines
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import Engine, EngineError, Ministack, running_engine, start_engine
@@ -91,46 +91,35 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def running(kind: str) -> Iterator[Engine]:
-    """One for the tests that leave it running."""
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def ministack(port: int) -> Iterator[Engine]:
+    """One for the tests that leave it running. The thread that started it has ended."""
+    started: list[Engine] = []
+    thread = threading.Thread(target=lambda: started.append(start_engine(port=port)))
+    thread.start()
+    thread.join()
+    with started[0] as engine:
+        yield engine
+
+
+def test_an_engine_in_memory_serves_many_threads_on_one_address_and_forgets(kind: str) -> None:
     with start_engine(kind) as engine:
-        yield engine
-
-
-@pytest.fixture
-def ministack() -> Iterator[Engine]:
-    with start_engine("ministack") as engine:
-        yield engine
-
-
-def test_what_was_written_is_there_after_a_restart(kind: str, tmp_path: Path) -> None:
-    with start_engine(kind, state_dir=tmp_path) as engine:
         fill(engine)
-    with start_engine(kind, state_dir=tmp_path) as engine:
-        assert count(client(engine), "colour-0") == 10
-
-
-def test_an_engine_in_memory_forgets_and_leaves_nothing_behind(kind: str) -> None:
-    with start_engine(kind) as engine:
-        fill(engine, items=4)
+        dynamodb = client(engine)
+        with ThreadPoolExecutor(16) as threads:
+            counts = list(threads.map(lambda number: count(dynamodb, f"colour-{number % 4}"), range(160)))
+        assert counts == [10] * 160, "sixteen threads read at once"
+        if sys.platform == "linux":  # only Linux answers on all of 127.0.0.0/8
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.2", engine.port), timeout=5)
         log_path = engine.log_path
-    assert not log_path.parent.exists()
+    assert not log_path.parent.exists(), "it leaves nothing behind"
     with engine:
         assert client(engine).list_tables()["TableNames"] == []
-
-
-def test_sixteen_threads_read_at_once(running: Engine) -> None:
-    fill(running)
-    dynamodb = client(running)
-    with ThreadPoolExecutor(16) as threads:
-        counts = list(threads.map(lambda number: count(dynamodb, f"colour-{number % 4}"), range(160)))
-    assert counts == [10] * 160
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers on all of 127.0.0.0/8")
-def test_an_engine_listens_on_one_address_only(running: Engine) -> None:
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", running.port), timeout=5)
 
 
 def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(kind: str, tmp_path: Path) -> None:
@@ -172,14 +161,9 @@ def test_ctrl_c_in_the_terminal_does_not_reach_an_engine(ministack: Engine) -> N
     assert os.getsid(ministack.pid) != os.getsid(0)
 
 
-def test_an_engine_outlives_the_thread_that_started_it() -> None:
-    started: list[Engine] = []
-    thread = threading.Thread(target=lambda: started.append(start_engine()))
-    thread.start()
-    thread.join()
-    with started[0] as engine:
-        fill(engine, items=4)
-        assert count(client(engine), "colour-1") == 1
+def test_an_engine_outlives_the_thread_that_started_it(ministack: Engine) -> None:
+    fill(ministack, items=4)
+    assert count(client(ministack), "colour-1") == 1
 
 
 def test_a_fork_does_not_stop_its_parents_engine(ministack: Engine) -> None:
@@ -188,7 +172,7 @@ def test_a_fork_does_not_stop_its_parents_engine(ministack: Engine) -> None:
         ministack.stop()
         os._exit(0)
     os.waitpid(child, 0)
-    assert client(ministack).list_tables()["TableNames"] == []
+    assert ministack.answers()
 
 
 def test_a_taken_port_is_refused_with_the_remedy(ministack: Engine) -> None:
@@ -196,14 +180,13 @@ def test_a_taken_port_is_refused_with_the_remedy(ministack: Engine) -> None:
         start_engine(port=ministack.port)
 
 
-def test_a_port_that_was_asked_for_is_used() -> None:
-    port = free_port()
-    with start_engine(port=port) as engine:
-        assert engine.endpoint_url == f"http://127.0.0.1:{port}"
+def test_a_port_that_was_asked_for_is_used(ministack: Engine, port: int) -> None:
+    assert ministack.endpoint_url == f"http://127.0.0.1:{port}"
 
 
-def test_state_in_use_is_refused_with_the_address_of_its_user(tmp_path: Path) -> None:
+def test_state_belongs_to_one_engine_at_a_time_and_is_there_after_a_restart(tmp_path: Path) -> None:
     with start_engine(state_dir=tmp_path) as engine:
+        fill(engine)
         assert running_engine(tmp_path) == engine.endpoint_url
         with pytest.raises(
             EngineError, match=f"Another engine is using .* DYNAMODB_ENDPOINT_URL={engine.endpoint_url}"
@@ -211,6 +194,8 @@ def test_state_in_use_is_refused_with_the_address_of_its_user(tmp_path: Path) ->
             start_engine(state_dir=tmp_path)
         assert running_engine(tmp_path) == engine.endpoint_url
     assert running_engine(tmp_path) is None
+    with start_engine(state_dir=tmp_path) as engine:
+        assert count(client(engine), "colour-0") == 10
 
 
 def test_state_that_cannot_be_read_is_refused_and_not_overwritten(tmp_path: Path) -> None:
@@ -245,11 +230,16 @@ def test_an_engine_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatc
 
 
 def test_saving_that_takes_long_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(processes, "SLOW_SECONDS", 0.2)
     said: list[str] = []
-    engine = start_engine(state_dir=tmp_path, report=said.append)
+
+    def go_on(sentence: str) -> None:
+        said.append(sentence)
+        os.kill(pid, signal.SIGCONT)
+
+    engine = start_engine(state_dir=tmp_path, report=go_on)
     assert engine.pid is not None
-    os.kill(engine.pid, signal.SIGSTOP)
-    threading.Timer(2.5, os.kill, (engine.pid, signal.SIGCONT)).start()
+    os.kill(pid := engine.pid, signal.SIGSTOP)
     engine.stop()
     assert said == ["Waiting for ministack to save its data ..."]
 

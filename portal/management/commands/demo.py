@@ -34,11 +34,11 @@ from portal.engines.engine_process import (
 from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
 from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
 from portal.management import demo_processes
+from portal.management.demo_processes import CREATE_QUEUES
 
 POLL_SECONDS = 0.1
 WEB_START_SECONDS = 60
 CHILD_STOP_SECONDS = 15
-CREATE_QUEUES = "create_queues"  # a command of the rooms above, if they are there
 SHOW_CURSOR = "\x1b[?25h"
 
 BANNER = """
@@ -113,7 +113,6 @@ class Command(BaseCommand):
                 if command:
                     status = self._run_in_terminal(command)
                 else:
-                    self._manage("seed", "--if-empty")
                     self._serve(stack, engine, options)
         except StopAskedFor:
             self._say("Stopped.")
@@ -123,7 +122,8 @@ class Command(BaseCommand):
             sys.exit(status)
 
     def _engine(self, stack: contextlib.ExitStack, kind: str, port: int, *, join: bool) -> Engine | None:
-        """Point ``self.environ`` at an engine that has the tables; the engine, if it was started here."""
+        """Point ``self.environ`` at an engine that has the tables, and sample data unless a command ``join``s it; the
+        engine, if it was started here."""
         engine = None
         var = Path(settings.BASE_DIR) / "var"
         if given := settings.DYNAMODB_ENDPOINT_URL:
@@ -138,7 +138,7 @@ class Command(BaseCommand):
             stack.enter_context(engine)
             point_at(engine.endpoint_url, self.environ)
         self._queues(stack, var / (discovery.ENDPOINT if given else kind), join=join)
-        self._create_what_is_missing()
+        self._manage("prepare_demo", *([] if join else ["--seed"]))
         return engine
 
     def _queues(self, stack: contextlib.ExitStack, beside: Path, *, join: bool) -> None:
@@ -151,11 +151,6 @@ class Command(BaseCommand):
         log_path = Path(settings.BASE_DIR) / "var" / "log" / "queues.log"
         self.queues = queue_engine.beside(beside, log_path=log_path, environ=self.environ, report=self._say)
         stack.enter_context(self.queues)
-
-    def _create_what_is_missing(self) -> None:
-        self._manage("create_tables", "--wait")
-        if CREATE_QUEUES in get_commands():
-            self._manage(CREATE_QUEUES, "--wait")
 
     def _note_endpoint(self, stack: contextlib.ExitStack, folder: Path, address: str) -> None:
         """Write the engine file of an engine that is not ours, for the commands that are called meanwhile."""
@@ -208,8 +203,7 @@ class Command(BaseCommand):
         for worker in workers:
             worker.kill()  # some follow a stream that is no more
         try:
-            self._create_what_is_missing()
-            self._manage("seed", "--if-empty")
+            self._manage("prepare_demo", "--seed")
         except CommandError as error:
             raise StartError(str(error)) from error
         for worker in workers:
