@@ -86,6 +86,7 @@ def _settings() -> dict[str, str]:
         "DYNAMODB_TABLE_PREFIX": "Pooldesk.Bench",
         "TENANT_ROLE_ARN": "",
         "WEB_THREADS": str(THREADS),
+        "TENANT_RATES": "off",
         "LOG_LEVEL": "WARNING",
     }
 

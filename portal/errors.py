@@ -64,6 +64,16 @@ class Unavailable(PortalError):
     retry_after = 5  # seconds
 
 
+class LimitReached(PortalError):
+    """This tenant asks for more than its limits allow, or has too much under way. Trying again later is right."""
+
+    status = 429
+
+    def __init__(self, message: str = "", *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
 class Throttled(Unavailable):
     """The engine refused for load, after the client's own retries."""
 

@@ -65,6 +65,14 @@ DELIVERY_SLOTS: int = env.int("DELIVERY_SLOTS", default=24)
 TICKET_SHARDS: int = env.int("TICKET_SHARDS", default=1)
 # Write units a second in one partition of the ticket indexes from which its tenant is resharded by itself; 0: never.
 HOT_PARTITION_UNITS: float = env.float("HOT_PARTITION_UNITS", default=500.0)
+# Units a second that a tenant of a plan may ask for; see portal/limits/rates.py. "off": nobody is limited.
+TENANT_RATES: str = env.str("TENANT_RATES", default="standard=50 large=250")
+# Processes share a tenant's rate. Off: each process lets all of it through.
+RATES_SHARED: bool = env.bool("RATES_SHARED", default=True)
+# How many processes there are at least, for the moment before they know each other.
+WEB_PROCESSES: int = env.int("WEB_CONCURRENCY", default=2)
+# Bulk changes, exports and the like that one tenant may have at work at the same time in one process.
+HEAVY_AT_A_TIME: int = env.int("HEAVY_AT_A_TIME", default=2)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
 WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 
@@ -103,6 +111,7 @@ MIDDLEWARE = [
     "portal.web.middleware.ErrorPageMiddleware",
     # Before the identity, which needs the engine: the page of an outage carries a form, and the form a token.
     "django.middleware.csrf.CsrfViewMiddleware",
+    "tenants.tenancy.limit_middleware.TenantLimitMiddleware",
     "tenants.tenancy.identity_middleware.IdentityMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -12,20 +12,19 @@ One that hangs makes way for the next.
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from delivery.queues import limits
 from delivery.queues.limits import LimitsOf
-from delivery.queues.token_bucket import TokenBucket
+from portal.tenant_buckets import RecentTenants, TokenBucket
 
 OVER_CAP_SECONDS: Final = 1.0  # after which a message that is over the cap is tried again
 SUSPECT_SECONDS: Final = 5.0  # the same, of a suspect beside which another runs
 # A delivery that runs longer hangs. Its message is left to other workers, and to the dead letters in the end; its unit
 # of the tenant's cap stays taken.
 HANGS_SECONDS: Final = 60.0
-_BUCKETS: Final = 10_000  # of the tenants that were met last; a bucket that is forgotten is full again
 
 
 class Schedule:
@@ -43,7 +42,7 @@ class Schedule:
         self._suspect_until = float("-inf")
         self._begun_at: dict[int, int] = {}  # by queue, the number of the begin that was its last
         self._begins = 0
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets = RecentTenants(self._new_bucket)
 
     @property
     def running(self) -> int:
@@ -77,7 +76,7 @@ class Schedule:
             return OVER_CAP_SECONDS
         if is_suspect and self._clock() < self._suspect_until:
             return SUSPECT_SECONDS
-        bucket = self._bucket(tenant_id)
+        bucket = self._buckets.of(tenant_id)
         if not bucket.take():
             return bucket.seconds_to_next()
         self._begins += 1
@@ -97,13 +96,6 @@ class Schedule:
         if is_suspect:
             self._suspect_until = float("-inf")
 
-    def _bucket(self, tenant_id: str) -> TokenBucket:
-        bucket = self._buckets.get(tenant_id)
-        if bucket is None:
-            own = self._limits_of(tenant_id)
-            bucket = TokenBucket(per_second=own.per_second, burst=own.burst, clock=self._clock)
-            self._buckets[tenant_id] = bucket
-            if len(self._buckets) > _BUCKETS:
-                self._buckets.popitem(last=False)
-        self._buckets.move_to_end(tenant_id)
-        return bucket
+    def _new_bucket(self, tenant_id: str) -> TokenBucket:
+        own = self._limits_of(tenant_id)
+        return TokenBucket(per_second=own.per_second, burst=own.burst, clock=self._clock)

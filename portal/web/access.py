@@ -41,6 +41,18 @@ def operator(view: View) -> View:
     return _declare(view, Access("operator"))
 
 
+def unlimited(view: View) -> View:
+    """Let the view be called however much its tenant asks for: what leads in, out, or to another tenant."""
+    view.unlimited = True  # type: ignore[attr-defined]  # read by the middleware
+    return view
+
+
+def is_unlimited(view: Callable[..., Any]) -> bool:
+    """Tell whether a view belongs to no tenant's use: it says so, or it is for those who run the platform."""
+    access: Access | None = getattr(view, "access", None)
+    return getattr(view, "unlimited", False) or (access is not None and access.level == "operator")
+
+
 def member(role: str) -> Callable[[View], View]:
     """Open the view to members from this role upwards; its unsafe requests need the page's mark."""
     return lambda view: _declare(view, Access("member", role))

@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
 from portal.isolation import policies
+from portal.limits import rates
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -246,3 +247,14 @@ def names_fit(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
             id="pooldesk.E011",
         )
     ]
+
+
+@checks.register
+def rates_can_be_read(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Refuse what would fail at each request."""
+    try:
+        rates.by_plan()
+    except ImproperlyConfigured as error:
+        hint = 'Name plans with their units a second, such as "standard=50 large=250", or "off" for no limits.'
+        return [checks.Error(str(error), hint=hint, id="pooldesk.E013")]
+    return []

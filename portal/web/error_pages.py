@@ -8,12 +8,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from portal.errors import PortalError, Unavailable
+from portal.errors import LimitReached, PortalError, Unavailable
 from portal.web.stash import Stash
 
 log = logging.getLogger("pooldesk")
 
-_TEMPLATES = {400: "portal/400.html", 403: "portal/403.html", 404: "portal/404.html", 503: "portal/503.html"}
+_TEMPLATES = {status: f"portal/{status}.html" for status in (400, 403, 404, 429, 503)}
 
 
 def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
@@ -22,10 +22,12 @@ def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
     context: dict[str, Any] = {"reason": error.message, "stash": None}
     if isinstance(error, Unavailable):
         log.warning("%s %s: %s (%s)", request.method, request.path, error.message, error.__cause__)
-        context |= {"stash": Stash.of(request), "retry_after": error.retry_after}
+    wait = error.retry_after if isinstance(error, LimitReached | Unavailable) else None
+    if wait is not None:
+        context |= {"stash": Stash.of(request), "retry_after": wait}
     response = render(request, _TEMPLATES[status], context, status=status)
-    if isinstance(error, Unavailable):
-        response["Retry-After"] = str(error.retry_after)
+    if wait is not None:
+        response["Retry-After"] = str(wait)
     response["Cache-Control"] = "no-store"
     return response
 

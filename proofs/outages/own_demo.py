@@ -114,7 +114,8 @@ class OwnDemo:
     def _environ(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DYNAMODB_"))}
         ours = {"PYTHONPATH": str(settings.BASE_DIR), "DJANGO_SETTINGS_MODULE": "outage_settings", "DEBUG": "1"}
-        return kept | ours | {"DELIVERY_WORKERS": "0"}  # nothing is delivered here
+        # Nothing is delivered here, and these people never pause.
+        return kept | ours | {"DELIVERY_WORKERS": "0", "TENANT_RATES": "off"}
 
 
 @contextmanager

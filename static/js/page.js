@@ -31,6 +31,8 @@ function route(event) {
   const place = target.isConnected ? target : document.getElementById(target.id);
   event.detail.shouldSwap = false;
   if (asking && (!place || asked.get(target.id) !== xhr)) return;
+  // The desk asks for too much just now. What the page asked for by itself can wait, and replaces nothing.
+  if (xhr.status === 429 && requestConfig.elt.matches("[data-updates], [data-quiet], [hx-trigger^=every]")) return;
   const type = xhr.getResponseHeader("Content-Type") || "";
   if (!type.includes("text/html")) {
     if (xhr.status >= 400) showProblem("The server could not do that. What you typed is still here.", requestConfig.elt);

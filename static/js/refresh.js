@@ -22,7 +22,7 @@ async function refresh(place) {
   asking = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (answer.status >= 500) throw new Error(answer.statusText);
+    if (answer.status >= 500 || answer.status === 429) throw new Error(answer.statusText);
     show(place, new DOMParser().parseFromString(await answer.text(), "text/html"));
     problem(false);
   } catch {

@@ -20,8 +20,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import public, signed_in
+from portal.web.access import public, signed_in, unlimited
 from portal.web.desk_prefix import desk_of
+from portal.web.heavy_work import heavy
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts, known_browsers, session_lifecycle, throttle
@@ -36,6 +37,7 @@ from tenants.tenancy.request import absolute_url, actor_of, client_address, pin_
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
+@unlimited
 @public
 @get_or_post
 def login(request: HttpRequest) -> HttpResponse:
@@ -112,6 +114,7 @@ def _resume(request: HttpRequest, user: User, tenant_id: str, stash: Stash) -> H
     return render(request, "portal/resume.html", {"stash": stash})
 
 
+@unlimited
 @public
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
@@ -120,6 +123,7 @@ def logout(request: HttpRequest) -> HttpResponse:
     return redirect("tenants:login")
 
 
+@unlimited
 @signed_in
 @require_POST
 def logout_everywhere(request: HttpRequest) -> HttpResponse:
@@ -142,6 +146,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @signed_in
 @get_or_post
+@heavy
 def password_change(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     if request.method != "POST":
@@ -162,6 +167,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
     return redirect("tenants:account")
 
 
+@unlimited
 @public
 @get_or_post
 def password_reset(request: HttpRequest) -> HttpResponse:
@@ -176,12 +182,14 @@ def password_reset(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/password_reset.html", {"form": form}, status=422 if form.is_bound else 200)
 
 
+@unlimited
 @public
 @require_safe
 def password_reset_sent(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/password_reset_sent.html")
 
 
+@unlimited
 @public
 @get_or_post
 @never_cache  # the address of this page is the secret
@@ -206,6 +214,7 @@ def _reset_link_is_void(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/password_reset_confirm.html", {"invalid": True}, status=404)
 
 
+@unlimited
 @signed_in
 @require_safe
 def pick(request: HttpRequest) -> HttpResponse:
@@ -242,6 +251,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/_switcher.html" if partial else "tenants/pick.html", page)
 
 
+@unlimited
 @signed_in
 @require_POST
 def switch(request: HttpRequest) -> HttpResponse:

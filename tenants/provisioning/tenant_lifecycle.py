@@ -13,6 +13,7 @@ from portal import clock, plain_text
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.limits import rates
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
@@ -152,15 +153,21 @@ def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, rea
 
 @dataclass(frozen=True)
 class TenantLimits:
-    """The plan and limits that operators give a tenant. `member_limit` is None if there is none."""
+    """The plan and limits that operators give a tenant. `member_limit` is None if there is none, `request_rate` if the
+    plan's counts; it is in units a second, see portal/limits/rates.py."""
 
     plan: str
     member_limit: int | None = None
+    request_rate: int | None = None
 
     @classmethod
     def of(cls, tenant: TenantItem) -> TenantLimits:
-        limit = tenant.member_limit
-        return cls(tenant.plan, None if limit is None else int(limit))
+        limit, rate = tenant.member_limit, tenant.request_rate
+        return cls(
+            tenant.plan,
+            None if limit is None else int(limit),
+            None if rate is None else int(rate),
+        )
 
 
 def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None = None, by: Actor) -> None:
@@ -177,21 +184,23 @@ def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None
     if to == now:
         return
     actions: list[UpdateAction] = [TenantItem.plan.set(_plan(to.plan))]
-    limit = _limit(to.member_limit)
-    actions.append(TenantItem.member_limit.remove() if limit is None else TenantItem.member_limit.set(limit))
     unchanged = TenantItem.plan == now.plan
-    unlimited = TenantItem.member_limit.does_not_exist()
-    unchanged &= unlimited if now.member_limit is None else TenantItem.member_limit == now.member_limit
+    for attribute, before, after in (
+        (TenantItem.member_limit, now.member_limit, _limit(to.member_limit)),
+        (TenantItem.request_rate, now.request_rate, _rate(to.request_rate)),
+    ):
+        actions.append(attribute.remove() if after is None else attribute.set(after))
+        unchanged &= attribute.does_not_exist() if before is None else attribute == before
     transaction = Transaction()
     transaction.update(tenant, actions, condition=unchanged)
-    before, after = asdict(now), asdict(to)
-    different = [name for name in after if before[name] != after[name]]
+    was, will_be = asdict(now), asdict(to)
+    different = [name for name in will_be if was[name] != will_be[name]]
     entry = _entry(
         tenant,
         AuditAction.TENANT_LIMITS_CHANGED,
         by,
-        before={name: _said(before[name]) for name in different},
-        after={name: _said(after[name]) for name in different},
+        before={name: _said(was[name]) for name in different},
+        after={name: _said(will_be[name]) for name in different},
     )
     try:
         recording.commit(transaction, [entry])
@@ -231,6 +240,12 @@ def _limit(members: int | None) -> int | None:
     if members is not None and not 1 <= members <= 1_000_000:
         raise Invalid("Use a number from 1 to 1,000,000, or leave it empty for no limit.", field="member_limit")
     return members
+
+
+def _rate(units: int | None) -> int | None:
+    if units is not None and not 1 <= units <= rates.MOST:
+        raise Invalid(f"Use a number from 1 to {rates.MOST:,}, or leave it empty for the plan's.", field="request_rate")
+    return units
 
 
 def _entry(

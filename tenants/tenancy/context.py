@@ -11,6 +11,7 @@ from typing import Any
 
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository
+from portal.limits import rates
 from portal.schema import keys
 from tenants.identity.models import User
 from tenants.tenancy import page_mark, tenant_directory
@@ -39,6 +40,7 @@ class TenantContext:
     former_slug: str = ""  # its name in addresses before the last renaming
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
+    units_per_second: float = rates.UNLIMITED  # that it may ask for
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
@@ -96,6 +98,7 @@ def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:
         suspended=tenant.status != tenant_directory.ACTIVE,
         defaults=tenant.defaults,
         **_of_layout(tenant),
+        units_per_second=rates.of(tenant.plan, tenant.request_rate),
         **_of_delivery(tenant),
     )
 

@@ -28,7 +28,8 @@ class TenantItem(Item):
     `former_slug` is its slug before the last renaming. `member_limit` is missing where there is none. `seatings` and
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
     see tenants/provisioning/defaults.py. `subscriptions` is the JSON of who is told of what, by event type a list of
-    destinations; `queues` that of the numbers of its queues. Both are for delivery.
+    destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
+    let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py.
     """
 
     table = TENANTS
@@ -49,6 +50,7 @@ class TenantItem(Item):
     defaults = UnicodeAttribute(null=True)
     subscriptions = UnicodeAttribute(null=True)
     queues = UnicodeAttribute(null=True)
+    request_rate = NumberAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

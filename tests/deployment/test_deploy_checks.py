@@ -83,6 +83,7 @@ UNSAFE = [
     ),
     ("STATIC_ROOT", "/nonexistent", "E010", "There is no staticfiles.json in /nonexistent: every page would fail."),
     ("DYNAMODB_TABLE_PREFIX", "P" * 250, "E011", "DYNAMODB_TABLE_PREFIX has 250 characters; at most "),
+    ("TENANT_RATES", "standard", "E013", "TENANT_RATES has 'standard', which is no plan with its rate"),
 ]
 
 

@@ -13,6 +13,7 @@ import pytest
 from delivery.holding.items import HoldItem
 from delivery.queues.items import DepthsItem, GivenItem, QueueSetItem
 from portal.dynamo.client import Item
+from portal.limits.items import SharePostItem
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
 from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, UniqueItem
@@ -49,6 +50,8 @@ PLATFORM = {
     "tenants.tenancy.tenant_directory",
     "tenants.provisioning.renaming",
     "portal.streams.watermark",
+    # What processes are asked for, which tells of tenants how busy they are and nothing else.
+    "portal.limits.share_keeper",
     # Which tenant has which queues, which operators see side by side.
     "delivery.queues.allocation",
     "delivery.queues.depths",
@@ -111,6 +114,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.membership.seeding",
         "tenants.provisioning.renaming",
     },
+    SharePostItem: {"portal.limits.share_keeper"},
     SessionItem: {
         "portal.nosql.session_store",
         "tenants.tenancy.pinned_tenant",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.queues.token_bucket import TokenBucket
+from portal.tenant_buckets import TokenBucket
 
 
 class HandClock:

@@ -1,0 +1,159 @@
+"""Share a tenant's rate among processes that do not ask each other before they let a request through.
+
+All processes know how many they are, N. A process may use 1/N of each tenant's rate and tell nobody. One that is asked
+for more tells how much in its post, and everybody reads all posts each round. So a tenant is told of only while one
+process has nearly its N-th part to do.
+
+Of a tenant that somebody tells of, RESERVE is kept for those that tell nothing, and each has its N-th part of that. The
+rest is divided among those that tell: each gets what it is asked for, as far as that is no more than the others get
+(max-min), and what is then left in equal parts. More than before is taken only RIPE_ROUNDS after it was told, when all
+others have read of it and taken less; less is taken at once.
+
+Who gives no sign of life is known by a counter that stands still, by the observer's own monotonic clock: clocks are
+never compared, and time in which nothing could be read does not count. A process that cannot read has its N-th part.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from portal.limits.rates import UNLIMITED
+from portal.limits.tenant_limiter import Counts
+
+ROUND_SECONDS: Final = 2.0
+QUIET_ROUNDS: Final = 5  # between two posts of a process that has nothing to tell
+RESERVE: Final = 0.03
+NEARLY: Final = 0.9  # of its N-th part, from which on a process tells
+CALM: Final = 0.45  # of an N-th part: while nobody is asked for more, nobody tells
+RIPE_ROUNDS: Final = 2
+FRESH_ROUNDS: Final = 3  # after which what a silent process has told counts no more
+DEAD_ROUNDS: Final = 3 * QUIET_ROUNDS  # after which it is no longer one of the N
+MOST_TOLD: Final = 100  # tenants in one post, those that ask for most
+_SMALL: Final = 1e-4  # of a rate: less is nothing
+
+
+@dataclass(frozen=True)
+class SharePost:
+    """A process's post: `counter` grows with each, `asked` has parts of rates by tenant, more than 1 for a flood."""
+
+    process: str
+    counter: int
+    asked: Mapping[str, float] = field(default_factory=dict)
+
+
+class RateSharing:
+    """One process's view of all. No thread, no database; `clock` gives seconds that never go back."""
+
+    def __init__(self, me: str, *, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self.me = me
+        self._clock, self._expected = clock, processes
+        self._counted: Mapping[str, tuple[float, Counts]] = {}
+        self._counted_at = clock()
+        self._asked: dict[str, float] = {}
+        self._told: dict[str, int] = {}  # by tenant, for how many rounds this process has told of it
+        self._joined: set[str] = set()  # tenants that others told of before this process did
+        self._posts: dict[str, tuple[SharePost, float]] = {}  # of the others, and when the counter was seen to move
+        self._read_at: float | None = None
+        self._observed = 0.0  # seconds, without those in which nothing could be read
+        self._counter = self._silent = 0
+
+    @property
+    def processes(self) -> int:
+        """Return how many processes there are, as far as this one knows."""
+        if self._read_at is None:
+            return self._expected
+        return 1 + len(self._within(DEAD_ROUNDS))
+
+    def count(self, counts: Mapping[str, tuple[float, Counts]]) -> None:
+        """Take note of what was asked of this process so far; once a round. A flood counts for what it asks for."""
+        now = self._clock()
+        seconds = max(now - self._counted_at, ROUND_SECONDS / 2)
+        asked = {}
+        for tenant_id, (per_second, counted) in counts.items():
+            before = self._counted.get(tenant_id, (per_second, Counts()))[1]
+            if per_second == UNLIMITED or counted.asked < before.asked:
+                continue  # no limit, or forgotten and met anew
+            latest = (counted.asked - before.asked) / seconds / per_second
+            smooth = (latest + 2 * self._asked.get(tenant_id, 0.0)) / 3
+            if smooth > _SMALL:
+                asked[tenant_id] = smooth
+        self._counted, self._counted_at, self._asked = counts, now, asked
+
+    def post(self) -> SharePost | None:
+        """Return what to tell the others in this round; None for nothing."""
+        hot = self._hot()
+        count = self.processes
+        wanted = {
+            tenant
+            for tenant, part in self._asked.items()
+            if tenant in hot or part * count > (CALM if tenant in self._told else NEARLY)
+        }
+        if len(wanted) > MOST_TOLD:
+            wanted = set(sorted(wanted, key=lambda tenant: -self._asked[tenant])[:MOST_TOLD])
+        self._joined = {t for t in wanted if t in self._joined or (t in hot and t not in self._told)}
+        self._told = {t: self._told.get(t, -1) + 1 for t in wanted}
+        self._silent += 1
+        if not wanted and self._counter and self._silent < QUIET_ROUNDS:
+            return None
+        self._counter, self._silent = self._counter + 1, 0
+        return SharePost(self.me, self._counter, {tenant: round(self._asked[tenant], 4) for tenant in wanted})
+
+    def read(self, posts: Iterable[SharePost]) -> None:
+        """Take note of all posts as they are stored now."""
+        now = self._clock()
+        if self._read_at is not None:
+            self._observed += min(now - self._read_at, 2 * ROUND_SECONDS)
+        self._read_at = now
+        seen = {}
+        for post in posts:
+            known = self._posts.get(post.process)
+            moved = known is None or known[0].counter != post.counter
+            seen[post.process] = (post, self._observed) if moved else known
+        seen.pop(self.me, None)
+        self._posts = {process: one for process, one in seen.items() if one is not None}
+
+    def shares(self) -> tuple[float, dict[str, float]]:
+        """Return this process's part of every rate, and its parts of the rates of tenants that somebody tells of."""
+        even = 1 / self.processes
+        if self._read_at is None or self._clock() - self._read_at > FRESH_ROUNDS * ROUND_SECONDS:
+            return even, {}
+        hot = self._hot()
+        return even, {tenant: self._part(tenant, hot.get(tenant, [])) for tenant in {*hot, *self._told}}
+
+    def _part(self, tenant: str, others: list[float]) -> float:
+        count = self.processes
+        small = RESERVE / count
+        if tenant not in self._told:
+            return small
+        everybody = [*others, self._asked.get(tenant, 0.0)]
+        pool = 1 - small * max(0, count - len(everybody))
+        part = _max_min(pool, everybody)
+        if self._told[tenant] < RIPE_ROUNDS:
+            return min(part, small if tenant in self._joined else 1 / count)
+        return max(part, small)
+
+    def _hot(self) -> dict[str, list[float]]:
+        """Return what the others tell now: by tenant that one of them has much of, what each is asked for."""
+        found: dict[str, list[float]] = {}
+        for post in self._within(FRESH_ROUNDS):
+            for tenant_id, part in post.asked.items():
+                found.setdefault(tenant_id, []).append(part)
+        return {tenant: parts for tenant, parts in found.items() if max(parts) * self.processes > CALM}
+
+    def _within(self, rounds: int) -> list[SharePost]:
+        since = self._observed - rounds * ROUND_SECONDS
+        return [post for post, moved_at in self._posts.values() if moved_at > since]
+
+
+def _max_min(pool: float, asked: list[float]) -> float:
+    """Return what the last of those that ask gets of a pool."""
+    mine, left, waiting = asked[-1], pool, sorted(asked)
+    while waiting:
+        fair = left / len(waiting)
+        if waiting[0] > fair:
+            return min(mine, fair)
+        left -= waiting.pop(0)
+    return mine + left / len(asked)

@@ -1,0 +1,110 @@
+"""Let so many through a second, and a burst now and then; for each tenant apart, within bounded memory."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+_T = TypeVar("_T")
+
+_WHOLE: Final = 1e-9  # who waits for `seconds_to_next` finds its tokens, whatever the sums of fractions lose
+MOST_TENANTS: Final = 10_000  # of the tenants that were met last; a bucket that is forgotten is full again
+
+
+class TokenBucket:
+    """A bucket of `burst` tokens that is filled with `per_second` of them, full at first.
+
+    `clock` gives seconds that never go back. Should it jump all the same, a jump ahead fills the bucket once and no
+    further, and after a jump back it is filled from there on: nobody waits for the clock to catch up.
+    """
+
+    __slots__ = ("_at", "_burst", "_clock", "_per_second", "_tokens")
+
+    def __init__(self, *, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        _check(per_second, burst)
+        self._per_second, self._burst, self._clock = per_second, burst, clock
+        self._tokens, self._at = burst, clock()
+
+    def take(self, tokens: float = 1) -> bool:
+        """Take so many tokens; False, and none taken, where there are fewer."""
+        if not self.has(tokens):
+            return False
+        self._tokens -= tokens
+        return True
+
+    def has(self, tokens: float) -> bool:
+        """Tell whether there are so many tokens."""
+        self._fill()
+        return self._tokens + _WHOLE >= tokens
+
+    def give_back(self, tokens: float = 1) -> None:
+        """Put back what was taken for something that did not happen."""
+        self._fill()
+        self._tokens = min(self._burst, self._tokens + tokens)
+
+    @property
+    def burst(self) -> float:
+        return self._burst
+
+    def left(self) -> float:
+        """Return how many tokens there are."""
+        self._fill()
+        return max(0.0, self._tokens)
+
+    def seconds_to_next(self, tokens: float = 1) -> float:
+        """Return how long it takes until there are so many tokens; 0.0 where there are."""
+        self._fill()
+        return max(0.0, (tokens - self._tokens) / self._per_second)
+
+    def change(self, *, per_second: float, burst: float) -> None:
+        """Fill it at another rate from now on. What is in it stays, as far as it holds that."""
+        if (per_second, burst) == (self._per_second, self._burst):
+            return
+        _check(per_second, burst)
+        self._fill()
+        self._per_second, self._burst = per_second, burst
+        self._tokens = min(burst, self._tokens)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        if now > self._at:
+            self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_second)
+        self._at = now
+
+
+class RecentTenants(Generic[_T]):
+    """Keep something, a bucket say, for each of the `most` tenants that were met last.
+
+    `make` makes it when a tenant is met for the first time, or again after it was forgotten. The caller holds a lock
+    where threads share it.
+    """
+
+    def __init__(self, make: Callable[[str], _T], *, most: int = MOST_TENANTS) -> None:
+        self._make, self._most = make, most
+        self._kept: OrderedDict[str, _T] = OrderedDict()
+
+    def of(self, tenant_id: str) -> _T:
+        """Return what is kept for this tenant, which is now the one that was met last."""
+        kept = self._kept.get(tenant_id)
+        if kept is None:
+            kept = self._kept[tenant_id] = self._make(tenant_id)
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(tenant_id)
+        return kept
+
+    def known(self, tenant_id: str) -> _T | None:
+        """Return what is kept for this tenant, if anything is. It does not count as a meeting."""
+        return self._kept.get(tenant_id)
+
+    def all(self) -> list[tuple[str, _T]]:
+        """Return all tenants with what is kept for them, the one that was met last at the end."""
+        return list(self._kept.items())
+
+
+def _check(per_second: float, burst: float) -> None:
+    if per_second <= 0 or burst < 1:
+        raise ValueError("a bucket is filled with something, and holds a token at least")
