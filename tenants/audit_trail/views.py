@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Invalid
 from portal.web.access import member
+from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
 from tenants.audit_trail.forms import AuditFilterForm
@@ -73,6 +74,7 @@ def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
 
 @member(Role.ADMIN)
 @require_POST
+@heavy
 def export(request: TenantRequest) -> HttpResponseBase:
     """Send the whole list as CSV while it is read. The export is recorded in the trail itself."""
     tenant = request.tenant

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from portal.errors import LimitReached
 from tenants.audit_trail import recording
 from tenants.identity import hashers, known_browsers, session_lifecycle, throttle
 from tenants.operators.facades import AuditRow
@@ -207,21 +210,37 @@ def test_the_platforms_trail_grows_by_a_bounded_number_of_refusals(
     assert ["not listed" in str(row.after) for row in rows] == [True, False, False]
 
 
-def test_of_many_hashes_at_once_only_some_are_made_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    running = most = 0
+def test_of_many_hashes_at_once_a_few_are_made_fewer_wait_and_the_rest_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running, refused = threading.Semaphore(0), threading.Semaphore(0)
+    go_on = threading.Event()
 
     def slow(self: object, password: str, salt: str) -> str:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        time.sleep(0.01)
-        running -= 1
+        running.release()
+        go_on.wait(30)
         return "hash"
 
+    def hashed() -> str:
+        try:
+            return hashers.BoundedArgon2PasswordHasher().encode("x", "y")
+        except LimitReached:
+            refused.release()
+            return "refused"
+
     monkeypatch.setattr(hashers.Argon2PasswordHasher, "encode", slow)
+    monkeypatch.setattr(hashers, "WAIT_SECONDS", 30)
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: hashers.BoundedArgon2PasswordHasher().encode("x", "y"), range(32)))
-    assert most <= hashers.AT_A_TIME
+        first = [pool.submit(hashed) for _ in range(hashers.AT_A_TIME)]
+        for _ in first:
+            assert running.acquire(timeout=30)
+        others = [pool.submit(hashed) for _ in range(10)]
+        for _ in range(10 - hashers.WAITING):
+            assert refused.acquire(timeout=30), "nobody waits behind those that wait"
+        assert not running.acquire(blocking=False), "no more are made at the same time"
+        go_on.set()
+        answers = [future.result() for future in first + others]
+    assert Counter(answers) == {"hash": hashers.AT_A_TIME + hashers.WAITING, "refused": 10 - hashers.WAITING}
 
 
 def test_a_hash_takes_19_mebibytes() -> None:

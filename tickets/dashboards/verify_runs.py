@@ -18,7 +18,7 @@ from math import ceil
 from typing import Any, Final, Literal
 
 from portal import clock
-from portal.errors import ConditionFailed, PortalError
+from portal.errors import ConditionFailed, LimitReached, PortalError
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
 from tickets.counting.items import VerifiedItem
@@ -32,6 +32,7 @@ NEVER, RUNNING = "never", "running"
 DEAD_AFTER: Final = timedelta(minutes=10)  # after its start, a run that has not ended counts as dead
 KEPT: Final = 20  # differences; some 60 bytes each
 COOLDOWN: Final = timedelta(minutes=10)  # after the end of a verification
+_BUSY_SECONDS: Final = 30  # after which another may have ended
 SETTLE: Final = verify.SETTLE
 
 
@@ -41,7 +42,8 @@ class VerificationStopped(PortalError):
     code = "stopped"
 
 
-_turn = threading.Lock()  # one at a time in a process, whatever the tenant
+AT_A_TIME: Final = 2  # in a process, of two tenants
+_places = threading.BoundedSemaphore(AT_A_TIME)
 _threads: set[threading.Thread] = set()
 
 
@@ -108,9 +110,22 @@ def read(tenant: TenantContext) -> VerifyState:
 
 def start(tenant: TenantContext) -> bool:
     """Begin to verify this tenant's aggregates in another thread. False where that is going on already, or ended less
-    than COOLDOWN ago."""
+    than COOLDOWN ago. Raises LimitReached where this process verifies AT_A_TIME already: none waits in a thread.
+    """
     if not read(tenant).can_start:
         return False
+    if not _places.acquire(blocking=False):
+        raise LimitReached("The numbers of other desks are being verified just now.", retry_after=_BUSY_SECONDS)
+    started = False
+    try:
+        started = _start(tenant)
+    finally:
+        if not started:
+            _places.release()
+    return started
+
+
+def _start(tenant: TenantContext) -> bool:
     run, now = uuid.uuid4().hex, clock.now()
     died = VerifiedItem.started_at < clock.stamp(now - DEAD_AFTER)
     started = {
@@ -128,7 +143,7 @@ def start(tenant: TenantContext) -> bool:
         if (failed.item or {}).get("run", {}).get("S") != run:
             return False
     # A daemon, which does not keep the portal from stopping: it only reads, and counts as dead after a while.
-    thread = threading.Thread(target=_logged, args=(tenant, run), name="verify", daemon=True)
+    thread = threading.Thread(target=_in_its_place, args=(tenant, run), name="verify", daemon=True)
     _threads.add(thread)
     thread.start()
     return True
@@ -160,11 +175,18 @@ def _key(tenant: TenantContext) -> VerifiedItem:
     return VerifiedItem(tenant.repository.key(keys.aggregate), keys.VERIFIED)
 
 
+def _in_its_place(tenant: TenantContext, run: str) -> None:
+    try:
+        _logged(tenant, run)
+    finally:
+        _places.release()
+
+
 def _logged(tenant: TenantContext, run: str) -> None:
     finish, way = partial(_finish, tenant, run), _Way(tenant, run)
     patience = DEAD_AFTER.total_seconds() * 0.8
     try:
-        with _turn, verify_lease.held(tenant.repository, by=tenant.user_name):
+        with verify_lease.held(tenant.repository, by=tenant.user_name):
             verdict = verify.verify(
                 tenant.repository, settle=SETTLE, give_up_after=patience, begun=way.begun, advance=way.advance
             )

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid
 from portal.web.access import member
+from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import bulk, filter_presenters, lists, queue_presenters
@@ -59,6 +60,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 
 @member(Role.AGENT)
 @require_POST
+@heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
     """The selected tickets of a list, all to one status or none. Closing more than a handful is asked about first."""
     back = _back(request)
@@ -84,6 +86,7 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
 
 @member(Role.AGENT)
 @require_POST
+@heavy
 def bulk_undo(request: TenantRequest) -> HttpResponse:
     """Take back a bulk change, for all its tickets that nobody has changed since."""
     try:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
 from portal.web.access import get_or_post, member
+from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.handover import handover
@@ -28,6 +29,7 @@ def handovers(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @get_or_post
+@heavy
 def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     tenant = request.tenant
     found = handover.look(tenant, user)

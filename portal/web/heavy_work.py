@@ -1,0 +1,63 @@
+"""Let a tenant have a few heavy requests at work at the same time in this process; refuse more at once, with 429."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, cast
+
+from django.http import HttpRequest, StreamingHttpResponse
+
+from portal.errors import LimitReached
+from portal.limits import concurrency
+from portal.web.access import SAFE
+
+_View = Callable[..., Any]
+
+
+def heavy(view: _View) -> _View:
+    """Count the view's unsafe requests as heavy work of the pinned tenant, until their answers have been sent."""
+
+    @wraps(view)
+    def held(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        tenant = getattr(request, "tenant", None)
+        if tenant is None or request.method in SAFE:
+            return view(request, *args, **kwargs)
+        if not concurrency.heavy.enter(tenant.tenant_id):
+            raise LimitReached("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
+        leave = _Once(lambda: concurrency.heavy.leave(tenant.tenant_id))
+        try:
+            response = view(request, *args, **kwargs)
+            if isinstance(response, StreamingHttpResponse):
+                response.streaming_content = _Held(cast("Iterator[bytes]", response.streaming_content), leave)
+                leave = _Once(lambda: None)
+            return response
+        finally:
+            leave()
+
+    return held
+
+
+class _Once:
+    """Calls something the first time that it is called itself."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+
+    def __call__(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+
+class _Held:
+    """A content that is sent while it is made. Django closes it when it is sent, or when the client has gone."""
+
+    def __init__(self, content: Iterator[bytes], leave: Callable[[], None]) -> None:
+        self._content, self._leave = content, leave
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._content
+
+    def close(self) -> None:
+        self._leave()
