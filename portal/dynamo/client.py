@@ -20,78 +20,24 @@ from functools import partial
 from typing import Any, TypeVar
 
 import botocore.config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
-from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.parsers import ResponseParserError
 from django.conf import settings
 from pynamodb.connection.base import Connection, MetaTable
 from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
 from portal import aws_session
-from portal.dynamo import meter, response_parser
-from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
+from portal.dynamo import meter, response_parser, retry
+from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.schema import tables
 from portal.schema.registry import Role
+from portal.tenant_places import TenantPlaces
 
 _T = TypeVar("_T")
-
-LIBRARY_ERRORS = (BotoCoreError, ClientError)
 
 # Threads for fan-out (one per status shard beyond the caller's own). The pool of HTTP connections covers them
 # and gunicorn's threads, so that no request waits for a socket while another holds one.
 FAN_OUT_THREADS = 16
-
-_THROTTLES = {
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "ThrottlingException",
-    "LimitExceededException",
-    # A single write met a transaction on the same item; a transaction sent again met its own first sending.
-    "TransactionConflictException",
-    "TransactionInProgressException",
-}
-_UNAVAILABLE = {
-    "InternalServerError",
-    "InternalFailure",
-    "ServiceUnavailable",
-    "503",
-    "500",
-    # A table that is missing is a deployment that has not finished, or an engine that lost its state.
-    "ResourceNotFoundException",
-}
-
-
-def translate(error: Exception, operation: str) -> PortalError | None:
-    """Return the error of ours that stands for a library's, or None where it is a bug and should stay what it is."""
-    if isinstance(error, ClientError):
-        response: dict[str, Any] = error.response
-        code = response.get("Error", {}).get("Code", "")
-        if code == "ConditionalCheckFailedException":
-            return ConditionFailed("The condition of the write did not hold.", item=response.get("Item"))
-        if code == "TransactionCanceledException":
-            raw = response.get("CancellationReasons", [])
-            reasons = [
-                None if r.get("Code") in (None, "None") else Reason(r["Code"], r.get("Message", ""), r.get("Item"))
-                for r in raw
-            ]
-            codes = {r.code for r in reasons if r}
-            if codes and codes <= {"ThrottlingError", "ProvisionedThroughputExceeded"}:
-                return Throttled("The database is busy.")
-            return TransactionRefused(reasons)
-        if code in _THROTTLES:
-            return Throttled("The database is busy.")
-        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if code in _UNAVAILABLE or status >= 500:
-            return Unavailable(f"The database could not answer {operation}.")
-        return None
-    if isinstance(error, ReadTimeoutError):
-        return Unavailable("The database did not answer in time.")
-    if isinstance(error, BotoConnectionError | HTTPClientError | ResponseParserError):
-        # Nobody listens, or the answer broke off or came from somebody else: a proxy, an engine that is ending.
-        return Unavailable("The database cannot be reached.")
-    return None
 
 
 class SharedConnection(Connection):
@@ -158,8 +104,8 @@ def _session(endpoint_url: str) -> Any:
 
 
 def _create(service: str, session: Any, endpoint_url: str) -> Any:
-    """Return a botocore client with our timeouts, retries and pool."""
-    return session.create_client(
+    """Return a botocore client with our timeouts, pool and repetitions."""
+    created = session.create_client(
         service,
         settings.AWS_REGION,
         endpoint_url=endpoint_url or None,
@@ -168,11 +114,23 @@ def _create(service: str, session: Any, endpoint_url: str) -> Any:
             connect_timeout=settings.DYNAMODB_CONNECT_TIMEOUT,
             read_timeout=settings.DYNAMODB_READ_TIMEOUT,
             max_pool_connections=settings.WEB_THREADS + FAN_OUT_THREADS,
-            retries={"mode": "standard", "total_max_attempts": settings.DYNAMODB_MAX_ATTEMPTS},
+            retries={"mode": "standard", "total_max_attempts": 1},
             tcp_keepalive=True,
             user_agent=f"Pooldesk botocore/{botocore.__version__}",  # botocore's own is put together twice a request
         ),
     )
+    # botocore's own are off: their quota is one for all tenants, and they would multiply those of rules.
+    created.meta.events.register(f"needs-retry.{service}", _pause)
+    return created
+
+
+def _pause(
+    attempts: int, response: tuple[Any, dict[str, Any]] | None, caught_exception: Exception | None, **_: Any
+) -> float | None:
+    """Return the seconds after which botocore sends the same request again, or None where it does not."""
+    if attempts >= settings.DYNAMODB_MAX_ATTEMPTS or not may_pass(response, caught_exception):
+        return None
+    return retry.pause_before(attempts - 1)
 
 
 _connections: dict[Role, SharedConnection] = {}
@@ -180,6 +138,7 @@ _streams: SharedConnection | None = None
 _connections_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _idle_threads = threading.Semaphore(FAN_OUT_THREADS)
+_threads_of = TenantPlaces(lambda: FAN_OUT_THREADS // 2)
 
 
 def connection(role: Role) -> SharedConnection:
@@ -202,7 +161,8 @@ def streams() -> SharedConnection:
 
 def reset() -> None:
     """Forget clients and threads. Called in a forked child, and by tests that change the endpoint."""
-    global _connections_lock, _idle_threads, _pool, _streams
+    global _connections_lock, _idle_threads, _pool, _streams, _threads_of
+    _threads_of = TenantPlaces(lambda: FAN_OUT_THREADS // 2)
     _connections_lock, _idle_threads = threading.Lock(), threading.Semaphore(FAN_OUT_THREADS)
     _pool = _streams = None
     for shared in _connections.values():
@@ -240,7 +200,8 @@ def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
     """Run the calls at the same time and return their results in order: one sequential round trip for all.
 
     The first, and each that finds no thread idle, runs in the caller's thread. So a call never waits for a thread, and
-    one that fans out itself cannot wait for itself. Each keeps the caller's context (tenant, meter). The first error
+    one that fans out itself cannot wait for itself. Half of the threads at most work for one tenant: where its
+    partitions are slow, the rest is free for others. Each keeps the caller's context (tenant, meter). The first error
     is raised.
     """
     if len(calls) < 2:
@@ -253,13 +214,23 @@ def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
 def _start(call: Callable[[], _T]) -> Future[_T] | None:
     """Begin a call in a thread that is idle, or return None where none is."""
     global _pool
-    idle = _idle_threads
+    idle, places, tenant = _idle_threads, _threads_of, retry.tenant()
+    if tenant and not places.enter(tenant):
+        return None
     if not idle.acquire(blocking=False):
+        if tenant:
+            places.leave(tenant)
         return None
     if _pool is None:
         with _connections_lock:
             if _pool is None:
                 _pool = ThreadPoolExecutor(FAN_OUT_THREADS, thread_name_prefix="fan-out")
     future = _pool.submit(copy_context().run, call)
-    future.add_done_callback(lambda _: idle.release())
+
+    def free(_: Future[_T]) -> None:
+        idle.release()
+        if tenant:
+            places.leave(tenant)
+
+    future.add_done_callback(free)
     return future

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from portal.dynamo import client
+from portal.dynamo import client, library_errors
 from portal.errors import Conflict, Unavailable
 from portal.schema import registry, tables
 
@@ -44,9 +44,9 @@ def describe(table: tables.Table) -> dict[str, Any] | None:
     except ClientError as error:
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return None
-        raise client.translate(error, "DescribeTable") or error from error
+        raise library_errors.translate(error, "DescribeTable") or error from error
     except BotoCoreError as error:
-        raise client.translate(error, "DescribeTable") or error from error
+        raise library_errors.translate(error, "DescribeTable") or error from error
     description: dict[str, Any] = answer["Table"]
     return description
 

@@ -1,7 +1,10 @@
 """Repeat what was refused for a passing reason: exponential backoff with full jitter, within one budget.
 
 A repetition inside a repetition does not multiply: it spends what is left of the outer one's budget. So one call of
-`retrying`, whatever it calls, makes no more repetitions than it was given.
+`retrying`, whatever it calls, makes no more repetitions than it was given. botocore's own are off.
+
+What is repeated on a tenant's behalf comes out of one bucket of the tenant's as well. While one of its partitions is
+throttled, its requests soon fail at once and hold no threads; those of others are repeated as ever.
 
 Source: AWS Architecture Blog, "Exponential Backoff and Jitter": a pause is drawn evenly between nothing and a bound
 that doubles, which keeps writers that met once from meeting again.
@@ -10,15 +13,20 @@ that doubles, which keeps writers that met once from meeting again.
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from portal.errors import PortalError
+from portal.tenant_buckets import RecentTenants, TokenBucket
 
 _T = TypeVar("_T")
+
+TENANT_PER_SECOND: Final = 5.0  # repetitions for one tenant in one process
+TENANT_BURST: Final = 30
 
 # Tests replace these two.
 sleep = time.sleep
@@ -37,6 +45,46 @@ class Budget:
 
 
 _budget: ContextVar[Budget | None] = ContextVar("retry_budget", default=None)
+_tenant: ContextVar[str] = ContextVar("retry_tenant", default="")
+_lock = threading.Lock()
+_buckets: RecentTenants[TokenBucket] = RecentTenants(
+    lambda _: TokenBucket(per_second=TENANT_PER_SECOND, burst=TENANT_BURST)
+)
+
+
+@contextmanager
+def on_behalf_of(tenant_id: str) -> Iterator[None]:
+    """Let what is repeated inside come out of this tenant's bucket. Workers and commands have none."""
+    token = _tenant.set(tenant_id)
+    try:
+        yield
+    finally:
+        _tenant.reset(token)
+
+
+def tenant() -> str:
+    """Return on whose behalf this is done, "" for nobody's."""
+    return _tenant.get()
+
+
+def pause_before(number: int) -> float | None:
+    """Return the seconds to wait before a single request is sent again, counted from 0; None where it may not be.
+
+    Inside of `retrying` it spends that budget.
+    """
+    budget = _budget.get()
+    if (budget is not None and budget.spend() is None) or not _tenant_may():
+        return None
+    return pause(number, first=0.05, longest=1.0)
+
+
+def _tenant_may() -> bool:
+    """Take a repetition from the bucket of the tenant on whose behalf this is done."""
+    tenant_id = _tenant.get()
+    if not tenant_id:
+        return True
+    with _lock:
+        return _buckets.of(tenant_id).take()
 
 
 def retrying(
@@ -61,7 +109,7 @@ def retrying(
                 if not again(error):
                     raise
                 number = budget.spend()
-                if number is None:
+                if number is None or not _tenant_may():
                     if given_up is None:
                         raise
                     raise given_up from error

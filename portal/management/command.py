@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.dynamo import client
+from portal.dynamo import library_errors
 from portal.errors import PortalError, Throttled, Unavailable
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class PortalCommand(BaseCommand):
             ) from error
         except PortalError as error:
             raise CommandError(error.message) from error
-        except client.LIBRARY_ERRORS as error:
+        except library_errors.LIBRARY_ERRORS as error:
             raise CommandError(f"The database refused: {error}") from error
 
     def work(self, options: dict[str, Any]) -> None:

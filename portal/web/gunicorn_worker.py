@@ -17,6 +17,8 @@ from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
 
+from portal.limits import concurrency
+
 LOOP_SECONDS = 0.3  # between two looks at whether to stop
 REQUEST_SECONDS = 60  # within which a request has to arrive as a whole
 IDLE_SECONDS = 75  # that a connection may wait for its next request: longer than a load balancer keeps one open
@@ -40,6 +42,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         self._map: dict[int, wasyncore.dispatcher] = {}
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
         self._seen = 0.0
+        concurrency.serve_with(self.cfg.threads)
         server = create_server(
             self.wsgi,
             map=self._map,

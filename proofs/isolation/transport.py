@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.dynamo import client
+from portal.dynamo import client, library_errors
 from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavailable
 from portal.isolation import guard
 from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
@@ -99,7 +99,7 @@ class Wire:
             return CONDITION
         except NotFound:
             return "nothing found"
-        except client.LIBRARY_ERRORS as error:
+        except library_errors.LIBRARY_ERRORS as error:
             if "AccessDenied" in str(error):
                 return IAM
             return "engine: invalid request" if self.answered > before else "client library"

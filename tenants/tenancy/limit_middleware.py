@@ -14,6 +14,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 
+from portal.dynamo import retry
 from portal.errors import LimitReached
 from portal.limits import concurrency, rates, share_keeper
 from portal.limits.tenant_limiter import RateAnswer, limiter
@@ -43,7 +44,8 @@ class TenantLimitMiddleware:
         if not concurrency.requests.enter(ids.tenant_id):
             return _too_much_at_once(request) if _is_limited(request) else self.get_response(request)
         try:
-            return self._counted(request)
+            with retry.on_behalf_of(ids.tenant_id):
+                return self._counted(request)
         finally:
             concurrency.requests.leave(ids.tenant_id)
 

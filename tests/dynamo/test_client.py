@@ -15,11 +15,12 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 from django.conf import LazySettings
 
-from portal.dynamo import client, provisioning
+from portal.dynamo import client, library_errors, provisioning, retry
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.items import SessionItem
 from portal.schema import tables
+from portal.tenant_buckets import RecentTenants, TokenBucket
 from tenants.identity.items import AccountItem
 from tenants.membership.items import MemberItem
 from tenants.tenancy.items import MembershipItem
@@ -258,6 +259,60 @@ def test_an_answer_that_is_not_http_is_unavailable(server: Callable[[bytes | Non
     assert_unavailable([read])
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The bounds that pauses were drawn below; nobody pauses."""
+    drawn: list[float] = []
+    monkeypatch.setattr(retry, "uniform", lambda low, high: (drawn.append(high), 0.0)[1])
+    return drawn
+
+
+BUSY = b'{"__type": "com.amazonaws#ProvisionedThroughputExceededException"}'
+THROTTLED = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n%b" % (len(BUSY), BUSY)
+
+
+def test_what_passes_is_sent_again_after_pauses_drawn_below_bounds_that_double(
+    server: Callable[[bytes | None], None], settings: LazySettings, pauses: list[float]
+) -> None:
+    settings.DYNAMODB_MAX_ATTEMPTS = 4
+    for answer, error in ((THROTTLED, Throttled), (b"", Unavailable)):
+        server(answer)
+        with pytest.raises(error):
+            read()
+    assert pauses == [0.05, 0.1, 0.2] * 2
+
+
+def test_inside_of_a_repetition_a_request_is_sent_as_often_as_that_allows_and_no_more(
+    server: Callable[[bytes | None], None], settings: LazySettings, pauses: list[float]
+) -> None:
+    settings.DYNAMODB_MAX_ATTEMPTS = 4
+    server(THROTTLED)
+    with pytest.raises(Throttled):
+        retry.retrying(read, again=lambda error: isinstance(error, Throttled), attempts=3)
+    assert pauses == [0.05, 0.1], "not four times for each of three"
+
+
+def test_a_throttled_tenant_uses_up_its_own_repetitions_and_nobody_elses(
+    server: Callable[[bytes | None], None],
+    settings: LazySettings,
+    pauses: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.DYNAMODB_MAX_ATTEMPTS = 2
+    made = RecentTenants(lambda _: TokenBucket(per_second=1, burst=3, clock=lambda: 0.0))
+    monkeypatch.setattr(retry, "_buckets", made)
+    server(THROTTLED)
+
+    def repeated(tenant_id: str) -> int:
+        pauses.clear()
+        for _ in range(5):
+            with pytest.raises(Throttled), retry.on_behalf_of(tenant_id):
+                read()
+        return len(pauses)
+
+    assert [repeated(ACME), repeated(ACME), repeated("d0" * 16)] == [3, 0, 3], "it fails at once, and holds no thread"
+
+
 def test_an_error_page_of_a_proxy_is_unavailable(server: Callable[[bytes | None], None]) -> None:
     page = b"<html>Bad gateway</html>"
     server(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(page), page))
@@ -265,7 +320,7 @@ def test_an_error_page_of_a_proxy_is_unavailable(server: Callable[[bytes | None]
 
 
 def test_missing_credentials_are_a_mistake_in_the_deployment_not_an_outage() -> None:
-    assert client.translate(NoCredentialsError(), "GetItem") is None
+    assert library_errors.translate(NoCredentialsError(), "GetItem") is None
 
 
 # --- tables, when two processes create them ---
@@ -385,6 +440,33 @@ def test_calls_that_fan_out_themselves_do_not_wait_for_each_others_threads(monke
     for thread in threads:
         thread.join(max(0, deadline - time.monotonic()))
     assert answers == {n: [n, n + 1, n + 2] for n in range(many)}
+
+
+def test_half_of_the_threads_work_for_one_tenant_at_most_and_the_others_for_the_rest() -> None:
+    hold, running = threading.Event(), threading.Semaphore(0)
+
+    def slow() -> str:
+        running.release()
+        hold.wait(20)
+        return threading.current_thread().name
+
+    def fan_out_for(tenant_id: str, width: int) -> list[str]:
+        with retry.on_behalf_of(tenant_id):
+            return client.fan_out([slow] * width)
+
+    with ThreadPoolExecutor(2) as pool:
+        noisy = pool.submit(fan_out_for, ACME, client.FAN_OUT_THREADS)
+        for _ in range(client.FAN_OUT_THREADS // 2 + 1):
+            assert running.acquire(timeout=20)
+        quiet = pool.submit(fan_out_for, BOB, 5)
+        for _ in range(5):
+            assert running.acquire(timeout=20), "a call of the other tenant waited"
+        hold.set()
+        ours = [name.startswith("fan-out") for name in noisy.result()]
+        assert (sum(ours), sum(name.startswith("fan-out") for name in quiet.result())) == (
+            client.FAN_OUT_THREADS // 2,
+            4,
+        )
 
 
 def test_each_thread_of_a_fan_out_is_idle_again_afterwards() -> None:

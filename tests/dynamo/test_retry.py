@@ -9,6 +9,7 @@ import pytest
 from portal.dynamo import client, retry
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, PortalError, Reason, Throttled, TransactionRefused, Unavailable
+from portal.tenant_buckets import RecentTenants, TokenBucket
 
 
 @pytest.fixture
@@ -127,3 +128,36 @@ def test_a_refusal_passes_where_only_conflicts_and_moving_members_stand_in_the_w
     assert refused(seat=CONFLICT, chain=FAILED).is_passing("chain")
     assert not refused(seat=FAILED, chain=FAILED).is_passing("chain")
     assert not TransactionRefused([FAILED]).is_passing("chain")
+
+
+# --- one bucket for each tenant ---
+
+ACME, GLOBEX = "a" * 32, "b" * 32
+
+
+@pytest.fixture
+def buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tenant may repeat three times, and the clock stands."""
+    made = RecentTenants(lambda _: TokenBucket(per_second=1, burst=3, clock=lambda: 0.0))
+    monkeypatch.setattr(retry, "_buckets", made)
+
+
+def repeated(tenant_id: str) -> int:
+    """How often something that never succeeds is tried for a tenant."""
+    attempt = Failing(1000)
+    with pytest.raises(Throttled), retry.on_behalf_of(tenant_id):
+        retrying(attempt, again=throttled, attempts=3)
+    return attempt.calls
+
+
+def test_all_repetitions_of_a_tenant_come_out_of_one_bucket_and_those_of_others_do_not(
+    bounds: list[float], buckets: None
+) -> None:
+    assert [repeated(ACME) for _ in range(3)] == [3, 2, 1]
+    assert repeated(GLOBEX) == 3
+
+
+def test_workers_and_commands_repeat_as_their_budgets_say(bounds: list[float], buckets: None) -> None:
+    for _ in range(4):
+        attempt = Failing(2)
+        assert retrying(attempt, again=throttled, attempts=3) == "done"

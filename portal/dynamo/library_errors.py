@@ -1,0 +1,75 @@
+"""Turn the errors of botocore into ours, once, and tell which of them pass by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
+
+from portal.errors import ConditionFailed, PortalError, Reason, Throttled, TransactionRefused, Unavailable
+
+LIBRARY_ERRORS = (BotoCoreError, ClientError)
+
+_THROTTLES = {
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "LimitExceededException",
+    # A single write met a transaction on the same item; a transaction sent again met its own first sending.
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+_STAYS = {"TransactionConflictException"}  # the rule that met it decides
+_UNAVAILABLE = {
+    "InternalServerError",
+    "InternalFailure",
+    "ServiceUnavailable",
+    "503",
+    "500",
+    # A table that is missing is a deployment that has not finished, or an engine that lost its state.
+    "ResourceNotFoundException",
+}
+
+
+def translate(error: Exception, operation: str) -> PortalError | None:
+    """Return the error of ours that stands for a library's, or None where it is a bug and should stay what it is."""
+    if isinstance(error, ClientError):
+        response: dict[str, Any] = error.response
+        code = response.get("Error", {}).get("Code", "")
+        if code == "ConditionalCheckFailedException":
+            return ConditionFailed("The condition of the write did not hold.", item=response.get("Item"))
+        if code == "TransactionCanceledException":
+            raw = response.get("CancellationReasons", [])
+            reasons = [
+                None if r.get("Code") in (None, "None") else Reason(r["Code"], r.get("Message", ""), r.get("Item"))
+                for r in raw
+            ]
+            codes = {r.code for r in reasons if r}
+            if codes and codes <= {"ThrottlingError", "ProvisionedThroughputExceeded"}:
+                return Throttled("The database is busy.")
+            return TransactionRefused(reasons)
+        if code in _THROTTLES:
+            return Throttled("The database is busy.")
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code in _UNAVAILABLE or status >= 500:
+            return Unavailable(f"The database could not answer {operation}.")
+        return None
+    if isinstance(error, ReadTimeoutError):
+        return Unavailable("The database did not answer in time.")
+    if isinstance(error, BotoConnectionError | HTTPClientError | ResponseParserError):
+        # Nobody listens, or the answer broke off or came from somebody else: a proxy, an engine that is ending.
+        return Unavailable("The database cannot be reached.")
+    return None
+
+
+def may_pass(response: tuple[Any, dict[str, Any]] | None, error: Exception | None) -> bool:
+    """Tell whether the same request may succeed a moment later: the engine is busy, slow or away.
+
+    Takes what botocore hands to who decides about that: the answer, or the error where there was none.
+    """
+    if response is None:
+        return isinstance(error, BotoConnectionError | HTTPClientError)
+    status, code = response[0].status_code, response[1].get("Error", {}).get("Code", "")
+    return code in _THROTTLES - _STAYS or status >= 500
