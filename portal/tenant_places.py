@@ -14,6 +14,11 @@ class TenantPlaces:
         self._most, self._lock = most, threading.Lock()
         self._taken: Counter[str] = Counter()
 
+    @property
+    def most(self) -> int:
+        """Return how many places a tenant has."""
+        return self._most()
+
     def enter(self, tenant_id: str) -> bool:
         """Take a place; False where all of the tenant's are taken. Who has taken one leaves it."""
         with self._lock:

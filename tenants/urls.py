@@ -4,6 +4,7 @@ from portal.web.desk_prefix import desk_pages
 from tenants.audit_trail import views as audit_views
 from tenants.identity import session_views, views
 from tenants.membership import accepting_views, inviting_views, member_views
+from tenants.provisioning import usage_views
 from tenants.provisioning import views as desk_views
 
 app_name = "tenants"
@@ -34,6 +35,7 @@ urlpatterns = [
         path("desk/audit/", audit_views.audit_page, name="audit"),
         path("desk/audit/export/", audit_views.export, name="audit_export"),
         path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),
+        path("desk/settings/usage/", usage_views.usage_page, name="usage"),
         path("desk/settings/", desk_views.settings_page, name="settings"),
     ),
 ]

@@ -26,6 +26,6 @@ WHITENOISE_AUTOREFRESH = False
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 # A dead engine must fail a test quickly.
 DYNAMODB_MAX_ATTEMPTS = 2
-TENANT_RATES = "off"  # tests of limits set some
+TENANT_RATES = os.environ.get("TENANT_RATES", "off")  # tests of limits set some
 RATES_SHARED = False
 DELIVERY_QUEUES = 8  # as in development; what needs more says so

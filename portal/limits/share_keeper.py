@@ -1,7 +1,8 @@
 """Keep this process's part of the tenants' rates up to date, in a thread beside the requests. Rules are in sharing.py.
 
 A round costs one Query of all posts, and one PutItem where there is something to tell, or now and then to say that the
-process lives. docs/adr/0020-limits-at-the-door.md has the formula.
+process lives; docs/adr/0020-limits-at-the-door.md has the formula. Once a minute it also writes down what tenants asked
+for, where that was more than a little: `usage.py`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
 
+from portal import clock
 from portal.dynamo import platform
 from portal.errors import PortalError
-from portal.limits import keys
+from portal.limits import keys, usage
 from portal.limits.items import SharePostItem
 from portal.limits.sharing import ROUND_SECONDS, RateSharing, SharePost
 from portal.limits.tables import SHARES
-from portal.limits.tenant_limiter import TenantLimiter, limiter
+from portal.limits.tenant_limiter import Counts, TenantLimiter, limiter
 
 log = logging.getLogger("pooldesk.limits")
 
@@ -36,6 +40,8 @@ class ShareKeeper:
         self._limiter = own
         self._sharing = RateSharing(uuid.uuid4().hex, processes=settings.WEB_PROCESSES)
         self._away = False
+        self._used: dict[str, Counts] = {}
+        self._used_at = time.monotonic()
 
     @property
     def processes(self) -> int:
@@ -44,7 +50,8 @@ class ShareKeeper:
 
     def turn(self) -> None:
         """Tell, read and take the part that follows. While the database is away, the part is an even one."""
-        self._sharing.count(self._limiter.counts())
+        counts = self._limiter.counts()
+        self._sharing.count(counts)
         try:
             self._exchange()
             self._away = False
@@ -53,6 +60,21 @@ class ShareKeeper:
                 log.warning("What other processes are asked for is not known: %s", error.message)
             self._away = True
         self._limiter.divide(*self._sharing.shares())
+        if time.monotonic() - self._used_at >= usage.SECONDS:
+            self.note_usage(counts)
+
+    def note_usage(self, counts: Mapping[str, tuple[float, Counts]]) -> None:
+        """Write down what was asked for since the last time. What cannot be written is forgotten."""
+        now, at = time.monotonic(), clock.now() - timedelta(seconds=usage.SECONDS / 2)
+        seconds, self._used_at = now - self._used_at, now
+        before, self._used = self._used, {tenant_id: counted for tenant_id, (_, counted) in counts.items()}
+        for tenant_id, (per_second, counted) in counts.items():
+            latest = counted.since(before.get(tenant_id, Counts()))
+            if usage.is_told(latest, per_second=per_second, processes=self.processes, seconds=seconds):
+                try:
+                    usage.add(tenant_id, latest, at=at)
+                except PortalError as error:
+                    log.warning("What tenant %s asked for is not written down: %s", tenant_id, error.message)
 
     def _exchange(self) -> None:
         post = self._sharing.post()

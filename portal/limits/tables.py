@@ -1,4 +1,4 @@
-"""Declare where processes tell each other what tenants ask of them."""
+"""Declare where processes tell each other what tenants ask of them, and what each tenant asked for."""
 
 from __future__ import annotations
 
@@ -6,5 +6,13 @@ from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
 SHARES = Table("Limits.Shares", "platform", "kind", "process", ttl="expires_at")
+USAGE = Table("Tenants.Usage", "tenant", "tenant_id", "minute", ttl="expires_at")
 
-declare(SHARES, grants=(Grant("platform", SHARES, ("PutItem", "Query")),))
+declare(
+    SHARES,
+    USAGE,
+    grants=(
+        Grant("platform", SHARES, ("PutItem", "Query")),
+        Grant("tenant", USAGE, ("Query", "UpdateItem")),
+    ),
+)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from delivery.consuming.tables import DEAD_DELIVERIES
 from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
+from portal.limits.tables import USAGE
 from portal.schema import registry, tables
 from proofs.isolation import conditions
 from tenants.audit_trail import keys as audit_keys
@@ -27,6 +28,7 @@ _ACTIONS: Final = {
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
     UNREACHED: ("Query", "UpdateItem"),
+    USAGE: ("Query", "UpdateItem"),
     AUDIT: ("GetItem", "Query"),
     OUTBOX: ("GetItem", "PutItem", "UpdateItem"),
     DEAD_DELIVERIES: ("GetItem", "PutItem", "Query", "BatchGetItem"),

@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 from portal.errors import Invalid
+from portal.limits import rates
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
@@ -53,10 +54,22 @@ class TenantAdmin(DynamoAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
             return ("name", "slug", "owner", "plan", "member_limit", "shards")
-        return ("name", "slug", "status", "plan", "member_limit", "shards", "shard_epoch", "created_at", "tenant_id")
+        limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch")
+        return ("name", "slug", "status", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        return ("name", "slug", "status", "shards", "shard_epoch", "created_at", "tenant_id") if obj else ()
+        return (
+            ("name", "slug", "status", "may_ask_for", "shards", "shard_epoch", "created_at", "tenant_id") if obj else ()
+        )
+
+    @admin.display(description="may ask for")
+    def may_ask_for(self, obj: Any) -> str:
+        """Say what counts now, and each plan's rate."""
+        rate = rates.of(obj.plan, obj.request_rate)
+        source = "of its own" if obj.request_rate is not None else f"by its plan, {obj.plan}"
+        now = f"{rate:g} units a second, {source}" if rate else "as much as it likes"
+        plans = ", ".join(f"{plan} {units:g}" for plan, units in rates.by_plan().items())
+        return f"{now}. Plans: {plans}." if plans else f"{now}."
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
@@ -84,8 +97,8 @@ class TenantAdmin(DynamoAdmin):
         seen = form.initial
         tenant_lifecycle.change_limits(
             obj.tenant_id,
-            TenantLimits(obj.plan, obj.member_limit),
-            seen=TenantLimits(seen["plan"], seen["member_limit"]),
+            TenantLimits(obj.plan, obj.member_limit, obj.request_rate),
+            seen=TenantLimits(seen["plan"], seen["member_limit"], seen["request_rate"]),
             by=actor(request),
         )
 

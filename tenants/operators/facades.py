@@ -47,6 +47,12 @@ class Tenant(Facade):
         help_text="Members and pending invitations together. Empty: none. A limit below the present number "
         "removes nobody, and keeps others from joining.",
     )
+    request_rate = models.PositiveIntegerField(
+        "units a second",
+        null=True,
+        blank=True,
+        help_text="That its people may ask for together: a page is one unit, a change five. Empty: its plan's.",
+    )
     shards = models.PositiveSmallIntegerField(
         default=1,
         help_text="Partitions per status in the ticket indexes, 1 to 16. More for a tenant with some 1,000 writes per "

@@ -21,6 +21,7 @@ _SECTIONS = {
     "tenants:audit": "audit",
     "tenants:settings": "settings",
     "tenants:settings_defaults": "settings",
+    "tenants:usage": "usage",
     "delivery:webhooks": "webhooks",
     "delivery:webhook": "webhooks",
     "delivery:webhook_delivery": "webhooks",

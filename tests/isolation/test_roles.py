@@ -27,7 +27,7 @@ PAGES = {
     Role.ADMIN: (
         "desk/members/", "desk/members/<str:user>/role/", "desk/members/<str:user>/remove/",
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
-        "desk/audit/", "desk/audit/export/",
+        "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
         WEBHOOKS, f"{WEBHOOKS}new/", f"{WEBHOOKS}events/", ENDPOINT, DELIVERY, f"{DELIVERY}redeliver/",
         *(f"{ENDPOINT}{act}/" for act in ("edit", "rotate", "pause", "resume", "remove", "test", "redeliver")),

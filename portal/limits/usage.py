@@ -1,0 +1,64 @@
+"""Keep what a tenant asked for, minute by minute, where it was more than a little: for the tenant's own page.
+
+Each process adds what it was asked for in the last minute, once a minute: one UpdateItem for each tenant that asked for
+more than TOLD_SHARE of the process's part of its rate, or was refused something. So a minute without a row had less.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from portal.dynamo.repository import Action, TenantRepository
+from portal.limits.items import UsageItem
+from portal.limits.tables import USAGE
+from portal.limits.tenant_limiter import Counts
+from portal.schema import keys
+
+TOLD_SHARE: Final = 0.05
+SECONDS: Final = 60.0
+KEPT: Final = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class UsedMinute:
+    """What a tenant asked for in one minute, of all processes. `begins` is in UTC."""
+
+    begins: datetime
+    requests: int
+    units: int
+    refused: int
+
+
+def is_told(counts: Counts, *, per_second: float, processes: int, seconds: float = SECONDS) -> bool:
+    """Tell whether what one process counted is worth a row."""
+    return counts.refused > 0 or counts.units > TOLD_SHARE * per_second * seconds / processes > 0
+
+
+def add(tenant_id: str, counts: Counts, *, at: datetime) -> None:
+    """Add what one process counted to the tenant's row of the minute: one UpdateItem."""
+    actions: list[Action] = [
+        UsageItem.requests.add(counts.requests),
+        UsageItem.units.add(round(counts.units)),
+        UsageItem.refused.add(counts.refused),
+        UsageItem.expires_at.set(int(time.time() + KEPT.total_seconds())),
+    ]
+    TenantRepository(tenant_id).update(UsageItem(tenant_id, _minute(at)), actions)
+
+
+def latest(repository: TenantRepository, *, minutes: int, now: datetime) -> list[UsedMinute]:
+    """Return the rows of the last so many minutes, the latest first: one Query."""
+    between = (_minute(now - timedelta(minutes=minutes)), _minute(now))
+    rows = repository.query_all(USAGE, keys.tenant, between=between, descending=True)
+    items = [UsageItem.from_raw_data(raw) for raw in rows]
+    return [UsedMinute(_parsed(item.minute), int(item.requests), int(item.units), int(item.refused)) for item in items]
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M}"
+
+
+def _parsed(minute: str) -> datetime:
+    return datetime.fromisoformat(minute).replace(tzinfo=UTC)
