@@ -31,9 +31,9 @@ from delivery.outbox.progress import CERTAINLY_ANSWERED
 from delivery.queues import limits, queue_sets, worker_assignment
 from delivery.queues.limits import LimitsOf
 from delivery.queues.queue_transport import Depth, Message
-from delivery.queues.token_bucket import TokenBucket
 from portal.dynamo.client import fan_out
 from portal.errors import Rejected, Unavailable
+from portal.tenant_buckets import RecentTenants, TokenBucket
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -114,7 +114,7 @@ class Sender:
         self._in_flight: Counter[str] = Counter()
         self._own: Counter[int] = Counter()
         self._others: dict[int, float] = defaultdict(float)
-        self._buckets: dict[str, TokenBucket] = {}
+        self._buckets = RecentTenants(self._new_bucket)
         self._waiting: OrderedDict[str, deque[Offer]] = OrderedDict()  # the tenant whose turn is next first
         self._waiting_keys: set[_Key] = set()
 
@@ -177,7 +177,11 @@ class Sender:
         with self._lock:
             self._let_go_of_the_certain()
             return min(
-                (self._bucket(tenant_id).seconds_to_next() for tenant_id in self._waiting if self._has_room(tenant_id)),
+                (
+                    self._buckets.of(tenant_id).seconds_to_next()
+                    for tenant_id in self._waiting
+                    if self._has_room(tenant_id)
+                ),
                 default=None,
             )
 
@@ -197,7 +201,7 @@ class Sender:
 
     def _may_go(self, offer: Offer) -> bool:
         tenant_id = offer.message.tenant_id
-        return self._has_room(tenant_id) and self._bucket(tenant_id).take()
+        return self._has_room(tenant_id) and self._buckets.of(tenant_id).take()
 
     def _has_room(self, tenant_id: str) -> bool:
         """Tell whether the tenant's cap, and what may be lent beyond it, leave a unit."""
@@ -264,11 +268,9 @@ class Sender:
         while self._units and next(iter(self._units.values())).since <= before:
             self._release(next(iter(self._units)))
 
-    def _bucket(self, tenant_id: str) -> TokenBucket:
-        if tenant_id not in self._buckets:
-            own = self._limits_of(tenant_id)
-            self._buckets[tenant_id] = TokenBucket(per_second=own.per_second, burst=own.burst, clock=self._clock)
-        return self._buckets[tenant_id]
+    def _new_bucket(self, tenant_id: str) -> TokenBucket:
+        own = self._limits_of(tenant_id)
+        return TokenBucket(per_second=own.per_second, burst=own.burst, clock=self._clock)
 
     def _send(self, going: Sequence[tuple[Offer, int]]) -> tuple[list[Offer], list[Offer]]:
         """Send to all queues at the same time; what went and what did not, whose units are free again."""
@@ -284,7 +286,7 @@ class Sender:
         back = [offer for offer, _ in going if offer.message in refused]
         with self._lock:
             for offer in back:
-                self._bucket(offer.message.tenant_id).give_back()
+                self._buckets.of(offer.message.tenant_id).give_back()
                 self._release(offer.key)
         return gone, back
 
