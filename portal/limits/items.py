@@ -21,7 +21,7 @@ class SharePostItem(Item):
 
 
 class UsageItem(Item):
-    """What one tenant asked for in one minute, such as 2026-01-31T12:00 in UTC. Each process adds its own."""
+    """Count what one tenant asked for in one minute, such as 2026-01-31T12:00 in UTC. Each process adds its own."""
 
     table = USAGE
 

@@ -24,7 +24,7 @@ KEPT: Final = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class UsedMinute:
-    """What a tenant asked for in one minute, of all processes. `begins` is in UTC."""
+    """Hold what a tenant asked of all processes in one minute. `begins` is in UTC."""
 
     begins: datetime
     requests: int
