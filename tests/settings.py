@@ -6,7 +6,7 @@ os.environ.setdefault("DEBUG", "false")
 os.environ.setdefault("SECRET_KEY", "tests-only-0123456789-abcdefghijklmnopqrstuvwxyz-0123456789")
 
 from portal.settings import *  # noqa: F403  # the portal's settings, changed below
-from portal.settings import INSTALLED_APPS, STORAGES
+from portal.settings import INSTALLED_APPS, MIDDLEWARE, STORAGES
 
 if "proofs.apps.ProofsConfig" not in INSTALLED_APPS:
     INSTALLED_APPS = [*INSTALLED_APPS, "proofs.apps.ProofsConfig"]
@@ -23,6 +23,7 @@ CSRF_COOKIE_SECURE = False
 STATIC_ROOT = None
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
+MIDDLEWARE = ["tests.support.static_files.FoundOnce" if name.startswith("whitenoise.") else name for name in MIDDLEWARE]
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 # A dead engine must fail a test quickly.
 DYNAMODB_MAX_ATTEMPTS = 2
