@@ -16,8 +16,9 @@ from typing import Any, Final
 from django.template import Context, Engine
 
 from delivery.queues import limits
-from proofs.noise import plots, promises, seed_figures, trial_figures, trials, workload
+from proofs.noise import floods, plots, promises, seed_figures, trial_figures, trials, workload
 from proofs.noise.designs import DESIGNS, Design
+from proofs.noise.floods import FloodPromise
 from proofs.noise.workload import NOISES, NOISY, PHASES, TENANTS
 
 _TEMPLATE: Final = Path(__file__).with_name("noise_report.html")
@@ -32,6 +33,7 @@ class Experiment:
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     _started: float = field(default_factory=time.monotonic)
     _found: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    floods: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, seen: Mapping[str, Any]) -> str:
         """Take in one trial. Returns a line about it."""
@@ -41,6 +43,14 @@ class Experiment:
             f"{plan['noise']:5} {plan['design']:8} run {plan['run']}: p99 ratio {found['p99_ratio']:.3f}, worst mean "
             f"{max(found['mean_ratios'].values(), default=0):.3f}, {found['per_second']['noisy']:.1f}/s, "
             f"{found['blast']['deaths']} deaths, lag {max(found['lag_p99_ms'].values()):.0f} ms"
+        )
+
+    def add_flood(self, found: dict[str, Any]) -> str:
+        """Take in the figures of a flood. Returns a line about it."""
+        self.floods.append(found)
+        return (
+            f"{found['name']:6} p99 ratio {found['p99_ratio']:.3f}, {found['quiet_refused']} of "
+            f"{found['quiet_requests']} quiet requests refused, {found['through_share']:.3f} of the budget let through"
         )
 
     @property
@@ -55,7 +65,9 @@ def document(experiment: Experiment) -> dict[str, Any]:
     """Return everything, as JSON has it."""
     summaries = experiment.summaries()
     with_times = experiment.seconds >= workload.ENOUGH_SECONDS
-    judged = promises.judge(summaries, with_times=with_times)
+    judged: list[promises.NoisePromise | FloodPromise] = [*promises.judge(summaries, with_times=with_times)]
+    for flood in experiment.floods:
+        judged += floods.judge(flood, seconds=experiment.seconds)
     ours = limits.of_all("")
     return {
         "verdict": _verdict(judged, with_times),
@@ -65,6 +77,7 @@ def document(experiment: Experiment) -> dict[str, Any]:
         "phase_seconds": experiment.seconds,
         "other_phase_seconds": trials.of_others(experiment.seconds),
         "promises": [asdict(one) | {"kept": one.kept, "sentence": one.sentence} for one in judged],
+        "floods": experiment.floods,
         "limits": asdict(ours),
         "workers": {"count": workload.WORKERS, "slots": workload.SLOTS},
         "designs": [_design(design) for design in DESIGNS.values()],
@@ -92,7 +105,7 @@ def document(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _verdict(judged: Sequence[promises.NoisePromise], with_times: bool) -> str:
+def _verdict(judged: Sequence[promises.NoisePromise | FloodPromise], with_times: bool) -> str:
     missed = sum(not promise.kept for promise in judged)
     short = "" if with_times else f" Phases under {workload.ENOUGH_SECONDS:g} s say nothing about times."
     if not judged:

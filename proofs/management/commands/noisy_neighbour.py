@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
-from proofs.noise import noise_report, trials
+from proofs.noise import floods, noise_report, trials
 from proofs.noise.designs import DESIGNS
 from proofs.noise.noise_report import Experiment
 from proofs.noise.trial import Plan
@@ -24,7 +24,8 @@ class Command(PortalCommand):
         "Measure what a noisy tenant does to nineteen others: quiet, noisy and cooldown as in the slides on shuffle "
         "sharding, on real queues, which it starts itself. Four noises: load, a slow receiver, poison that hangs, and "
         "poison that kills its worker. Two trials run at a time; with the default it takes a quarter of an hour, on a "
-        "machine that has nothing else to do. "
+        "machine that has nothing else to do. Then two floods at the door of a portal: of page requests, and of ticket "
+        "writes. "
         "Exit status: 0 every promise is kept; 1 one is not, or it failed; 2 wrong usage; 130 stopped."
     )
     again = "Nothing is left behind."
@@ -44,17 +45,16 @@ class Command(PortalCommand):
             metavar="N",
             help="of the quiet and the noisy phase of our design (%(default)g); the other designs have shorter ones",
         )
+        parser.add_argument("--part", choices=["queues", "floods"], help="one half of it (both; queues with --design)")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
 
     def work(self, options: dict[str, Any]) -> None:
-        plans = trials.plans(options["design"], options["seconds"])
         experiment = Experiment(options["seconds"])
-        self.stdout.write(f"{len(plans)} trials, {trials.AT_A_TIME} at a time: {_minutes(plans)} minutes or so.")
-        self.stdout.flush()
-        with Progress(self, "Trials", len(plans)) as progress:
-            for seen in trials.carry_out_all(plans, lambda plan: progress.advance()):
-                progress.say(experiment.add(seen))
+        if options["part"] != "floods":
+            self._try_queues(experiment, trials.plans(options["design"], options["seconds"]))
+        if options["part"] == "floods" or not (options["part"] or options["design"]):
+            self._flood(experiment)
         found = noise_report.document(experiment)
         for path, make in ((options["json"], noise_report.to_json), (options["html"], noise_report.to_html)):
             if path:
@@ -67,6 +67,19 @@ class Command(PortalCommand):
         if not found["holds"]:
             raise CommandError(found["verdict"])
         self.stdout.write(found["verdict"])
+
+    def _try_queues(self, experiment: Experiment, plans: list[Plan]) -> None:
+        self.stdout.write(f"{len(plans)} trials, {trials.AT_A_TIME} at a time: {_minutes(plans)} minutes or so.")
+        self.stdout.flush()
+        with Progress(self, "Trials", len(plans)) as progress:
+            for seen in trials.carry_out_all(plans, lambda plan: progress.advance()):
+                progress.say(experiment.add(seen))
+
+    def _flood(self, experiment: Experiment) -> None:
+        with Progress(self, "Floods", len(floods.FLOODS)) as progress:
+            for found in floods.carry_out_all(experiment.seconds):
+                progress.say(experiment.add_flood(found))
+                progress.advance()
 
 
 def _minutes(plans: list[Plan]) -> int:
