@@ -38,6 +38,7 @@ SLOW = {
     "desk/test_filtered_lists.py",
     "desk/test_outage.py",
     "desk/test_queue_filters.py",
+    "desk/test_rules_on_engines.py",
     "desk/test_ticket_rules.py",
     "desk/test_tickets.py",
     "dynamo/test_client.py",

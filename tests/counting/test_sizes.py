@@ -19,7 +19,7 @@ from tickets.counting.recent import Recent
 from tickets.ticket.fields import Priority, Status
 
 ACME = "a" * 32
-SHARDS, DAYS, FORMER, TAGS, TICKETS = 400, 90, 2_000, 5_000, 10_000
+SHARDS, DAYS, FORMER, TAGS, TICKETS = 400, 90, 2_000, 5_000, 4_000
 FIRST = date(2026, 8, 24)
 LIMIT = 4096
 
