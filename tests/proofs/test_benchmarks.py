@@ -26,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
     path = tmp_path_factory.mktemp("benchmarks") / "report.json"
-    done = run("--sizes", "300,600", "--requests", "2", "--concurrency", "2", "--json", str(path))
+    done = run("--sizes", "300,400", "--requests", "2", "--concurrency", "2", "--json", str(path))
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(path.read_text()), done.stdout
 
@@ -34,7 +34,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], st
 def test_every_page_is_counted_timed_and_judged(report: tuple[dict[str, Any], str]) -> None:
     figures, text = report
     assert set(figures["pages"]) == {v["page"] for v in figures["verdicts"]} == PAGES
-    tenants = {"bench-300-1", "bench-600-1", "bench-600-4"}
+    tenants = {"bench-300-1", "bench-400-1", "bench-400-4"}
     assert {(c["page"], c["tenant"]) for c in figures["counts"]} == {(p, t) for p in PAGES for t in tenants}
     timed = {(t["page"], t["tenant"], t["concurrency"]) for t in figures["timings"]}
     assert timed == {(p, t, c) for p in PAGES for t in tenants for c in (1, 2)}
@@ -46,18 +46,18 @@ def test_every_page_is_counted_timed_and_judged(report: tuple[dict[str, Any], st
 def test_a_larger_tenant_costs_the_same(report: tuple[dict[str, Any], str]) -> None:
     counts = {(c["page"], c["tenant"]): c for c in report[0]["counts"]}
     for page in PAGES:
-        small, large = (counts[page, t] for t in ("bench-300-1", "bench-600-1"))
+        small, large = (counts[page, t] for t in ("bench-300-1", "bench-400-1"))
         for name in ("trips", "calls", "items", "read_units", "write_units"):
             assert small[name] == large[name], (page, name)
-        assert counts[page, "bench-600-4"]["trips"] == small["trips"]
+        assert counts[page, "bench-400-4"]["trips"] == small["trips"]
     assert {v["differs"] for v in report[0]["verdicts"]} == {""}
 
 
 def test_the_worker_and_a_rebuild_have_figures_of_their_own(report: tuple[dict[str, Any], str]) -> None:
     figures, text = report
     counted, rebuilt = figures["stream_work"]
-    assert counted["number"] == 300 + 600 + 600
-    assert 300 <= rebuilt["number"] < 600, "the smallest, and what was opened in it meanwhile"
+    assert counted["number"] == 300 + 400 + 400
+    assert 300 <= rebuilt["number"] < 400, "the smallest, and what was opened in it meanwhile"
     assert all(one["per_second"] > 0 and one["title"] in text for one in figures["stream_work"])
 
 
