@@ -22,6 +22,7 @@ from tenants.identity.tables import USERS
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy.tables import DIRECTORY, TENANTS
 from tickets.counting import keys as aggregate_keys
+from tickets.sharding import keys as sharding_keys
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
@@ -74,6 +75,12 @@ def delete_tenant(tenant_id: str, slug: str) -> None:
     _delete(TENANTS, [{"tenant_id": {"S": keys.tenant(tenant_id)}}])
     _delete(DIRECTORY, [{"kind": {"S": "TENANT"}, "name": {"S": slug}}])
     _delete(USERS, [{"pk": {"S": tenancy_keys.slug(slug)}}])
+
+
+def delete_reshardings(tenant_id: str) -> None:
+    """Delete what is kept of a tenant's reshardings."""
+    _delete_partition(DIRECTORY, sharding_keys.history(tenant_id))
+    _delete(DIRECTORY, [{"kind": {"S": sharding_keys.RESHARDINGS}, "name": {"S": keys.tenant(tenant_id)}}])
 
 
 def _delete_partition(table: Table, partition: str) -> int:

@@ -335,6 +335,11 @@ def test_shards_are_even(shards: int) -> None:
     assert chi_square < (shards - 1) + 4 * (2 * (shards - 1)) ** 0.5
 
 
+def test_the_fullest_of_two_hundred_shards_holds_little_more_than_its_share() -> None:
+    found = Counter(ticket_keys.status_shard(n, 200) for n in range(1, 20_001))
+    assert max(found.values()) <= 1.35 * 20_000 / 200
+
+
 @quick
 @given(numbers, st.integers(1, 64))
 def test_a_shard_is_in_range(number: int, shards: int) -> None:

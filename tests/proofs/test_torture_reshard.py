@@ -1,0 +1,57 @@
+"""A small `torture_reshard` on the engines that the README names: two kills, and nobody misses a ticket."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.schema import tables
+from proofs.sharding import reshard_torture
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.tables import DIRECTORY
+from tests.support import commands
+from tests.support.engines import AnyEngine
+
+pytest_plugins = ["tests.support.engines"]
+
+
+@pytest.mark.timeout(300)
+def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(any_engine: AnyEngine, tmp_path: Path) -> None:
+    if any_engine.kind == "moto":
+        pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
+    figures = tmp_path / "figures.json"
+    of_all = {"tickets": 20, "writers": 1, "readers": 1, "kills": 2, "rate": 40, "seed": 5}
+    options = [f"--{name}={value}" for name, value in of_all.items()]
+    torture = commands.start(
+        "torture_reshard", *options, "--json", figures, DYNAMODB_ENDPOINT_URL=any_engine.endpoint_url
+    )
+    ended = commands.finish(torture, timeout=280)
+    assert ended.status == 0, ended.out + ended.err
+    assert "0 lost, 0 doubled, 0 failed reads, dashboards exact." in ended.out
+    found = json.loads(figures.read_text())
+    assert (len(found["killed_at"]), found["rests"], found["dashboards"]) == (2, True, "ok")
+    assert found["walks"] > 2
+    assert min(found["moved"]) > 0
+    assert list(tenant_directory.all_tenants()) == []
+    assert everything_in(DIRECTORY) == []
+
+
+def everything_in(table: tables.Table) -> list[Any]:
+    return list(commands.everything(table))
+
+
+def test_each_wrong_figure_is_called_wrong() -> None:
+    lists = ("failed_reads", "missing_while_it_ran", "doubled_while_it_ran", "lost", "doubled", "unknown", "misplaced")
+    right: dict[str, Any] = {"rests": True, "dashboards": "ok"} | {name: [] for name in lists}
+    assert reshard_torture.is_broken(right) == []
+    for name, value in right.items():
+        wrong = right | {name: [7] if value == [] else False}
+        assert reshard_torture.is_broken(wrong) == [name]
+
+
+def test_it_is_refused_in_production(engine: None) -> None:
+    ended = commands.run("torture_reshard")
+    assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
