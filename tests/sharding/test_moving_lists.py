@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from tests.desk.test_queries_properties import ACME, at
 from tests.support.fakes import IndexInMemory, index_row, tenant_in_memory
 from tickets.desk import lists
+from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.ticket import keys
-from tickets.ticket.fields import Status
+from tickets.ticket.fields import Priority, Status
 
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 counts = st.integers(1, 8)
+URGENT = TicketFilter(priority=Priority.URGENT)
+EVERY = 5  # of so many tickets one is urgent
+filters = st.sampled_from([EVERYTHING, URGENT])
 # Few different moments: tickets of a bulk change share theirs.
 moments = st.lists(st.integers(0, 3) | st.integers(0, 10**9), min_size=1, max_size=40)
 
@@ -26,7 +30,10 @@ class MovingIndex(IndexInMemory):
 
     def __init__(self, rng: random.Random, offsets: list[int], former: int, to: int) -> None:
         super().__init__(ACME)
-        self.rows = [index_row(ACME, n, at(offset), shards=former) for n, offset in enumerate(offsets, start=1)]
+        self.rows = [
+            index_row(ACME, n, at(offset), shards=former, priority="normal" if n % EVERY else "urgent")
+            for n, offset in enumerate(offsets, start=1)
+        ]
         self._rng, self._to = rng, to
         self.left = [*range(len(self.rows))]
         rng.shuffle(self.left)
@@ -44,11 +51,15 @@ class MovingIndex(IndexInMemory):
 
 
 @quick
-@given(moments, counts, counts, st.integers(1, 12), st.integers(0, 10**6))
-@example([0] * 30, 1, 8, 4, 0)
-@example([*range(30)], 8, 2, 7, 1)
+@given(moments, counts, counts, st.integers(1, 12), st.integers(0, 10**6), filters)
+@example([0] * 30, 1, 8, 4, 0, EVERYTHING)
+@example([*range(40)], 8, 1, 12, 1, EVERYTHING)
+@example([*range(40)], 8, 1, 12, 2, EVERYTHING)
+@example([*range(40)], 8, 2, 12, 3, URGENT)
+@example([*range(40)], 2, 8, 4, 3, URGENT)
+@example([*range(40)], 8, 2, 12, 4, URGENT)
 def test_pages_show_each_ticket_once_from_before_the_first_move_until_after_the_last(
-    offsets: list[int], former: int, to: int, size: int, seed: int
+    offsets: list[int], former: int, to: int, size: int, seed: int, only: TicketFilter
 ) -> None:
     rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
     index = MovingIndex(rng, offsets, former, to)
@@ -71,13 +82,13 @@ def test_pages_show_each_ticket_once_from_before_the_first_move_until_after_the_
         tenant, _ = tenant_in_memory(ACME)
         tenant = replace(tenant, **layouts[step])
         tenant.__dict__["repository"] = index
-        page = lists.page(tenant, status=Status.OPEN, after=after, size=size)
-        assert page.rows, "a page is empty"
+        page = lists.page(tenant, status=Status.OPEN, after=after, size=size, only=only)
+        assert page.looked_at, "a page is empty"
         seen += [row.number for row in page.rows]
         after = page.next
         if after is None:
             break
-    assert sorted(seen) == list(range(1, len(offsets) + 1))
+    assert sorted(seen) == [n for n in range(1, len(offsets) + 1) if only == EVERYTHING or not n % EVERY]
 
 
 @quick

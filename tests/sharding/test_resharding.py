@@ -179,6 +179,24 @@ def test_a_stop_leaves_a_layout_in_which_lists_are_whole_and_a_later_one_goes_on
     assert sorted_shelves(shelves(world)) == spread(12, 1)
 
 
+def test_what_comes_late_is_moved_before_lists_leave_its_partition_and_after(world: World) -> None:
+    world.tickets("acme", 12)
+    reshard(world, 8)
+    stale, (first, second) = world.context("alice", "acme"), [n for n in range(1, 13) if keys.status_shard(n, 8)][:2]
+    whole = []
+
+    def late(phase: str) -> None:
+        if phase == "narrowing":
+            changing.change_status(stale, first, to=Status.PENDING, version=1)
+        if phase == "sweeping":
+            whole.append(len(numbers(world.context("alice", "acme"), SOME)))
+            changing.change_status(stale, second, to=Status.PENDING, version=1)
+
+    reshard(world, 1, say=late)
+    assert whole == [12]
+    assert sorted_shelves(shelves(world)) == spread(12, 1)
+
+
 def test_a_process_that_ends_leaves_it_to_others_at_once(world: World) -> None:
     world.tickets("acme", 5)
     going = iter([True, True, False])
