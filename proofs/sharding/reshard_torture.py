@@ -48,7 +48,7 @@ class ReshardTortureFailed(PortalError):
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """What is done: `steps` are the numbers of shards, one after the other; `kills` are spread over them."""
+    """Say what is done: `steps` are the numbers of shards, one after the other; `kills` are spread over them."""
 
     seed: int
     quiet: int
