@@ -36,6 +36,8 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
     AuditAction.TENANT_LIMITS_CHANGED: "changed the plan or limits of",
     AuditAction.TENANT_QUEUES_CHANGED: "changed the queues of",
+    AuditAction.TENANT_RESHARDED: "asked for other shards of",
+    AuditAction.TENANT_RESHARDING_STOPPED: "stopped the resharding of",
     AuditAction.MEMBER_ADDED: "added",
     AuditAction.MEMBER_INVITED: "invited",
     AuditAction.MEMBER_ROLE_CHANGED: "changed the role of",
