@@ -69,6 +69,10 @@ HOT_PARTITION_UNITS: float = env.float("HOT_PARTITION_UNITS", default=500.0)
 TENANT_RATES: str = env.str("TENANT_RATES", default="standard=50 large=250")
 # Processes share a tenant's rate. Off: each process lets all of it through.
 RATES_SHARED: bool = env.bool("RATES_SHARED", default=True)
+# Each process notes who asked for how much, for the operators' page.
+NOISE_NOTED: bool = env.bool("NOISE_NOTED", default=True)
+# Each process says its sums on stdout, once a minute, as CloudWatch's embedded metrics.
+CLOUDWATCH_METRICS: bool = env.bool("CLOUDWATCH_METRICS", default=not DEBUG)
 # How many processes there are at least, for the moment before they know each other.
 WEB_PROCESSES: int = env.int("WEB_CONCURRENCY", default=2)
 # Bulk changes, exports and the like that one tenant may have at work at the same time in one process.

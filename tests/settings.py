@@ -29,4 +29,5 @@ STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.s
 DYNAMODB_MAX_ATTEMPTS = 2
 TENANT_RATES = os.environ.get("TENANT_RATES", "off")  # tests of limits set some
 RATES_SHARED = False
+NOISE_NOTED = CLOUDWATCH_METRICS = False  # tests of the noise board take notes of their own
 DELIVERY_QUEUES = 8  # as in development; what needs more says so

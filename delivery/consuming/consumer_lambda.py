@@ -24,11 +24,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
-from delivery.consuming import handling
+from delivery.consuming import delivery_notes, handling
 from delivery.consuming.handling import Handled, MessageHandler
 from delivery.consuming.slots import Schedule
 from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
 from portal.errors import PortalError
+from portal.noise import noise_teller
 
 # One invocation at a time runs in a process, and the next finds the tenants' buckets as this one left them.
 _schedule: Final = Schedule(BATCH)
@@ -49,6 +50,8 @@ class _Begun:
 
 def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Deliver a batch of at most BATCH messages. Returns the ids of those that stay in the queue."""
+    noise_teller.start("delivery function", "delivery", beside=False)
+    noise_teller.turn()
     outcomes: list[tuple[_Begun, Handled]] = []
     begun: list[_Begun] = []
     for one in _messages(event.get("Records", ())):
@@ -63,6 +66,8 @@ def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     finally:
         for one in begun:
             _schedule.end(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
+    for one, handled in outcomes:
+        delivery_notes.note(one.message, handled, delivery_notes.waited(one.received))
     stay = [one.record_id for one, handled in outcomes if not _concluded(one, handled)]
     return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in stay]}
 

@@ -30,6 +30,8 @@ from delivery.queues.queue_transport import Message
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Unavailable
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
 from portal.streams.batch import Batch, BatchResult
 
 log = logging.getLogger("pooldesk.delivery")
@@ -124,6 +126,8 @@ class Dispatcher:
     def _send(self, rows: Collection[OutboxItem]) -> tuple[Taken, _Failures]:
         free, failed = self._free_to_go(rows)
         taken = self._sender.offer([offer for row in free for offer in _offers(row)])
+        for offer in (*taken.waiting, *taken.left):
+            noise_teller.note(offer.message.tenant_id, NoiseTally(put_off=1))
         return taken, failed | self._note_sent(taken.sent)
 
     def _free_to_go(self, rows: Collection[OutboxItem]) -> tuple[list[OutboxItem], _Failures]:
@@ -131,6 +135,8 @@ class Dispatcher:
         by_verdict: dict[Verdict, list[OutboxItem]] = {"go": [], "wait": [], "drop": []}
         for row in rows:
             by_verdict[self._board.verdict(keys.row_parts(row.event_id)[0], row.timestamp)].append(row)
+        for row in by_verdict["wait"]:
+            noise_teller.note(keys.row_parts(row.event_id)[0], NoiseTally(held=1))
         failed = _each(
             {outbox_reader.key_of(row): partial(progress.hold, row) for row in by_verdict["wait"]}
             | {outbox_reader.key_of(row): partial(progress.drop, row) for row in by_verdict["drop"]}

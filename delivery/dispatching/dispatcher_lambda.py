@@ -31,6 +31,7 @@ from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.queues.queue_transport import QueueTransport
 from portal.errors import Unavailable
+from portal.noise import noise_teller
 from portal.streams import lambda_answer
 from portal.streams.batch import Batch, BatchResult, batch_of
 
@@ -43,6 +44,7 @@ log = logging.getLogger("pooldesk.delivery")
 
 def outbox_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Send the new rows of a batch of the outbox's stream. Returns the first record that must come again, if any."""
+    _take_notes()
     records = event.get("Records", ())
     arn = records[0].get("eventSourceARN", "") if records else ""
     return lambda_answer.answer(batch_of(arn, "", records), _handle)
@@ -53,6 +55,7 @@ def sweep_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     While the database is away nothing is returned: the next minute brings the next call.
     """
+    _take_notes()
     transport = QueueTransport()
     sender = Sender(transport)
     work = PeriodicWork(
@@ -67,6 +70,11 @@ def sweep_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     except Unavailable as error:
         log.warning("What is due cannot be sent, it is tried again: %s", error.message)
         return {}
+
+
+def _take_notes() -> None:
+    noise_teller.start("dispatch function", "worker", beside=False)
+    noise_teller.turn()
 
 
 def _handle(batch: Batch) -> BatchResult:

@@ -18,10 +18,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Protocol
 
 _current: ContextVar[Meter | None] = ContextVar("meter", default=None)
 _group: ContextVar[object | None] = ContextVar("meter_group", default=None)
+
+
+_THROTTLES: Final = {"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"}
+
+
+class Listener(Protocol):
+    """Hear what each request of this process costs, beside the meters."""
+
+    def charged(self, reads: float, writes: float) -> None:
+        """Take note of the capacity units of a request."""
+
+    def throttled(self) -> None:
+        """Take note of a request that was refused because there were too many; it may be sent again."""
+
+
+listener: Listener | None = None  # of this process
 
 
 @dataclass(frozen=True)
@@ -163,12 +179,20 @@ def attach(client: Any) -> None:
     client.meta.events.register_last("before-parameter-build", _before)
     client.meta.events.register_last("after-call.dynamodb", _after)
     client.meta.events.register_last("after-call-error.dynamodb", _failed)
+    client.meta.events.register_first("needs-retry.dynamodb", _answered)
 
 
 def _before(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-    if _current.get() is not None:
+    if _current.get() is not None or listener is not None:
         context["meter_request"] = params
         context["meter_started"] = time.perf_counter()
+
+
+def _answered(response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
+    """Hear of each attempt: what was throttled once and then went through is a throttle, too."""
+    hearing = listener
+    if hearing is not None and response and response[1].get("Error", {}).get("Code", "") in _THROTTLES:
+        hearing.throttled()
 
 
 def _failed(context: dict[str, Any], **_: Any) -> None:
@@ -179,12 +203,16 @@ def _failed(context: dict[str, Any], **_: Any) -> None:
 
 
 def _after(model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-    meter = _current.get()
-    if meter is None:
+    meter, hearing = _current.get(), listener
+    if meter is None and hearing is None:
         return
     request = context.get("meter_request") or {}
     seconds = time.perf_counter() - context.get("meter_started", time.perf_counter())
-    meter.add(_bill(model.name, request, parsed, seconds))
+    call = _bill(model.name, request, parsed, seconds)
+    if meter is not None:
+        meter.add(call)
+    if hearing is not None:
+        hearing.charged(call.read_units, call.write_units)
 
 
 def _bill(operation: str, request: dict[str, Any], parsed: dict[str, Any], seconds: float) -> Call:

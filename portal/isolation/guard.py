@@ -55,6 +55,11 @@ def current_tenant() -> str:
     return tenant
 
 
+def acted_for() -> str:
+    """Return the tenant whose request is being made, "" for none."""
+    return _tenant.get() or ""
+
+
 def attach(client: Any, role: Role) -> None:
     """Guard every request of this botocore client with the policy of a role.
 

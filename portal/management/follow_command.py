@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.option_types import number, seconds
 from portal.management.worker_command import WorkerCommand
+from portal.noise import metrics_line
 from portal.streams import leases
 from portal.streams.poller import Poller
 
@@ -54,6 +56,10 @@ class FollowCommand(WorkerCommand):
         self._poller = self.poller(lease_seconds=options["lease"])
         with self.working(options), self.beside():
             self._poller.run(self._again)
+
+    def gauges(self) -> Mapping[str, float]:
+        lag = self._poller.report()["lag_ms"]
+        return {} if lag is None else {metrics_line.LAG: lag / 1000}
 
     def _again(self) -> bool:
         """Tell whether to go on. Say the metrics when it is time to, and once more while the shards are still held."""

@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.core.management.base import CommandParser
 
 from portal import clock
 from portal.management.command import PortalCommand
 from portal.management.option_types import seconds
+from portal.noise import noise_teller
+from portal.schema.registry import Role
 
 METRICS_SECONDS: Final = 10.0
 
@@ -25,6 +27,8 @@ class WorkerCommand(PortalCommand):
     signals = 0
     started = said_at = 0.0  # by the monotonic clock
     metrics_seconds = METRICS_SECONDS
+    # What such a process is called among those that tell who is noisy, and as what it writes that; none tells nothing.
+    noise: ClassVar[tuple[str, Role] | None] = None
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -41,11 +45,19 @@ class WorkerCommand(PortalCommand):
         self.signals, self.metrics_seconds = 0, options["metrics"]
         self.started = self.said_at = time.monotonic()
         before = {number: signal.signal(number, self._note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        if self.noise:
+            noise_teller.start(*self.noise, gauges=self.gauges)
         try:
             yield
         finally:
+            if self.noise:
+                noise_teller.stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def gauges(self) -> Mapping[str, float]:
+        """Return what is measured each minute, in seconds, by the name of a metric."""
+        return {}
 
     @property
     def must_speak(self) -> bool:

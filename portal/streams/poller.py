@@ -134,7 +134,7 @@ class Poller:
 
     def report(self) -> dict[str, Any]:
         """Return the metrics, the shards held, and by how many milliseconds the slowest of them lags behind."""
-        oldest = min((reader.applied_until for reader in self._readers.values()), default="")
+        oldest = min((reader.applied_until for reader in [*self._readers.values()]), default="")
         now = shards.service_time()
         lag = max(0, round((clock.parse(now) - clock.parse(oldest)).total_seconds() * 1000)) if oldest and now else None
         return {**self.metrics.read(), "shards": self.held, "lag_ms": lag}

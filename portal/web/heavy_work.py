@@ -10,6 +10,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from portal.errors import LimitReached
 from portal.limits import concurrency
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
 from portal.web.access import SAFE
 
 _View = Callable[..., Any]
@@ -24,6 +26,7 @@ def heavy(view: _View) -> _View:
         if tenant is None or request.method in SAFE:
             return view(request, *args, **kwargs)
         if not concurrency.heavy.enter(tenant.tenant_id):
+            noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
             raise LimitReached("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
         leave = _Once(lambda: concurrency.heavy.leave(tenant.tenant_id))
         try:

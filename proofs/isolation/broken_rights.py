@@ -15,6 +15,7 @@ from unittest.mock import patch
 from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import expressions, guard, policies, request_parser
+from portal.noise.tables import NOISE
 from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table
@@ -87,6 +88,9 @@ def _of_each_role() -> dict[str, Mutant]:
             f"rights: the {role} role speaks PartiQL": _granted(role, TICKETS, "PartiQLSelect"),
             f"rights: the {role} role removes tables": _granted(role, TICKETS, "DeleteTable"),
         }
+        found[f"rights: the {role} role changes what processes noted"] = _granted(role, NOISE, "UpdateItem")
+        if role != "platform":
+            found[f"rights: the {role} role reads what processes noted"] = _granted(role, NOISE, "Query")
         if role != "seed":
             found[f"rights: the {role} role writes in batches"] = _granted(role, TICKETS, "BatchWriteItem")
         if role not in ("platform", "delivery"):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import guard, iam, policies
+from portal.noise.tables import NOISE
 from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES, Role
 from portal.schema.tables import Table
@@ -57,6 +58,9 @@ def promises() -> Iterator[Promise]:
         if role != "platform":
             for table in _PEOPLE:
                 yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
+            yield from _refused("what processes noted is read by the platform alone", role, NOISE, *_READS)
+        changing = ("UpdateItem", "DeleteItem", "BatchWriteItem")
+        yield from _refused("nobody changes what another process noted", role, NOISE, *changing)
         if role == "delivery":
             yield from _of_deliveries(role)
         elif role != "platform":

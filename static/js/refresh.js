@@ -20,6 +20,7 @@ addEventListener("afterprint", () => { for (const each of opened) each.open = fa
 async function refresh(place) {
   if (asking) return;
   asking = true;
+  place.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (answer.status >= 500 || answer.status === 429) throw new Error(answer.statusText);
@@ -28,6 +29,7 @@ async function refresh(place) {
   } catch {
     problem(true);
   } finally {
+    place.removeAttribute("aria-busy");
     asking = false;
     last = Date.now();
   }

@@ -18,6 +18,8 @@ from portal.dynamo import retry
 from portal.errors import LimitReached
 from portal.limits import concurrency, rates, share_keeper
 from portal.limits.tenant_limiter import RateAnswer, limiter
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
 from portal.schema import keys
 from portal.web import error_pages
 from portal.web.access import SAFE, is_unlimited
@@ -38,11 +40,16 @@ class TenantLimitMiddleware:
         if ids is None or not keys.TENANT_ID.match(ids.tenant_id):
             return self.get_response(request)
         share_keeper.start()
+        noise_teller.start("web", "platform")
         foreseen = limiter.foresee(ids.tenant_id, _units(request))
         if foreseen is not None and _is_limited(request):
+            noise_teller.note(ids.tenant_id, NoiseTally(refused=1))
             return _too_many(request, foreseen)
         if not concurrency.requests.enter(ids.tenant_id):
-            return _too_much_at_once(request) if _is_limited(request) else self.get_response(request)
+            if not _is_limited(request):
+                return self.get_response(request)
+            noise_teller.note(ids.tenant_id, NoiseTally(refused=1))
+            return _too_much_at_once(request)
         try:
             with retry.on_behalf_of(ids.tenant_id):
                 return self._counted(request)
@@ -77,7 +84,10 @@ def _charge(request: HttpRequest) -> RateAnswer | None:
     tenant: TenantContext | None = getattr(request, "tenant", None)
     if tenant is None:
         return None
-    answer = limiter.spend(tenant.tenant_id, _units(request), per_second=tenant.units_per_second)
+    units = _units(request)
+    answer = limiter.spend(tenant.tenant_id, units, per_second=tenant.units_per_second)
+    allowed = answer is None or answer.allowed
+    noise_teller.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
     request.rate_answer = answer  # type: ignore[attr-defined]  # ours
     return answer
 

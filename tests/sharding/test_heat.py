@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from portal.heat_sketch import COUNTERS, HeatSketch
 from portal.streams.batch import Batch, Record, parse
 from tenants.audit_trail.recording import SYSTEM
 from tests.support.world import World
 from tickets.sharding import hot_tenants, layout_changes, reshard_notes, reshard_requests
-from tickets.sharding.heat_sketch import COUNTERS, HeatSketch
 from tickets.sharding.hot_partitions import HeatWatch
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket import keys

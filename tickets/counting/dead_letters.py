@@ -21,6 +21,8 @@ from portal import clock
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.transaction import Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
 from portal.schema.keys import anonymous
 from portal.streams import batch as records
 from portal.streams import worker
@@ -72,6 +74,7 @@ def keep(
             writing.put(item)
         members = [aggregate_store.updating(tenant_id, keys.RECENT, beside), *writing.members]
         aggregate_store.transact(tenant_id, members, bill)
+    noise_teller.note(tenant_id, NoiseTally(dead=len(dead)))
     for change in dead:
         log.error("A stream record was put aside: tenant %s, %s", tenant_id or "(none)", change.reason)
 

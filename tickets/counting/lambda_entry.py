@@ -34,6 +34,7 @@ if not apps.ready:
     django.setup()
 
 from portal.errors import Invalid, Unavailable
+from portal.noise import noise_teller
 from portal.streams import lambda_answer, positions, scheduled_watermark  # need the settings
 from portal.streams.batch import Batch, BatchResult, batch_of
 from tickets.counting.changes import concerns_counting
@@ -58,6 +59,8 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     Raises Invalid for an event that names no shard.
     """
+    noise_teller.start("stream function", "worker", beside=False)
+    noise_teller.turn()
     if event.get("source") == _SCHEDULED:
         return _write_watermark()
     arn, shard_id = event.get("eventSourceARN", ""), event.get("shardId", "")

@@ -20,10 +20,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
+from portal.heat_sketch import HeatSketch
 from portal.streams import worker
 from portal.streams.batch import Record
 from tickets.sharding import keys
-from tickets.sharding.heat_sketch import HeatSketch
 from tickets.sharding.items import HeatItem
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.keys import SUMMARY

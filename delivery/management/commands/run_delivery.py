@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
@@ -14,6 +14,7 @@ from delivery.queues import worker_assignment
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.option_types import whole_number
 from portal.management.worker_command import WorkerCommand
+from portal.schema.registry import Role
 
 _LOOK_SECONDS = 0.2
 
@@ -27,6 +28,8 @@ class Command(WorkerCommand):
         "of JSON on stdout says every ten seconds, and at the end, what was done since the start. "
         "Exit status: 0 stopped as asked; 1 refused, failed, or stopped with deliveries that did not end in time."
     )
+
+    noise: ClassVar[tuple[str, Role] | None] = ("delivery worker", "delivery")
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--worker", type=int, default=1, metavar="I", help="the number of this worker, from 1 (1)")

@@ -12,6 +12,7 @@ from delivery.dispatching.sender import Sender
 from delivery.outbox.tables import OUTBOX
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.follow_command import FollowCommand
+from portal.schema.registry import Role
 from portal.streams.poller import Poller
 
 
@@ -26,6 +27,7 @@ class Command(FollowCommand):
         "writing, and lag_ms. "
         "Exit status: 0 stopped as asked; 1 refused or failed."
     )
+    noise: ClassVar[tuple[str, Role] | None] = ("dispatcher", "worker")
     counts: ClassVar[dict[str, float]] = {"sent": 0, "waiting": 0, "left": 0, "answers": 0}
 
     def poller(self, *, lease_seconds: float) -> Poller:

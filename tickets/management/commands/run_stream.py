@@ -8,6 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 
 from portal.management.follow_command import FollowCommand
+from portal.schema.registry import Role
 from portal.streams.poller import Poller
 from tickets.counting.stream_handler import IF_LOST, handle
 from tickets.sharding.reshard_follower import ReshardFollower
@@ -25,6 +26,7 @@ class Command(FollowCommand):
         "of reading and writing, and lag_ms, by how much the aggregates are behind. "
         "Exit status: 0 stopped as asked; 1 refused or failed."
     )
+    noise: ClassVar[tuple[str, Role] | None] = ("stream worker", "worker")
     counts: ClassVar[dict[str, float]] = {"events": 0, "applied": 0, "dead": 0, "write_units": 0}
 
     def poller(self, *, lease_seconds: float) -> Poller:

@@ -20,8 +20,8 @@ class HeatSketch:
         self._counts: dict[str, float] = {}
         self._taken_over: dict[str, float] = {}  # the part of a count that was another's
 
-    def add(self, name: str, weight: float) -> None:
-        """Count a weight for a name."""
+    def add(self, name: str, weight: float) -> str | None:
+        """Count a weight for a name. Return whose counter it took over, None where nobody lost one."""
         if name in self._counts:
             self._counts[name] += weight
         elif len(self._counts) < self._size:
@@ -31,6 +31,8 @@ class HeatSketch:
             count = self._counts.pop(least)
             del self._taken_over[least]
             self._counts[name], self._taken_over[name] = count + weight, count
+            return least
+        return None
 
     def top(self, number: int) -> list[str]:
         """Return the heaviest names, heaviest first."""

@@ -1,0 +1,98 @@
+"""Keep in memory what this process did for which tenant in a minute: for the noisiest by name, for all others in sum.
+
+A process that serves ten thousand tenants keeps COUNTERS tallies for each minute that is not told yet, and no more. Who
+has more than its COUNTERS-th part of everything is surely among them (portal/heat_sketch.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from portal.heat_sketch import COUNTERS, HeatSketch
+from portal.noise.noise_tally import NoiseTally
+
+MINUTE: Final = 60  # seconds
+TOLD: Final = 64  # tenants that are told by name
+_KEPT: Final = 5  # minutes, while they cannot be told
+
+
+@dataclass
+class MinuteNotes:
+    """Hold what was done in a minute, counted from the epoch: by tenant, for all `others` of them, and for nobody's."""
+
+    minute: int
+    tenants: dict[str, NoiseTally] = field(default_factory=dict)
+    others: NoiseTally = field(default_factory=NoiseTally)
+    nobody: NoiseTally = field(default_factory=NoiseTally)
+
+    def total(self) -> NoiseTally:
+        """Return the sum of all."""
+        total = NoiseTally()
+        for tally in (*self.tenants.values(), self.others, self.nobody):
+            total.add(tally)
+        return total
+
+
+class TenantNotes:
+    """Take notes, from any number of threads. `clock` gives seconds since the epoch; a jump costs a minute's notes."""
+
+    def __init__(self, *, counters: int = COUNTERS, clock: Callable[[], float] = time.time) -> None:
+        self._counters, self._clock = counters, clock
+        self._lock = threading.Lock()
+        self._sketch = HeatSketch(counters)
+        self._open = MinuteNotes(0)
+        self._over: list[MinuteNotes] = []
+
+    def note(self, tenant_id: str, tally: NoiseTally) -> None:
+        """Add what was done for a tenant now, "" for none."""
+        with self._lock:
+            self._turn_over()
+            notes = self._open
+            if not tenant_id:
+                notes.nobody.add(tally)
+                return
+            # Whatever is noted weighs something, so that each name has a counter as long as it has a tally.
+            evicted = self._sketch.add(tenant_id, max(tally.weight, 0.1))
+            if evicted is not None:
+                notes.others.add(notes.tenants.pop(evicted))
+            kept = notes.tenants.get(tenant_id)
+            if kept is None:
+                notes.tenants[tenant_id] = kept = NoiseTally()
+            kept.add(tally)
+
+    def over(self) -> list[MinuteNotes]:
+        """Return the minutes that are over and were not told, the oldest first, with TOLD tenants by name each."""
+        with self._lock:
+            self._turn_over()
+            return list(self._over)
+
+    def all(self) -> list[MinuteNotes]:
+        """Return all minutes that were not told, the one that is not over yet as well, and begin a new one."""
+        with self._lock:
+            self._close()
+            return list(self._over)
+
+    def told(self, notes: MinuteNotes) -> None:
+        """Forget a minute that was told."""
+        with self._lock:
+            self._over = [one for one in self._over if one is not notes]
+
+    def _turn_over(self) -> None:
+        minute = int(self._clock() // MINUTE)
+        if minute != self._open.minute:
+            self._close()
+            self._open.minute = minute
+
+    def _close(self) -> None:
+        notes = self._open
+        self._open, self._sketch = MinuteNotes(notes.minute), HeatSketch(self._counters)
+        if not notes.tenants:
+            return  # nothing was done for a tenant: leases and the like are no reason to tell
+        by_weight = sorted(notes.tenants, key=lambda tenant_id: -notes.tenants[tenant_id].weight)
+        for tenant_id in by_weight[TOLD:]:
+            notes.others.add(notes.tenants.pop(tenant_id))
+        self._over = [*self._over, notes][-_KEPT:]

@@ -1,0 +1,199 @@
+"""A process keeps in bounded memory who asked for how much, tells it once a minute, and all notes add up."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from django.conf import LazySettings
+
+from portal.dynamo import meter, retry
+from portal.dynamo.client import connection
+from portal.dynamo.repository import TenantRepository
+from portal.errors import Throttled, Unavailable
+from portal.heat_sketch import COUNTERS
+from portal.noise import metrics_line, noise_board, noise_teller
+from portal.noise.noise_board import NoiseBoard
+from portal.noise.noise_tally import NoiseTally
+from portal.noise.noise_teller import NoiseTeller
+from portal.noise.tenant_notes import TOLD, TenantNotes
+from tests.support.noise import telling
+from tickets.ticket import keys
+from tickets.ticket.items import SummaryItem
+
+NOW = 1_780_000_020.0  # a minute begins
+ACME, GLOBEX = "a" * 32, "b" * 32
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(autouse=True)
+def silent() -> Iterator[None]:
+    yield
+    noise_teller.stop()
+
+
+def board(minutes: int = 5, at: float = NOW + 60) -> NoiseBoard:
+    return noise_board.read(minutes=minutes, now=datetime.fromtimestamp(at, UTC))
+
+
+def zipf(tenants: int, requests: int, seed: int) -> list[str]:
+    rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
+    names = [f"{number:032x}" for number in range(tenants)]
+    rng.shuffle(names)
+    return rng.choices(names, [1 / (n + 1) for n in range(tenants)], k=requests)
+
+
+def tell_of(asked: list[str], time: Clock, *, processes: int = 3) -> tuple[list[TenantNotes], Counter[str]]:
+    kept = [TenantNotes(clock=time) for _ in range(processes)]
+    for place, tenant_id in enumerate(asked):
+        kept[place % processes].note(tenant_id, NoiseTally(requests=1, units=1, reads=2, writes=1))
+    time.now += 60
+    for notes in kept:
+        assert NoiseTeller(notes, kind="web", role="platform").turn() == 1
+    return kept, Counter(asked)
+
+
+def test_of_ten_thousand_tenants_the_noisiest_are_known_and_the_sums_are_those_of_all(
+    engine: None, time: Clock
+) -> None:
+    _, true = tell_of(zipf(10_000, 15_000, 1), time)
+    found = board()
+    top = {name for name, _ in true.most_common(10)}
+    assert len(top & {one.tenant_id for one in found.noisiest(10)}) / 10 >= 0.95
+    assert (found.total.requests, found.total.writes) == (15_000, 15_000)
+    assert found.others.requests > 0, "somebody is named who should be among the others"
+
+
+def test_the_board_reads_as_much_for_ten_thousand_tenants_as_for_those_that_an_item_names(
+    engine: None, time: Clock
+) -> None:
+    bills = []
+    for tenants in (TOLD, 10_000):
+        tell_of(zipf(tenants, 4_000, 2), time)
+        with meter.measure() as bill:
+            board(at=time.now, minutes=1)
+        bills.append(([call.operation for call in bill.calls], bill.items, bill.trips))
+        assert bill.read_units <= 0.5 * 3 * 2, "three processes, and less than 8 KB each"
+    assert bills == [(["Query"], 3, 1)] * 2
+
+
+def test_memory_and_what_is_told_are_bounded(time: Clock) -> None:
+    notes = TenantNotes(clock=time)
+    for minute in range(20):
+        for tenant_id in zipf(10_000, 1_000, minute):
+            notes.note(tenant_id, NoiseTally(requests=1))
+        assert len(notes._open.tenants) <= COUNTERS
+        time.now += 60
+    assert [len(one.tenants) for one in notes.over()] == [TOLD] * 5
+    assert sum(one.total().requests for one in notes.over()) == 5_000
+
+
+def test_who_did_nothing_for_a_tenant_tells_nothing(engine: None, time: Clock) -> None:
+    notes = TenantNotes(clock=time)
+    notes.note("", NoiseTally(reads=3))
+    time.now += 60
+    with meter.measure() as bill:
+        assert NoiseTeller(notes, kind="web", role="platform").turn() == 0
+    assert bill.calls == []
+
+
+def test_a_minute_is_told_once_and_by_one_item(engine: None, time: Clock) -> None:
+    notes = TenantNotes(clock=time)
+    teller = NoiseTeller(notes, kind="web", role="platform")
+    for _ in range(300):
+        notes.note(ACME, NoiseTally(requests=1))
+    assert teller.turn() == 0, "the minute is not over"
+    time.now += 60
+    with meter.measure() as bill:
+        assert [teller.turn(), teller.turn()] == [1, 0]
+    assert [call.operation for call in bill.calls] == ["PutItem"]
+
+
+def test_a_minute_that_cannot_be_told_is_told_later(engine: None, time: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = TenantNotes(clock=time)
+    teller = NoiseTeller(notes, kind="web", role="platform")
+    notes.note(ACME, NoiseTally(requests=7))
+    time.now += 60
+
+    def away(role: str) -> Any:
+        raise Unavailable("The database cannot be reached.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(noise_teller.client, "connection", away)
+        assert teller.turn() == 0
+    assert teller.turn() == 1
+    assert board(at=time.now).tenants[ACME].tally.requests == 7
+
+
+def test_each_kind_of_process_may_tell_and_none_but_the_portal_may_read(engine: None, time: Clock) -> None:
+    for kind, role in (("web", "platform"), ("stream worker", "worker"), ("delivery worker", "delivery")):
+        notes = TenantNotes(clock=time)
+        notes.note(ACME, NoiseTally(deliveries=1, wait=len(kind)))
+        assert NoiseTeller(notes, kind=kind, role=role).turn(last=True) == 1
+    found = board()
+    assert {kind: len(processes) for kind, processes in found.kinds.items()} == {
+        "web": 1, "stream worker": 1, "delivery worker": 1,
+    }  # fmt: skip
+    assert (found.tenants[ACME].tally.deliveries, found.tenants[ACME].tally.wait) == (3, len("delivery worker"))
+
+
+def test_each_request_that_the_database_throttled_is_noted_for_the_tenant_it_was_sent_for(
+    engine: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "sleep", lambda seconds: None)
+    body = b'{"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "message": "busy"}'
+    events = connection("tenant").client.meta.events
+
+    def throttle(request: Any, **_: Any) -> AWSResponse:
+        return AWSResponse(request.url, 400, {}, SimpleNamespace(stream=lambda: [body]))
+
+    events.register("before-send.dynamodb.GetItem", throttle)
+    try:
+        with telling(settings) as told, pytest.raises(Throttled):
+            TenantRepository(ACME).get(SummaryItem, keys.ticket, 7, sort=keys.SUMMARY)
+    finally:
+        events.unregister("before-send.dynamodb.GetItem", throttle)
+    assert told().tenants[ACME].tally.throttles == settings.DYNAMODB_MAX_ATTEMPTS
+
+
+def test_a_line_of_metrics_is_as_cloudwatch_wants_it(
+    time: Clock, engine: None, settings: LazySettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.CLOUDWATCH_METRICS = True
+    notes = TenantNotes(clock=time)
+    notes.note(ACME, NoiseTally(requests=4, refused=1, dead=2))
+    teller = NoiseTeller(notes, kind="web", role="platform", gauges=lambda: {metrics_line.LAG: 1.5})
+    time.now += 60
+    teller.turn()
+    teller.measure()
+    said, gauge = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (said["Requests"], said["RequestsRefused"], said["DeadLetters"], gauge["StreamLag"]) == (4, 1, 2, 1.5)
+    assert said["_aws"]["Timestamp"] == NOW * 1000
+    for line in (said, gauge):
+        [directive] = line["_aws"]["CloudWatchMetrics"]
+        named = [metric["Name"] for metric in directive["Metrics"]]
+        assert {*named, *(name for names in directive["Dimensions"] for name in names)} == set(line) - {"_aws"}
+    assert ACME not in json.dumps(said), "each tenant would be metrics that are paid for"
+
+
+def test_nothing_is_said_where_metrics_are_off(time: Clock, engine: None, capsys: pytest.CaptureFixture[str]) -> None:
+    tell_of([ACME], time, processes=1)
+    assert capsys.readouterr().out == ""
