@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from delivery.outbox.tables import OUTBOX
 from delivery.queues import deployment as queues
-from portal.deployment import stack_roles
+from portal.deployment import alarms, stack_roles
 from portal.deployment.lambda_functions import FunctionPart, arn, resource
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
@@ -50,6 +50,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
     return {
         **_DISPATCH.resources(role, after=policies),
         "DispatchStream": resource("AWS::Lambda::EventSourceMapping", _mapping(logical_id(OUTBOX))),
+        "DispatchAgeAlarm": alarms.iterator_age_alarm(_DISPATCH.function),
         **_SWEEP.resources(role, after=policies),
         **_SWEEP.schedule("Lets the sweeper find what is due in the outbox"),
     }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from delivery.queues.queue_transport import ATTRIBUTES, NAME
+from portal.deployment import alarms
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
 
@@ -24,7 +25,21 @@ def logical_id(queue: int) -> str:
 
 
 def _resources(logical_ids: Callable[[Table], str], roles: dict[str, str]) -> Json:
-    return {logical_id(queue): _queue(queue) for queue in range(QUEUES)}
+    queues = range(QUEUES)
+    return {logical_id(queue): _queue(queue) for queue in queues} | {
+        f"{logical_id(queue)}AgeAlarm": _alarm(queue) for queue in queues
+    }
+
+
+def _alarm(queue: int) -> Json:
+    """Ring where nobody takes from a queue: one alarm each, since an expression takes at most ten metrics."""
+    of_queue = {"QueueName": {"Fn::GetAtt": [logical_id(queue), "QueueName"]}}
+    return alarms.alarm(
+        f"The oldest message of delivery queue {queue:02} waits for more than ten minutes",
+        alarms.metric("AWS/SQS", "ApproximateAgeOfOldestMessage", of_queue, "Maximum"),
+        above=600,
+        minutes=5,
+    )
 
 
 def _queue(queue: int) -> Json:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from portal.deployment import stack_roles
+from portal.deployment import alarms, stack_roles
 from portal.deployment.lambda_functions import FunctionPart, arn, resource
 from portal.deployment.parts import StackPart, declare
 from portal.schema.tables import Table
@@ -42,6 +42,7 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         **_WORKER.resources(roles["worker"], after=stack_roles.policy_ids("worker")),
         "WorkerStream": resource("AWS::Lambda::EventSourceMapping", _mapping(logical_id(TICKETS))),
         **_WORKER.schedule(said),
+        "WorkerAgeAlarm": alarms.iterator_age_alarm(_WORKER.function),
     }
 
 

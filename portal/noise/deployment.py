@@ -1,0 +1,62 @@
+"""Declare the alarms over what processes say as metrics; those over queues and functions stand in their own rooms.
+
+Pollers say how far they are behind; where none says it, counting or delivering stands still, and that rings too. A
+function is called for what is there, and AWS itself measures how old that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from portal.deployment import alarms
+from portal.deployment.alarms import alarm
+from portal.deployment.parts import StackPart, declare
+from portal.noise.metrics_line import LAG, METRICS, NAMESPACE, PREFIX, PROCESS
+from portal.schema.tables import Table
+
+Json = dict[str, Any]
+
+_LAG_SECONDS: Final = 150  # as long as pages say that numbers are late
+_POLLERS: Final = {"StreamWorker": "stream worker", "Dispatcher": "dispatcher"}
+_LEAST_REQUESTS: Final = 100  # a minute, below which a share says nothing
+
+
+def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
+    refused = alarms.expression(
+        f"IF(requests + refused > {_LEAST_REQUESTS}, 100 * refused / (requests + refused), 0)",
+        requests=_of_all("requests"),
+        refused=_of_all("refused"),
+    )
+    return {
+        "ThrottlesAlarm": alarm(
+            "DynamoDB throttles more than a request a second: the page Noise says whose, and a hot tenant is resharded",
+            _of_all("throttles"), above=60, minutes=5,
+        ),
+        "RefusedRequestsAlarm": alarm(
+            "More than a fifth of all requests got 429: one tenant's flood, or a limit that is too low", refused,
+            above=20, minutes=5,
+        ),
+        "DeadLettersAlarm": alarm(
+            "A delivery or a change was given up; the dead letters in the admin say why", _of_all("dead"),
+            above=0, minutes=1,
+        ),
+        **{
+            f"{name}LagAlarm": alarm(
+                f"The {kind} is more than {_LAG_SECONDS} seconds behind, or none runs", _lag(kind),
+                above=_LAG_SECONDS, minutes=5, silence_is_bad=True, condition=alarms.WANTED_OF_POLLERS,
+            )
+            for name, kind in _POLLERS.items()
+        },
+    }  # fmt: skip
+
+
+def _of_all(field: str) -> Json:
+    return alarms.metric(NAMESPACE, METRICS[field], {PREFIX: {"Ref": "TablePrefix"}}, "Sum")
+
+
+def _lag(kind: str) -> Json:
+    return alarms.metric(NAMESPACE, LAG, {PREFIX: {"Ref": "TablePrefix"}, PROCESS: kind}, "Maximum")
+
+
+declare(StackPart("noise", resources=_resources))
