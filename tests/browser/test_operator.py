@@ -16,6 +16,8 @@ from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.support import deliveries
 from tests.support.operators import make_operator, membership_url, tenant_url, user_url
 from tests.support.world import World
+from tickets.sharding import reshard_requests
+from tickets.sharding.reshard_follower import ReshardFollower
 
 pytestmark = pytest.mark.browser
 
@@ -121,6 +123,16 @@ def dead(world: World) -> str:
     return f"/admin/delivery/deaddelivery/{quote(f'{letter.tenant_id}/{letter.letter_id}')}/change/"
 
 
+@pytest.fixture
+def resharded(world: World) -> None:
+    """One tenant that was resharded for a long reason, and one that is waiting for it."""
+    reason = "Partition 0 of open tickets took 1,204 write units a second, and 500 count as hot. " * 2
+    reshard_requests.begin(world.tenants["acme"], shards=4, reason=reason, by=SYSTEM)
+    ReshardFollower(hot=0, settle_seconds=0).turn()
+    reshard_requests.begin(world.tenants["globex"], shards=2, by=SYSTEM)
+
+
+@pytest.mark.usefixtures("resharded")
 def test_no_page_of_the_admin_is_hard_to_read_or_wider_than_its_window_or_cuts_a_column(
     world: World, browse: NewPage, person: NewPage, dead: str
 ) -> None:

@@ -52,6 +52,6 @@ def test_each_wrong_figure_is_called_wrong() -> None:
         assert reshard_torture.is_broken(wrong) == [name]
 
 
-def test_it_is_refused_in_production(engine: None) -> None:
+def test_it_is_refused_in_production() -> None:
     ended = commands.run("torture_reshard")
     assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
