@@ -53,6 +53,10 @@ class _Waiting:
     def is_suspect(self) -> bool:
         return handling.strikes_of(self.received, self.message) > 0
 
+    @property
+    def goes_alone(self) -> bool:
+        return handling.strikes_of(self.received, self.message) >= slots.ALONE_STRIKES
+
 
 class Consumer:
     """One worker, with the queues that it serves."""
@@ -74,6 +78,7 @@ class Consumer:
         self._changed = threading.Condition()
         self._hands: dict[int, deque[_Waiting]] = {queue: deque() for queue in queues}
         self._aside: deque[tuple[float, _Waiting]] = deque()  # what is over a cap, each with when it is put off
+        self._alone: _Waiting | None = None  # for which nothing else begins
         self._appetite = dict.fromkeys(queues, 1)  # how many messages the next poll asks for
         self._asked: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()
@@ -101,6 +106,8 @@ class Consumer:
             for hand in self._hands.values():
                 hand.clear()
             self._aside.clear()
+            left += [self._alone] if self._alone else []
+            self._alone = None
             self._changed.notify_all()
         self._give_back(left)
         for thread in [*self._polling, *self._working]:
@@ -112,7 +119,7 @@ class Consumer:
     def report(self) -> dict[str, int]:
         """Return what was done since the start, by word, and how many deliveries run and wait now."""
         with self._changed:
-            waiting = sum(map(len, self._hands.values())) + len(self._aside)
+            waiting = sum(map(len, self._hands.values())) + len(self._aside) + (self._alone is not None)
             return {**self._counts, "running": self._schedule.running, "waiting": waiting}
 
     def _thread(self, target: Callable[..., object], *args: object) -> threading.Thread:
@@ -193,25 +200,55 @@ class Consumer:
             self._conclude(waiting.queue, waiting.received, handled)
             with self._changed:
                 self._schedule.end(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect)
+                if waiting.goes_alone and self._alone is None:
+                    self._schedule.open()
                 self._changed.notify_all()
 
     def _take(self) -> tuple[_Waiting, float] | None:
         """Wait for the next message. Return it, and the seconds by which it has to be put off; None at the end."""
         with self._changed:
             while not self._stopping:
-                if self._schedule.free and (waiting := self._next()):
-                    seconds = self._schedule.begin(
-                        waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect
-                    )
+                taken = self._take_alone() if self._alone else None
+                if taken is None and self._schedule.free and (waiting := self._next()):
+                    taken = waiting, self._begin(waiting)
+                if taken:
                     self._changed.notify_all()
-                    return waiting, seconds
-                self._changed.wait()
+                    return taken
+                if not (self._alone and not self._schedule.running):
+                    self._wait_for_change()
         return None
+
+    def _wait_for_change(self) -> None:
+        reserved = self._schedule.is_reserved
+        self._changed.wait(slots.ALONE_SECONDS if reserved else None)
+        if reserved and not self._schedule.is_reserved:
+            self._changed.notify_all()  # nothing else tells those who ask the queues
+
+    def _begin(self, waiting: _Waiting) -> float:
+        return self._schedule.begin(waiting.queue, waiting.message.tenant_id, is_suspect=waiting.is_suspect)
+
+    def _take_alone(self) -> tuple[_Waiting, float] | None:
+        """Take the message for which nothing else begins: to begin, once nothing runs, or to put off, after a while."""
+        waiting = self._alone
+        if waiting is None or (self._schedule.running and self._schedule.is_reserved):
+            return None
+        self._alone = None
+        seconds = slots.SUSPECT_SECONDS if self._schedule.running else self._begin(waiting)
+        if seconds:
+            self._schedule.open()
+        else:
+            self._schedule.reserve()
+        return waiting, seconds
 
     def _next(self) -> _Waiting | None:
         """Take the message whose turn it is out of a hand, or one that was set aside and may begin now."""
         for queue in self._schedule.in_turn(queue for queue, hand in self._hands.items() if hand):
             waiting = self._hands[queue].popleft()
+            if waiting.goes_alone:
+                self._alone = waiting
+                self._schedule.reserve()
+                self._changed.notify_all()
+                return None
             if len(self._aside) >= self._slots or self._schedule.has_room(waiting.message.tenant_id):
                 return waiting
             self._aside.append((time.monotonic() + ASIDE_SECONDS, waiting))

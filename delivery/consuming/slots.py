@@ -6,7 +6,8 @@ however long that takes: a delivery that hangs keeps its unit, and no other tena
 
 A message that was being worked on when a worker died is a suspect. Suspects run one at a time, so that those that only
 ran beside a message that kills its worker are delivered by the next one, and only the killer is met again and again.
-One that hangs makes way for the next.
+One that hangs makes way for the next. What was met in two deaths runs alone: for a while nothing begins, and nothing
+new begins beside it, so that no message is held for a killer because killers that nobody suspects yet begin beside it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from delivery.queues.limits import LimitsOf
 from portal.tenant_buckets import RecentTenants, TokenBucket
 
 OVER_CAP_SECONDS: Final = 1.0  # after which a message that is over the cap is tried again
+ALONE_STRIKES: Final = 2  # from which on a message runs alone,
+ALONE_SECONDS: Final = 5.0  # for which a worker makes room, and then begins nothing else
 SUSPECT_SECONDS: Final = 5.0  # the same, of a suspect beside which another runs
 # A delivery that runs longer hangs. Its message is left to other workers, and to the dead letters in the end; its unit
 # of the tenant's cap stays taken.
@@ -39,7 +42,7 @@ class Schedule:
         self._slots, self._limits_of, self._clock = slots, limits_of, clock
         self._of_queue: Counter[int] = Counter()
         self._of_tenant: Counter[str] = Counter()
-        self._suspect_until = float("-inf")
+        self._suspect_until = self._reserved_until = float("-inf")
         self._begun_at: dict[int, int] = {}  # by queue, the number of the begin that was its last
         self._begins = 0
         self._buckets = RecentTenants(self._new_bucket)
@@ -50,7 +53,20 @@ class Schedule:
 
     @property
     def free(self) -> int:
-        return self._slots - self.running
+        """The slots in which a message may begin: none while one has the worker for itself."""
+        return 0 if self.is_reserved else self._slots - self.running
+
+    @property
+    def is_reserved(self) -> bool:
+        return self._clock() < self._reserved_until
+
+    def reserve(self) -> None:
+        """Begin nothing for ALONE_SECONDS, but what the worker is reserved for."""
+        self._reserved_until = self._clock() + ALONE_SECONDS
+
+    def open(self) -> None:
+        """Let everything begin again."""
+        self._reserved_until = float("-inf")
 
     def cap(self, tenant_id: str) -> int:
         """Return how many deliveries of a tenant may run at the same time."""
@@ -70,7 +86,7 @@ class Schedule:
         Where there is no unit, no token, or another suspect runs, take nothing and return the seconds after which to
         try again. Raises RuntimeError where no slot is free.
         """
-        if self.free < 1:
+        if self.running >= self._slots:
             raise RuntimeError("no slot is free")
         if not self.has_room(tenant_id):
             return OVER_CAP_SECONDS

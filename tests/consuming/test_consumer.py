@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery.consuming import consumer as consumer_module
-from delivery.consuming import handling
+from delivery.consuming import handling, slots
 from delivery.consuming.consumer import Consumer
 from delivery.consuming.handling import Handled
 from delivery.queues.limits import DeliveryLimits
@@ -143,6 +143,43 @@ def test_what_was_set_aside_is_given_back_at_the_end() -> None:
     until(lambda: sum(one.postponed == 1 for one in queues.left()) == 3)
     handler.let_go()
     stopping.join(20)
+
+
+def test_what_was_met_in_two_deaths_runs_alone_and_then_the_others_go_on() -> None:
+    suspect = replace(message(99, GLOBEX), strikes=2)
+    queues, handler = QueuesInMemory(), Handler(lambda message: message.strikes == 2)
+    queues.send(0, [message(0), suspect, *(message(number) for number in range(1, 9))])
+    with consuming(queues, handler):
+        until(lambda: suspect in handler.seen)
+        begun = len(handler.seen)
+        time.sleep(0.2)  # in which the others would begin
+        assert (len(handler.seen), len(handler.done)) == (begun, begun - 1), "nothing runs beside it"
+        handler.let_go()
+        until(lambda: len(handler.done) == 10)
+
+
+def test_what_runs_alone_and_hangs_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "ALONE_SECONDS", 0.1)
+    suspect = replace(message(99, GLOBEX), strikes=2)
+    queues, handler = QueuesInMemory(), Handler(lambda message: message.strikes == 2)
+    queues.send(0, [suspect])
+    with consuming(queues, handler):
+        until(lambda: suspect in handler.seen)
+        queues.send(1, [message(number) for number in range(4)])
+        until(lambda: len(handler.done) == 4)
+        handler.let_go()
+
+
+def test_what_should_run_alone_is_put_off_where_something_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "ALONE_SECONDS", 0.1)
+    suspect = replace(message(99, GLOBEX), strikes=2)
+    queues, handler = QueuesInMemory(), Handler(lambda message: message.tenant_id == ACME)
+    queues.send(0, [message()])
+    with consuming(queues, handler):
+        until(lambda: handler.seen)
+        queues.send(0, [suspect])
+        until(lambda: any(one.postponed for one in queues.left()))
+        handler.let_go()
 
 
 def test_what_is_over_the_cap_waits_and_that_is_no_strike() -> None:
