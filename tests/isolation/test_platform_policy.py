@@ -95,7 +95,7 @@ def test_operators_pages_and_buttons_are_allowed(world: World, held: set[str]) -
 
 def test_people_who_sign_in_and_come_by_an_invitation_are_allowed(world: World, held: set[str]) -> None:
     tenant = tenant_directory.find("acme")
-    tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits("standard", 1, 6), by=SYSTEM)
+    tenant_lifecycle.change_limits(tenant.tenant_id, TenantLimits("standard", 6), by=SYSTEM)
     alice = world.context("alice", "acme")
     for name in ("nora", "nils"):
         (outcome,) = inviting.invite_all(
