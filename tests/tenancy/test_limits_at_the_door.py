@@ -63,6 +63,14 @@ def test_a_flood_gets_429_when_its_burst_is_spent_and_is_told_when_to_come_back(
     assert flood(bob, times=2) == [200, 429]
 
 
+def test_what_is_not_foreseen_is_refused_when_it_is_charged(
+    bob: Browser, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TenantLimiter, "foresee", lambda *_: None)
+    assert flood(bob) == [200] * BURST + [429]
+    assert bob.send("/tickets/1/comment/", FORM).status_code == 429  # type: ignore[attr-defined]
+
+
 def test_an_answer_tells_what_is_left(bob: Browser, clock: HandClock) -> None:
     assert bob.get("/tickets/")["RateLimit"] == '"desk";r=9;t=1'
     assert bob.send("/tickets/1/comment/", FORM)["RateLimit"] == '"desk";r=4;t=6'  # type: ignore[index]
