@@ -26,6 +26,7 @@ SLOW = {
     "operators",
     "proofs",
     "seeding",
+    "sharding",
     "streams",
     "verification",
     "audit_trail/test_audit.py",
