@@ -24,7 +24,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
-from delivery.consuming import delivery_notes, handling
+from delivery.consuming import handling
 from delivery.consuming.handling import Handled, MessageHandler
 from delivery.consuming.slots import Schedule
 from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
@@ -66,8 +66,6 @@ def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     finally:
         for one in begun:
             _schedule.end(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
-    for one, handled in outcomes:
-        delivery_notes.note(one.message, handled, delivery_notes.waited(one.received))
     stay = [one.record_id for one, handled in outcomes if not _concluded(one, handled)]
     return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in stay]}
 

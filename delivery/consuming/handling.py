@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from delivery.consuming import dead_deliveries
+from delivery.consuming import dead_deliveries, delivery_notes
 from delivery.holding.holds import HoldBoard
 from delivery.outbox import destinations, keys, progress, retry_times, telling
 from delivery.outbox.destinations import Outcome, Work
@@ -65,7 +65,9 @@ def read(received: Received) -> Message | None:
 
 def postponed(received: Received, message: Message, *, seconds: float) -> Handled:
     """Put a message that was not begun behind others, as a new one with the same strikes; after too many times, leave
-    it to its row."""
+    it to its row. Without seconds it is given back by a worker that stops, which nobody has to know."""
+    if seconds:
+        delivery_notes.note(message, "postponed", delivery_notes.waited(received))
     if message.postponed >= MOST_POSTPONEMENTS:
         return Handled("left")
     again = replace(message, postponed=message.postponed + 1, strikes=strikes_of(received, message))
@@ -81,8 +83,11 @@ class MessageHandler:
 
     def handle(self, received: Received, message: Message) -> Handled:
         """Deliver, and write what came of it. Returns what is to happen with the message; raises nothing."""
+        waited = delivery_notes.waited(received)
         try:
-            return self._handle(message, strikes_of(received, message))
+            handled = self._handle(message, strikes_of(received, message))
+            delivery_notes.note(message, handled.did, waited)
+            return handled
         except Unavailable as error:
             log.warning("A message is put off, the database is away: %s", error.message)
             return postponed(received, message, seconds=AWAY_SECONDS)
