@@ -81,10 +81,14 @@ def test_what_is_not_warm_costs_nothing(engine: None, bill: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shards", "units", "wanted"), [(1, 500, 2), (1, 600, 4), (1, 4000, 16), (2, 510, 8), (8, 600, 16), (16, 900, 16)]
+    ("shards", "units", "wanted"), [(1, 500, 2), (1, 600, 4), (1, 4000, 16), (2, 510, 8), (8, 600, 16), (16, 800, 16)]
 )
 def test_so_many_shards_are_asked_for_that_each_has_room(shards: int, units: float, wanted: int) -> None:
     assert hot_tenants.wanted_shards(shards, units, 500) == wanted
+
+
+def test_who_fills_a_partition_gets_all_shards_because_nobody_sees_what_was_refused() -> None:
+    assert hot_tenants.wanted_shards(1, 1000, 500) == 16
 
 
 def test_a_hot_tenant_is_resharded_by_itself_once_and_the_reason_is_kept(world: World) -> None:

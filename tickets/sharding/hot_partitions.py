@@ -14,7 +14,7 @@ import json
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -36,6 +36,8 @@ _WARM: Final = 1 / 8  # of what is hot: who sees less does not tell, so that up 
 _TOLD: Final = 20  # partitions that one worker tells of
 _FORGOTTEN: Final = timedelta(hours=1)
 _INDEX_KB: Final = 1024
+
+Windows = Mapping[str, Mapping[str, float]]  # by the beginning of a window, write units a second by partition
 
 
 @dataclass(frozen=True)
@@ -93,24 +95,34 @@ class HeatWatch:
 
         An UpdateItem and a Query where a window has just ended in which something was warm. Raises Unavailable.
         """
-        with self._lock:
-            if not self._untold:
-                return []
-            told, self._untold = json.dumps(self._closed), False
+        if not (news := self.news()):
+            return []
         heat = HeatItem(keys.HEAT, self.me)
-        worker.change(heat, [HeatItem.windows.set(told), HeatItem.told_at.set(clock.stamp())])
-        everything: dict[str, Counter[str]] = {}
+        worker.change(heat, [HeatItem.windows.set(json.dumps(news)), HeatItem.told_at.set(clock.stamp())])
+        told: list[Windows] = []
         for item in list(worker.items(HeatItem, keys.HEAT, consistent=True)):
             if clock.parse(item.told_at) < clock.now() - _FORGOTTEN:
                 worker.remove(item)
-                continue
-            for window, units in json.loads(item.windows).items():
-                everything.setdefault(window, Counter()).update(units)
-        return _lasting(everything, self._hot)
+            else:
+                told.append(json.loads(item.windows))
+        return lasting(told, hot=self._hot)
+
+    def news(self) -> Windows:
+        """Return what was warm here in the last windows, and nothing where this has been asked since one ended."""
+        with self._lock:
+            if not self._untold:
+                return {}
+            self._untold = False
+            return dict(self._closed)
 
 
-def _lasting(windows: dict[str, Counter[str]], hot: float) -> list[Heat]:
-    """Return what was hot in the last windows but the newest, which not everybody has told of yet."""
+def lasting(told: Iterable[Windows], *, hot: float) -> list[Heat]:
+    """Add up what everybody has told, and return what was hot in the last windows but the newest, of which not
+    everybody has told yet."""
+    windows: dict[str, Counter[str]] = {}
+    for one in told:
+        for window, warm in one.items():
+            windows.setdefault(window, Counter()).update(warm)
     known = sorted(windows)[:-1][-WINDOWS:]
     if len(known) < WINDOWS or _second(known[-1]) - _second(known[0]) != (WINDOWS - 1) * WINDOW_SECONDS:
         return []

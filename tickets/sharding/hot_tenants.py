@@ -19,6 +19,7 @@ from tickets.sharding.items import ReshardItem
 log = logging.getLogger("pooldesk.stream")
 
 COOL_DOWN: Final = timedelta(minutes=10)  # after a resharding of the same tenant has ended
+_FULL: Final = 900  # write units a second: some are refused from here on, and the stream does not say how many
 _ROOM: Final = 2  # times the heat that is seen: a tenant that grows should not be resharded again at once
 
 
@@ -34,7 +35,12 @@ def ask(heats: Sequence[Heat], last: Iterable[ReshardItem], *, hot: float) -> li
 
 def wanted_shards(shards: int, units: float, hot: float) -> int:
     """Return how many shards make a partition cool that takes so many units a second: a power of two, at least the
-    next one, and at most MOST_SHARDS."""
+    next one, and at most MOST_SHARDS.
+
+    What a full partition refuses leaves no record. So of a full one nobody knows how hot it would be: it gets all.
+    """
+    if units >= _FULL:
+        return MOST_SHARDS
     wanted = 1
     while wanted <= shards or wanted * hot < _ROOM * shards * units:
         wanted *= 2
