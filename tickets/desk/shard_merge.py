@@ -40,6 +40,7 @@ _BEFORE_ALL, _BEHIND_ALL = " ", "~"
 # Tickets that a cursor names. Where more share one sort key, which takes an import, some are shown again after a change
 # of the layout.
 _TIES: Final = 150
+_ROWS_PER_READ: Final = 9  # that the first 4 KB hold, which cost as much as one row; a row has some 370 to 450 bytes
 CURSOR_VALUES: Final = 5
 _NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
 
@@ -279,12 +280,18 @@ class MergedList:
 
 
 def _share(size: int, shards: int) -> int:
-    """Each shard's share of a page and two standard deviations of slack, never the whole page."""
+    """Return how many rows of a page to ask of each shard: its share and up to two standard deviations of slack, and
+    never the whole page. Within that as many as fill what is paid for, where one deviation is left."""
     if shards == 1:
         return size
     share = size / shards
-    slack = 2 * math.sqrt(share * (1 - 1 / shards))
-    return max(2, min(size, math.ceil(share + slack)))
+    deviation = math.sqrt(share * (1 - 1 / shards))
+    rows = math.ceil(share + 2 * deviation)
+    if (whole := rows - rows % _ROWS_PER_READ) >= share + deviation:
+        rows = whole
+    elif rows < _ROWS_PER_READ <= size // 2:
+        rows = _ROWS_PER_READ
+    return max(2, min(size, rows))
 
 
 def _just_before(sort: str) -> str:
