@@ -13,7 +13,7 @@ from portal.streams import watermark
 from portal.streams.watermark import Watermark
 from tests.desk.test_outage import engine_down
 from tests.support.commands import run
-from tests.support.embedded import Wire
+from tests.support.embedded import wire
 from tickets.ticket.tables import TICKETS
 
 
@@ -54,7 +54,7 @@ def test_a_worker_that_is_behind_is_a_fault(engine: None, monkeypatch: pytest.Mo
 
 
 def test_a_missing_table_is_named(engine: None) -> None:
-    Wire().call("DeleteTable", TableName=TICKETS.full_name)
+    wire().call("DeleteTable", TableName=TICKETS.full_name)
     ended = run("check_health")
     assert ended.status == 1
     assert f"{TICKETS.full_name} is missing." in ended.err
