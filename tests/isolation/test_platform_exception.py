@@ -14,12 +14,14 @@ from delivery.holding.items import HoldItem
 from delivery.queues.items import DepthsItem, GivenItem, QueueSetItem
 from portal.dynamo.client import Item
 from portal.limits.items import SharePostItem
+from portal.noise.items import NoiseItem
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
 from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, UniqueItem
 from tenants.membership.items import InvitedItem, InviteLinkItem
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tests.architecture.test_layers import imports, modules, name
+from tickets.sharding.items import HeatItem, ReshardItem
 
 # Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
 # has been counted, which is the same for all tenants and tells nothing about any.
@@ -52,13 +54,18 @@ PLATFORM = {
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
     "portal.limits.share_keeper",
+    "portal.noise.noise_board",
+    # The reshardings of all tenants, which operators ask for and see.
+    "tickets.sharding.reshard_requests",
     # Which tenant has which queues, which operators see side by side.
     "delivery.queues.allocation",
     "delivery.queues.depths",
 }
 # Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;
-# and the stream worker, whose connection is another one, with a policy and a guard of its own.
+# and the stream worker, whose connection is another one, with a policy and a guard of its own. What a process notes of
+# its noise it writes as the role that it has.
 CONNECTION = {
+    "portal.noise.noise_teller",
     "portal.dynamo.platform",
     "portal.dynamo.provisioning",
     "portal.dynamo.repository",  # in bulk, as the role of the seed
@@ -99,6 +106,20 @@ ITEMS: dict[type[Item], set[str]] = {
         "delivery.holding.hold_keeper",
         "delivery.holding.holding",
         "delivery.holding.holds",
+        "tickets.admin.noise_presenters",
+    },
+    NoiseItem: {"portal.noise.noise_board", "portal.noise.noise_teller"},
+    HeatItem: {"tickets.sharding.hot_partitions"},
+    ReshardItem: {
+        "tickets.admin.noise_presenters",
+        "tickets.admin.presenters",
+        "tickets.management.commands.reshard_tenant",
+        "tickets.sharding.hot_tenants",
+        "tickets.sharding.mover",
+        "tickets.sharding.reshard_follower",
+        "tickets.sharding.reshard_notes",
+        "tickets.sharding.reshard_requests",
+        "tickets.sharding.stray_rows",
     },
     ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain"},
     InvitedItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},

@@ -12,6 +12,6 @@ _HISTORY: Final = "RESHARDED"
 ALL_HISTORIES: Final = f"{keys.beginning(_HISTORY)}*"
 
 
-def history(tenant_id: str) -> str:
-    """Partition of a tenant's reshardings that have ended, by the moment at which they began."""
-    return keys.joined(_HISTORY, keys.tenant(tenant_id))
+def history(tenant: str) -> str:
+    """Return the platform's partition of a tenant's reshardings that have ended, by when they began."""
+    return keys.joined(_HISTORY, keys.tenant(tenant))
