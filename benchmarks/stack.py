@@ -87,6 +87,7 @@ def _settings() -> dict[str, str]:
         "TENANT_ROLE_ARN": "",
         "WEB_THREADS": str(THREADS),
         "TENANT_RATES": "off",
+        "CLOUDWATCH_METRICS": "off",  # stdout has figures
         "LOG_LEVEL": "WARNING",
     }
 
