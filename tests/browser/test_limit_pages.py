@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -40,6 +42,26 @@ def ask(portal: Portal, cookie: str) -> int:
     return status
 
 
+@contextmanager
+def asking_all_the_while(portal: Portal, cookie: str) -> Iterator[None]:
+    """Begin with the rate used up, and use up what comes back, however long it takes."""
+    while ask(portal, cookie) != 429:
+        pass
+    stopped = threading.Event()
+
+    def go_on() -> None:
+        while not stopped.is_set():
+            ask(portal, cookie)
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
 def test_a_refused_form_shows_what_was_typed_and_goes_through_a_moment_later(
     world: World, portal: Portal, person: NewPage, witness: Witness
 ) -> None:
@@ -49,17 +71,17 @@ def test_a_refused_form_shows_what_was_typed_and_goes_through_a_moment_later(
     page = person("bob")
     page.goto("/tickets/1/")
     page.get_by_label("Comment", exact=True).fill(TEXT)
-    while ask(portal, cookie) != 429:
-        pass
-    page.get_by_role("button", name="Comment", exact=True).click()
     heading = page.get_by_role("heading", level=1)
-    expect(heading).to_have_text("Too much at once")
+    with asking_all_the_while(portal, cookie):
+        page.get_by_role("button", name="Comment", exact=True).click()
+        expect(heading).to_have_text("Too much at once")
     expect(page.get_by_role("region", name="What you typed")).to_contain_text(TEXT)
     assert not audit(page, "429")
+    # The form may go through, and the page that it leads to be one too many.
+    again = page.get_by_role("button", name="Send again").or_(page.get_by_role("link", name="Try again"))
     while heading.inner_text() == "Too much at once":
-        with page.expect_response(lambda answer: answer.request.method == "POST"):
-            page.get_by_role("button", name="Send again").click()
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            again.click()
     expect(page.locator("#main")).to_contain_text(TEXT)
 
 
