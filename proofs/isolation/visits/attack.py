@@ -71,7 +71,13 @@ class Attack:
         hosts = [*settings.ALLOWED_HOSTS, HOST]
         nowhere = "django.core.mail.backends.dummy.EmailBackend"
         # A visit that is refused at the door for being one too many shows nothing.
-        own = {"ALLOWED_HOSTS": hosts, "DEBUG": False, "EMAIL_BACKEND": nowhere, "TENANT_RATES": "off"}
+        own = {
+            "ALLOWED_HOSTS": hosts,
+            "DEBUG": False,
+            "EMAIL_BACKEND": nowhere,
+            "TENANT_RATES": "off",
+            "RATES_SHARED": False,
+        }
         with override_settings(**own), watch.attached():
             try:
                 if not self._greet(browser, watch, visits, secret):
