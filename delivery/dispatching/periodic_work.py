@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Final
 
@@ -15,13 +15,12 @@ from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.dispatching.sweeper import GRACE, Sweeper
 from delivery.holding.hold_keeper import HoldKeeper
-from portal.errors import Unavailable
+from portal.streams import beside
 
 log = logging.getLogger("pooldesk.delivery")
 
 SWEEP_SECONDS: Final = 2.0  # between two sweeps; each costs a Query for each shard of the index
 _LOOK_SECONDS: Final = 0.25  # between two looks whether something is due, at most
-_AWAY_SECONDS: Final = 2.0  # after which it is tried again when the database was away
 
 
 class PeriodicWork:
@@ -48,17 +47,9 @@ class PeriodicWork:
         self._sweeping = threading.Lock()
         self._swept = self._sent = 0  # messages that the last sweep sent, and all of them
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
-        stop = threading.Event()
-        thread = threading.Thread(target=self._run, args=(stop,), name="beside the stream")
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+        return beside.working(lambda _: self.turn(), pause=self._pause, name="sending", log=log)
 
     def turn(self) -> None:
         """Do what is due now. Raises Unavailable."""
@@ -97,20 +88,6 @@ class PeriodicWork:
     def exhaust(self) -> bool:
         """Send all that is due, also what the stream might still send. Return whether there was nothing to send."""
         return self.sweep(grace=timedelta(0)) + self._dispatcher.pump() == 0
-
-    def _run(self, stop: threading.Event) -> None:
-        away = False
-        while not stop.wait(_AWAY_SECONDS if away else self._pause()):
-            try:
-                self.turn()
-                away = False
-            except Unavailable as error:
-                if not away:
-                    log.warning("What is due cannot be sent, it is tried again: %s", error.message)
-                away = True
-            except Exception:  # the stream goes on whatever happens here, and so does this thread
-                log.exception("What is due could not be sent")
-                away = True
 
     def _pause(self) -> float:
         due = self._sender.seconds_to_pump()

@@ -152,13 +152,18 @@ def test_what_is_received_without_end_is_given_up(acme: str, receiver: Receiver)
     assert handle(told, receives=handling.MOST_STRIKES + 1) == Handled("dead")
 
 
-def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
-    row = deliveries.row(acme, ENDPOINT)
-    told = deliveries.message(row, ENDPOINT)
+def die_twice(told: Message, receiver: Receiver) -> None:
+    """Let two workers end while they deliver it."""
     receiver.outcome = Death()
     for receives in (1, 2):
         with pytest.raises(Death):
             handle(told, receives=receives)
+
+
+def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    die_twice(told, receiver)
     receiver.outcome = Outcome("failed")
     assert handle(told, receives=3) == Handled("failed")
     assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
@@ -167,10 +172,7 @@ def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
 def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme: str, receiver: Receiver) -> None:
     row = deliveries.row(acme, ENDPOINT)
     told = deliveries.message(row, ENDPOINT)
-    receiver.outcome = Death()
-    for receives in (1, 2):
-        with pytest.raises(Death):
-            handle(told, receives=receives)
+    die_twice(told, receiver)
     receiver.outcome = Unavailable("away")
     assert handle(told, receives=3).did == "postponed"
     assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Final
 
 from portal import clock
-from portal.errors import Conflict, Unavailable
+from portal.errors import Conflict
+from portal.streams import beside
 from portal.streams.batch import Batch, BatchResult, Handler
 from tickets.sharding import hot_tenants, mover, reshard_notes
 from tickets.sharding.hot_partitions import HeatWatch
@@ -50,17 +50,9 @@ class ReshardFollower:
 
         return handle
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
-        stop = threading.Event()
-        thread = threading.Thread(target=self._run, args=(stop,), name="resharding")
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+        return beside.working(self.turn, pause=lambda: LOOK_SECONDS, name="resharding", log=log)
 
     def turn(self, again: Callable[[], bool] = lambda: True) -> int:
         """Look once what there is to do, and do it while `again` says so. Return how many reshardings have ended.
@@ -86,16 +78,3 @@ class ReshardFollower:
             return Mover(item, again=again, settle_seconds=self._settle_seconds, rate=self._rate).run()
         except Conflict:  # somebody else was faster
             return False
-
-    def _run(self, stop: threading.Event) -> None:
-        away = False
-        while not stop.wait(LOOK_SECONDS):
-            try:
-                self.turn(lambda: not stop.is_set())
-                away = False
-            except Unavailable as error:
-                if not away:
-                    log.warning("Nothing can be resharded now, it is tried again: %s", error.message)
-                away = True
-            except Exception:  # the stream goes on whatever happens here, and so does this thread
-                log.exception("A resharding failed; it is tried again.")

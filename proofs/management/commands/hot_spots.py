@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand, Progress
-from proofs import cleanup
+from proofs import cleanup, experiment_report
 from proofs.hot_spots import hot_spot_report
 from proofs.hot_spots.hot_spot_report import QUICK, HotSpotPlan
 
@@ -28,8 +27,7 @@ class Command(PortalCommand):
         parser.add_argument(
             "--quick", action="store_true", help="fewer and larger writes, fewer tickets: seconds, the same promises"
         )
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
-        parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
+        experiment_report.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
         cleanup.refuse_in_production()
@@ -37,14 +35,6 @@ class Command(PortalCommand):
         with Progress(self, "Measuring", hot_spot_report.steps(plan)) as progress:
             seen = hot_spot_report.measure(plan, progress.advance)
         found = hot_spot_report.document(seen)
-        for path, make in ((options["json"], hot_spot_report.to_json), (options["html"], hot_spot_report.to_html)):
-            if path:
-                try:
-                    path.write_text(make(found), encoding="utf-8")
-                except OSError as error:
-                    raise CommandError(f"The report could not be written: {error}") from error
-        for promise in found["promises"]:
-            self.stdout.write(f"{'kept' if promise['kept'] else 'MISSED'}  {promise['sentence']}")
-        if not found["holds"]:
-            raise CommandError(found["verdict"])
-        self.stdout.write(found["verdict"])
+        experiment_report.conclude(
+            found, self.stdout, options, to_json=hot_spot_report.to_json, to_html=hot_spot_report.to_html
+        )

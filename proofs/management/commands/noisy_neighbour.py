@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
+from proofs import experiment_report
 from proofs.noise import floods, noise_report, trials
 from proofs.noise.designs import DESIGNS
 from proofs.noise.noise_report import Experiment
 from proofs.noise.trial import Plan
 from proofs.noise.workload import COOLDOWN_SHARE
 
-SECONDS = 38.0
+SECONDS = 30.0  # with which all of it takes a quarter of an hour, and the floods are judged
 START_SECONDS = 7.0  # that engine and processes of a trial take, about
 
 
@@ -46,8 +46,7 @@ class Command(PortalCommand):
             help="of the quiet and the noisy phase of our design (%(default)g); the other designs have shorter ones",
         )
         parser.add_argument("--part", choices=["queues", "floods"], help="one half of it (both; queues with --design)")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
-        parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
+        experiment_report.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
         experiment = Experiment(options["seconds"])
@@ -56,17 +55,9 @@ class Command(PortalCommand):
         if options["part"] == "floods" or not (options["part"] or options["design"]):
             self._flood(experiment)
         found = noise_report.document(experiment)
-        for path, make in ((options["json"], noise_report.to_json), (options["html"], noise_report.to_html)):
-            if path:
-                try:
-                    path.write_text(make(found), encoding="utf-8")
-                except OSError as error:
-                    raise CommandError(f"The report could not be written: {error}") from error
-        for promise in found["promises"]:
-            self.stdout.write(f"{'kept' if promise['kept'] else 'MISSED'}  {promise['sentence']}")
-        if not found["holds"]:
-            raise CommandError(found["verdict"])
-        self.stdout.write(found["verdict"])
+        experiment_report.conclude(
+            found, self.stdout, options, to_json=noise_report.to_json, to_html=noise_report.to_html
+        )
 
     def _try_queues(self, experiment: Experiment, plans: list[Plan]) -> None:
         self.stdout.write(f"{len(plans)} trials, {trials.AT_A_TIME} at a time: {_minutes(plans)} minutes or so.")
