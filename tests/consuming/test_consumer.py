@@ -21,6 +21,7 @@ from delivery.queues.limits import DeliveryLimits
 from delivery.queues.queue_transport import Message, Received
 from portal.errors import Throttled, Unavailable
 from tests.support.queue_in_memory import QueuesInMemory
+from tests.support.waiting import wait_until
 
 ACME, GLOBEX = "a" * 32, "b" * 32
 SLOTS = 6
@@ -90,21 +91,13 @@ def consuming(
         assert not consumer.failed.is_set()
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for what has to come; the limit is no measure."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
-
-
 def test_what_comes_is_handled_once_and_deleted() -> None:
     queues, handler = QueuesInMemory(), Handler()
     sent = [message(number, tenant) for number in range(20) for tenant in (ACME, GLOBEX)]
     queues.send(0, sent[:20])
     queues.send(1, sent[20:])
     with consuming(queues, handler, limits=replace(FAST, in_flight=6)):
-        until(lambda: not queues.left())
+        wait_until(lambda: not queues.left())
     assert Counter(handler.done) == Counter(sent)
 
 
@@ -113,10 +106,10 @@ def test_a_slow_tenant_never_has_more_than_its_cap_and_the_others_are_served_mea
     queues.send(0, [message(number) for number in range(12)])
     queues.send(0, [message(number, GLOBEX) for number in range(12)])
     with consuming(queues, handler):
-        until(lambda: sum(one.tenant_id == GLOBEX for one in handler.done) == 12)
+        wait_until(lambda: sum(one.tenant_id == GLOBEX for one in handler.done) == 12)
         assert not any(one.tenant_id == ACME for one in handler.done)
         handler.let_go()
-        until(lambda: len(handler.done) == 24)
+        wait_until(lambda: len(handler.done) == 24)
     assert handler.most[ACME] == FAST.in_flight
 
 
@@ -125,9 +118,9 @@ def test_what_is_over_the_cap_begins_as_soon_as_a_unit_is_free(monkeypatch: pyte
     queues, handler = QueuesInMemory(), Handler(lambda message: True)
     queues.send(0, [message(number) for number in range(5)])
     with consuming(queues, handler) as consumer:
-        until(lambda: consumer.report()["waiting"] == 3)
+        wait_until(lambda: consumer.report()["waiting"] == 3)
         handler.let_go()
-        until(lambda: not queues.left())
+        wait_until(lambda: not queues.left())
     assert [one.postponed for one in handler.seen] == [0] * 5, "nothing went back to the queue"
     assert handler.most[ACME] == FAST.in_flight
 
@@ -137,10 +130,10 @@ def test_what_was_set_aside_is_given_back_at_the_end() -> None:
     queues.send(0, [message(number) for number in range(5)])
     consumer = worker(queues, handler)
     consumer.start()
-    until(lambda: consumer.report()["waiting"] == 3)
+    wait_until(lambda: consumer.report()["waiting"] == 3)
     stopping = threading.Thread(target=consumer.stop)
     stopping.start()
-    until(lambda: sum(one.postponed == 1 for one in queues.left()) == 3)
+    wait_until(lambda: sum(one.postponed == 1 for one in queues.left()) == 3)
     handler.let_go()
     stopping.join(20)
 
@@ -150,12 +143,12 @@ def test_what_was_met_in_two_deaths_runs_alone_and_then_the_others_go_on() -> No
     queues, handler = QueuesInMemory(), Handler(lambda message: message.strikes == 2)
     queues.send(0, [message(0), suspect, *(message(number) for number in range(1, 9))])
     with consuming(queues, handler):
-        until(lambda: suspect in handler.seen)
+        wait_until(lambda: suspect in handler.seen)
         begun = len(handler.seen)
         time.sleep(0.2)  # in which the others would begin
         assert (len(handler.seen), len(handler.done)) == (begun, begun - 1), "nothing runs beside it"
         handler.let_go()
-        until(lambda: len(handler.done) == 10)
+        wait_until(lambda: len(handler.done) == 10)
 
 
 def test_what_runs_alone_and_hangs_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,9 +157,9 @@ def test_what_runs_alone_and_hangs_makes_way(monkeypatch: pytest.MonkeyPatch) ->
     queues, handler = QueuesInMemory(), Handler(lambda message: message.strikes == 2)
     queues.send(0, [suspect])
     with consuming(queues, handler):
-        until(lambda: suspect in handler.seen)
+        wait_until(lambda: suspect in handler.seen)
         queues.send(1, [message(number) for number in range(4)])
-        until(lambda: len(handler.done) == 4)
+        wait_until(lambda: len(handler.done) == 4)
         handler.let_go()
 
 
@@ -176,9 +169,9 @@ def test_what_should_run_alone_is_put_off_where_something_hangs(monkeypatch: pyt
     queues, handler = QueuesInMemory(), Handler(lambda message: message.tenant_id == ACME)
     queues.send(0, [message()])
     with consuming(queues, handler):
-        until(lambda: handler.seen)
+        wait_until(lambda: handler.seen)
         queues.send(0, [suspect])
-        until(lambda: any(one.postponed for one in queues.left()))
+        wait_until(lambda: any(one.postponed for one in queues.left()))
         handler.let_go()
 
 
@@ -186,10 +179,10 @@ def test_what_is_over_the_cap_waits_and_that_is_no_strike() -> None:
     queues, handler = QueuesInMemory(), Handler(lambda message: True)
     queues.send(0, [message(number) for number in range(5)])
     with consuming(queues, handler):
-        until(lambda: sum(one.postponed for one in queues.left()) >= 3)
+        wait_until(lambda: sum(one.postponed for one in queues.left()) >= 3)
         handler.let_go()
-        until(lambda: len(handler.done) == 5)
-        until(lambda: not queues.left())
+        wait_until(lambda: len(handler.done) == 5)
+        wait_until(lambda: not queues.left())
     assert {one.strikes for one in handler.seen} == {0}
 
 
@@ -199,9 +192,9 @@ def test_a_message_that_was_put_off_too_often_is_left_to_its_row() -> None:
     handler = Handler(lambda message: True)
     with consuming(queues, handler, limits=replace(FAST, in_flight=1)) as consumer:
         queues.send(1, [replace(message(2), postponed=handling.MOST_POSTPONEMENTS)])
-        until(lambda: consumer.report().get("left"))
+        wait_until(lambda: consumer.report().get("left"))
         handler.let_go()
-        until(lambda: not queues.left())
+        wait_until(lambda: not queues.left())
     assert 1 <= len(handler.done) <= 2
 
 
@@ -209,8 +202,8 @@ def test_a_flood_is_put_off_until_there_are_tokens() -> None:
     queues, handler = QueuesInMemory(), Handler()
     queues.send(0, [message(number) for number in range(10)])
     with consuming(queues, handler, limits=replace(FAST, in_flight=6, per_second=3, burst=2)) as consumer:
-        until(lambda: consumer.report().get("postponed", 0) >= 3)
-        until(lambda: len(handler.done) == 10)
+        wait_until(lambda: consumer.report().get("postponed", 0) >= 3)
+        wait_until(lambda: len(handler.done) == 10)
 
 
 def test_suspects_run_one_at_a_time_and_all_others_beside_them() -> None:
@@ -218,10 +211,10 @@ def test_suspects_run_one_at_a_time_and_all_others_beside_them() -> None:
     queues.send(0, [replace(message(number, f"{number:032x}"), strikes=1) for number in range(4)])
     queues.send(1, [message(number, f"{number:032x}") for number in range(4, 8)])
     with consuming(queues, handler):
-        until(lambda: len(handler.done) == 4)
+        wait_until(lambda: len(handler.done) == 4)
         assert sum(one.strikes > 0 for one in handler.seen) == 1
         handler.let_go()
-        until(lambda: len(handler.done) == 8)
+        wait_until(lambda: len(handler.done) == 8)
 
 
 def test_what_was_received_by_a_worker_that_died_is_a_suspect() -> None:
@@ -235,7 +228,7 @@ def test_what_was_received_by_a_worker_that_died_is_a_suspect() -> None:
         return DONE
 
     with consuming(queues, handle):
-        until(lambda: not queues.left())
+        wait_until(lambda: not queues.left())
     assert seen == [1]
 
 
@@ -243,14 +236,14 @@ def test_stopping_finishes_what_runs_and_gives_back_what_has_not_begun() -> None
     queues, handler = QueuesInMemory(), Handler(lambda message: True)
     consumer = worker(queues, handler, slots=1, of=3, poll_seconds=200)
     consumer.start()
-    until(lambda: queues.polls == 3)  # each queue has been asked while the slot was free
+    wait_until(lambda: queues.polls == 3)  # each queue has been asked while the slot was free
     sent = [message(number) for number in range(3)]
     for queue, one in enumerate(sent):
         queues.send(queue, [one])
-    until(lambda: consumer.report()["running"] == 1 and consumer.report()["waiting"] == 2)
+    wait_until(lambda: consumer.report()["running"] == 1 and consumer.report()["waiting"] == 2)
     stopping = threading.Thread(target=consumer.stop)
     stopping.start()
-    until(lambda: not consumer.report()["waiting"])
+    wait_until(lambda: not consumer.report()["waiting"])
     handler.let_go()
     stopping.join()
     assert len(handler.done) == 1
@@ -263,7 +256,7 @@ def test_a_delivery_that_hangs_does_not_keep_the_worker_from_stopping() -> None:
     queues.send(0, [message()])
     consumer = worker(queues, handler, poll_seconds=0)
     consumer.start()
-    until(lambda: handler.seen)
+    wait_until(lambda: handler.seen)
     assert not consumer.stop(seconds=0.5)
     assert queues.left() == [message()]
     handler.let_go()
@@ -275,7 +268,7 @@ def test_while_the_queues_are_away_it_waits_and_then_goes_on(error: Exception) -
     queues.errors = [error] * 6
     queues.send(0, [message()])
     with consuming(queues, handler):
-        until(lambda: handler.done)
+        wait_until(lambda: handler.done)
     assert not queues.errors
 
 
@@ -285,8 +278,8 @@ def test_what_is_no_message_is_thrown_away_and_logged(body: str, caplog: pytest.
     queues.put(0, body)
     queues.send(0, [message()])
     with consuming(queues, handler) as consumer:
-        until(lambda: consumer.report().get("answered") and consumer.report().get("refused"))
-        until(lambda: not queues._stored)
+        wait_until(lambda: consumer.report().get("answered") and consumer.report().get("refused"))
+        wait_until(lambda: not queues._stored)
     assert handler.seen == [message()]
     assert "thrown away" in caplog.text
 
@@ -296,10 +289,10 @@ def test_what_cannot_be_deleted_comes_again() -> None:
     queues.refuses_deletes = True
     queues.send(0, [message()])
     with consuming(queues, handler):
-        until(lambda: handler.done)
+        wait_until(lambda: handler.done)
         queues.refuses_deletes = False
         queues.time_out()
-        until(lambda: not queues.left())
+        wait_until(lambda: not queues.left())
     assert set(handler.seen) == {message()}
 
 
@@ -307,7 +300,7 @@ def test_a_busy_queue_is_asked_for_many_at_a_time() -> None:
     queues, handler = QueuesInMemory(), Handler()
     queues.send(0, [message(number, f"{number:032x}") for number in range(60)])
     with consuming(queues, handler, slots=16):
-        until(lambda: len(handler.done) == 60)
+        wait_until(lambda: len(handler.done) == 60)
     assert 4 <= queues.longest_ask <= 10
 
 
@@ -325,7 +318,7 @@ def test_whatever_comes_each_message_is_handled_and_no_tenant_passes_its_cap(
             queues.receive(queue, most=1, wait=0, visibility=30)
     queues.time_out()
     with consuming(queues, handler, limits=replace(FAST, in_flight=cap), slots=6, of=3):
-        until(lambda: not queues.left())
+        wait_until(lambda: not queues.left())
     assert {one.event_id for one in handler.done} == {one.event_id for _, one in every}
     assert len(handler.done) == len(every)
     assert all(most <= cap for most in handler.most.values())

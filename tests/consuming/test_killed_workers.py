@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,8 @@ from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import QueueTransport
 from portal.queueing import sqs_client
 from tests.support import deliveries
+from tests.support.waiting import PATIENCE, wait_until
 from tests.support.world import World
-
-PATIENCE = 90  # seconds for what has to come; no measure
 
 
 class Workers:
@@ -67,13 +66,6 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
     workers.end()
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.1)
-
-
 def send(transport: QueueTransport, tenant_id: str, to: str, *, queue: int = 0) -> OutboxItem:
     row = deliveries.row(tenant_id, to)
     transport.send(queue, [deliveries.message(row, to)])
@@ -90,12 +82,12 @@ def test_what_a_killed_worker_had_is_delivered_by_the_next(
     acme = world.tenants["acme"].tenant_id
     row = send(transport, acme, "test_slow")
     first = workers.start()
-    until(lambda: workers.lines("begun"))
+    wait_until(lambda: workers.lines("begun"))
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert not is_closed(row)
     workers.start()
-    until(lambda: is_closed(row))
+    wait_until(lambda: is_closed(row))
     assert len(workers.lines("begun")) == 2
 
 
@@ -117,7 +109,7 @@ def test_poison_that_kills_its_worker_is_dead_after_three_times_and_the_others_a
             process = workers.start()
         return is_closed(poison) and all(map(is_closed, beside))
 
-    until(tended)
+    wait_until(tended)
     assert 0 < deaths == len(workers.lines(f"begun {acme} test_kill")) <= 3
     assert [letter.destination for letter in dead_deliveries.stored()] == ["test_kill"]
     assert sorted(workers.lines("answered")) == sorted(f"answered {globex} test_slow_{number}" for number in range(3))
@@ -126,7 +118,7 @@ def test_poison_that_kills_its_worker_is_dead_after_three_times_and_the_others_a
 def test_stopping_finishes_what_runs(world: World, transport: QueueTransport, workers: Workers) -> None:
     row = send(transport, world.tenants["acme"].tenant_id, "test_slow")
     process = workers.start()
-    until(lambda: workers.lines("begun"))
+    wait_until(lambda: workers.lines("begun"))
     process.terminate()
     assert process.wait(PATIENCE) == 0
     assert is_closed(row)
@@ -147,7 +139,7 @@ def test_while_the_queues_are_away_a_worker_waits_and_then_goes_on(
             assert consumer.report().get("received", 0) == 0
         sqs_client.reset()
         row = send(transport, acme, "test_ok")
-        until(lambda: is_closed(row))
+        wait_until(lambda: is_closed(row))
         assert consumer.stop()
         assert not consumer.failed.is_set()
     assert done == [acme]

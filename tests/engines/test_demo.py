@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from portal.engines import dynamodb_local
 from portal.engines.engine_process import Ministack, running_engine
 from portal.engines.processes import free_port, port_obstacle
 from portal.engines.queue_engine import FOLDER
+from tests.support.waiting import wait_until
 
 FILES = {
     "manage.py": (settings.BASE_DIR / "manage.py").read_text(),
@@ -121,13 +121,6 @@ class Command(BaseCommand):
         print("queues at", endpoint, flush=True)
 """,
 }
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 class Demo:

@@ -18,7 +18,8 @@ from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
 from portal.engines.engine_process import running_engine, start_engine
 from tenants.tenancy import tenant_directory
-from tests.engines.test_demo import FILES, Demo, children, linux, wait_until
+from tests.engines.test_demo import FILES, Demo, children, linux
+from tests.support.waiting import wait_until
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
 

@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from portal.engines import engine_process as engines
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import Engine, EngineError, Ministack, running_engine, start_engine
 from portal.engines.processes import free_port
+from tests.support.waiting import wait_until
 
 TABLE = "Engine.Test"
 
@@ -71,13 +71,6 @@ def count(dynamodb: Any, colour: str) -> int:
         ExpressionAttributeValues={":colour": {"S": colour}},
     )
     return int(answer["Count"])
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module", params=["ministack", pytest.param("dynamodb-local", marks=pytest.mark.timeout(900))])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from portal.engines.processes import Child, acquire_lock, free_port, lock_note, port_obstacle, release_lock
+from tests.support.waiting import wait_until
 
 IGNORES_SIGTERM = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
@@ -30,13 +29,6 @@ def is_gone(group: IO[str]) -> bool:
     """Whether all processes that inherited the lock have ended."""
     group.close()
     return lock_note(Path(group.name)) is None
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_child_that_is_stopped_leaves_nothing_behind(group: IO[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
+from tests.support.waiting import wait_until
 
 
 @dataclass
@@ -134,11 +135,7 @@ def ran(runs: Path) -> int:
 
 
 def tend_until(job: Job, runs: Path, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while ran(runs) < count:
-        assert time.monotonic() < deadline
-        job.tend()
-        time.sleep(0.01)
+    wait_until(lambda: ran(runs) >= count, working=job.tend)
 
 
 def test_a_job_that_fails_runs_again_until_it_succeeds(job: Job, runs: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from portal.errors import Unavailable
 from tests.support import archives
 from tests.support.archives import imported, issue, pull, sound
 from tests.support.commands import broken_at, finish, start
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.importing import keys, ledger, ticket_writer
 from tickets.ticket.tables import TICKETS
@@ -122,10 +122,7 @@ def taken(world: World) -> int:
 
 
 def wait_for(condition: Any, process: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not condition() and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: condition() or process.poll() is not None)
 
 
 # --- memory ---

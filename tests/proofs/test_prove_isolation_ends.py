@@ -28,6 +28,7 @@ from tenants.membership import seeding
 from tenants.tenancy.roles import Role
 from tests.support import commands
 from tests.support.proving import plan, prove, quick, reported, stored, three
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.ticket.items import DetailItem
 
@@ -108,9 +109,7 @@ def test_ctrl_c_in_a_shell_ends_it_and_cleans_up() -> None:
     before = stored()
     process = commands.start("prove_isolation", "--requests", 1_000_000, "--seed", 1)
     assert process.stderr is not None
-    deadline = time.monotonic() + 30
-    while not commands.everything(SESSIONS) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: commands.everything(SESSIONS))
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     ended = commands.finish(process)

@@ -13,6 +13,7 @@ from proofs.counting.resharding import SplitStream
 from tenants.tenancy import tenant_directory
 from tests.support import commands, folding
 from tests.support.engines import AnyEngine
+from tests.support.waiting import wait_until
 from tickets.ticket.tables import TICKETS
 
 pytest_plugins = ["tests.support.engines"]
@@ -51,7 +52,8 @@ def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_
 
 
 def test_shards_are_left_alone_while_somebody_follows_the_stream(tables: AnyEngine, tmp_path: Path) -> None:
-    with folding.poller():
+    with folding.poller() as poller:
+        wait_until(lambda: poller.held)
         stream, why = resharding.present(tmp_path / "cuts.jsonl")
     assert (stream, why) == (None, "another poller follows the stream")
     assert isinstance(resharding.present(tmp_path / "cuts.jsonl")[0], SplitStream)

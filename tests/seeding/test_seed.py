@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 import tracemalloc
 from collections import Counter
 from itertools import count
@@ -27,6 +26,7 @@ from tests.seeding.test_seed_content import DAY, histories
 from tests.support import commands
 from tests.support.commands import Ended, broken_at, everything, run
 from tests.support.engines import AnyEngine
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating, lists, summaries, timelines
 from tickets.seeding import cast, demonstration, people
@@ -293,15 +293,15 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
 def test_a_killed_one_is_finished_by_the_next(engine: None) -> None:
     arguments = ("seed", "--today", DAY, "--tenants", 2, "--tickets", 70, "--users", 0)
     desks = list(cast.desks(seed=1, tenants=2, tickets=70, users=0))
-    for written in (1, 71):
+
+    def killed_after(written: int) -> None:
         process = commands.start(*arguments)
-        deadline = time.monotonic() + 30
-        while sum(map(progress, desks)) < written and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: sum(map(progress, desks)) >= written or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
         process.communicate()
 
+    killed_after(1)
+    killed_after(71)
     assert seeded(*arguments[3:]).status == 0
     assert sum(item["sk"]["S"] == keys.SUMMARY for item in everything()) == 140
     assert counter() == 70

@@ -20,6 +20,7 @@ from portal.streams.items import LeaseItem
 from portal.streams.poller import IDLE_READS_PER_SECOND, Poller
 from tests.support.folding import Follower, numbers
 from tests.support.shard_trees import ARN, RecordingHandler, ShardTree
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.counting.stream_handler import handle
 from tickets.management.commands import run_stream
@@ -65,13 +66,8 @@ def stored(shard: str = "a") -> LeaseItem:
     return next(lease for lease in leases.stored(ARN) if lease.shard == shard)
 
 
-def eventually(holds: Callable[[], bool], *working: Poller, seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        for one in working:
-            one.step()
-        time.sleep(0.02)
+def eventually(holds: Callable[[], bool], *working: Poller) -> None:
+    wait_until(holds, working=lambda: [one.step() for one in working])
 
 
 def held_by_another(tree: ShardTree, shard: str, checkpoint: str = "", **more: str) -> None:
@@ -439,6 +435,6 @@ def test_what_is_read_twice_counts_once(world: World) -> None:
     steps(first)  # and is never heard of again, before it wrote the checkpoint of the last batch
     Follower().fold()
     began = time.monotonic()
-    eventually(lambda: second.held == 1 and second.caught_up(began), second, seconds=15)
+    eventually(lambda: second.held == 1 and second.caught_up(began), second)
     assert numbers(acme)["open.normal"] == 3
     second.release()

@@ -25,6 +25,7 @@ from portal.streams.poller import Poller
 from tests.support import commands
 from tests.support.commands import Ended, finish
 from tests.support.folding import numbers
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.ticket.tables import TICKETS
 
@@ -56,13 +57,6 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> Ended:
 def metrics(ended: Ended) -> dict[str, Any]:
     line: dict[str, Any] = json.loads(ended.out.splitlines()[-1])
     return line
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def lease() -> LeaseItem | None:
@@ -117,15 +111,15 @@ def test_a_time_that_is_none_is_refused(arguments: tuple[str, str]) -> None:
 
 def test_of_two_pollers_one_takes_over_when_the_other_is_killed(world: World, start: Start) -> None:
     first = start()
-    eventually(lambda: owner() != "")
+    wait_until(lambda: owner() != "")
     former = owner()
     second = start()
     world.tickets("acme", 2)
-    eventually(lambda: opened(world) == 2)
+    wait_until(lambda: opened(world) == 2)
     assert owner() == former, "one shard, and it stays where it is"
     first.kill()
     world.tickets("acme", 3)
-    eventually(lambda: opened(world) == 5)
+    wait_until(lambda: opened(world) == 5)
     assert owner() not in ("", former)
     assert stop(second).status == 0
     assert opened(world) == 5
@@ -133,17 +127,17 @@ def test_of_two_pollers_one_takes_over_when_the_other_is_killed(world: World, st
 
 def test_a_poller_that_is_stopped_hands_over_at_once(world: World, start: Start) -> None:
     first = start("--lease", 60)
-    eventually(lambda: owner() != "")
+    wait_until(lambda: owner() != "")
     assert stop(first, signal.SIGINT).status == 0
     assert owner() == ""
     world.tickets("acme", 1)
     start("--lease", 60)
-    eventually(lambda: opened(world) == 1)
+    wait_until(lambda: opened(world) == 1)
 
 
 def test_draining_counts_what_was_written_before_the_signal(world: World, start: Start) -> None:
     poller = start("--drain", 20)
-    eventually(lambda: owner() != "")
+    wait_until(lambda: owner() != "")
     world.tickets("acme", 40)
     began = time.monotonic()
     ended = stop(poller)
@@ -181,11 +175,11 @@ def test_it_waits_for_a_database_that_is_away_and_goes_on(
         provisioning.create_all()
         world = World.create()
         world.tickets("acme", 3)
-        eventually(lambda: opened(world) == 3)
+        wait_until(lambda: opened(world) == 3)
     time.sleep(1)  # the poller finds nobody there
     with engine_to_stop():  # which has forgotten its stream
         world.tickets("acme", 2)
-        eventually(lambda: opened(world) == 5)
+        wait_until(lambda: opened(world) == 5)
         assert poller.poll() is None
         ended = stop(poller)
     assert ended.status == 0
