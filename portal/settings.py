@@ -80,6 +80,9 @@ HEAVY_AT_A_TIME: int = env.int("HEAVY_AT_A_TIME", default=2)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
 WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 
+# The word in every API key that says which installation it is for, in 1-12 lower-case letters.
+API_KEY_ENVIRONMENT: str = env.str("API_KEY_ENVIRONMENT", default="test" if DEBUG else "live")
+
 # No relational database: the backend refuses SQL, and nothing is migrated.
 DATABASES = {"default": {"ENGINE": "portal.nosql.backend"}}
 DATABASE_ROUTERS = ["portal.nosql.routers.NothingMigrates"]

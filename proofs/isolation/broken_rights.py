@@ -20,6 +20,7 @@ from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table
 from portal.streams.tables import LEASES
+from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.identity.tables import USERS
 from tenants.membership.tables import INVITES, MEMBERS
@@ -89,7 +90,10 @@ def _of_each_role() -> dict[str, Mutant]:
             f"rights: the {role} role removes tables": _granted(role, TICKETS, "DeleteTable"),
         }
         found[f"rights: the {role} role changes what processes noted"] = _granted(role, NOISE, "UpdateItem")
+        if role not in ("tenant", "platform"):
+            found[f"rights: the {role} role reads API keys"] = _granted(role, API_KEYS, "GetItem")
         if role != "platform":
+            found[f"rights: the {role} role changes API keys"] = _granted(role, API_KEYS, "UpdateItem")
             found[f"rights: the {role} role reads what processes noted"] = _granted(role, NOISE, "Query")
         if role != "seed":
             found[f"rights: the {role} role writes in batches"] = _granted(role, TICKETS, "BatchWriteItem")

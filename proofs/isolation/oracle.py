@@ -16,6 +16,7 @@ from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
 from portal.limits.tables import USAGE
 from portal.schema import registry, tables
 from proofs.isolation import conditions
+from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
@@ -28,6 +29,7 @@ _ACTIONS: Final = {
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
     UNREACHED: ("Query", "UpdateItem"),
+    API_KEYS: ("GetItem", "Query"),
     USAGE: ("Query", "UpdateItem"),
     AUDIT: ("GetItem", "Query"),
     OUTBOX: ("GetItem", "PutItem", "UpdateItem"),

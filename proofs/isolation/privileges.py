@@ -18,6 +18,7 @@ from portal.nosql.tables import SESSIONS
 from portal.schema.registry import ROLES, Role
 from portal.schema.tables import Table
 from portal.streams.tables import LEASES
+from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.identity.tables import THROTTLES, USERS
 from tenants.membership.tables import INVITES, MEMBERS
@@ -58,6 +59,7 @@ def promises() -> Iterator[Promise]:
         if role != "platform":
             for table in _PEOPLE:
                 yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
+            yield from _refused("API keys are written by the platform alone", role, API_KEYS, *_WRITES)
             yield from _refused("what processes noted is read by the platform alone", role, NOISE, *_READS)
         changing = ("UpdateItem", "DeleteItem", "BatchWriteItem")
         yield from _refused("nobody changes what another process noted", role, NOISE, *changing)
@@ -66,6 +68,8 @@ def promises() -> Iterator[Promise]:
         elif role != "platform":
             yield from _refused("rows are added by the platform, and by who pauses an endpoint", role, AUDIT, "PutItem")
             yield from _refused("ends of chains are moved by who adds rows", role, CHAINS, *_READS, *_WRITES)
+        if role not in ("tenant", "platform"):
+            yield from _refused("API keys are read by their tenant, and by who asks them", role, API_KEYS, *_READS)
         if role != "tenant":
             yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
             yield from _refused("tickets are read for a tenant alone", role, TICKETS, *_READS)

@@ -61,6 +61,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.WEBHOOK_PAUSED: "paused the webhook",
     AuditAction.WEBHOOK_RESUMED: "resumed the webhook",
     AuditAction.WEBHOOK_REMOVED: "removed the webhook",
+    AuditAction.API_KEY_CREATED: "made the API key",
     AuditAction.SESSION_STARTED: "signed in to the desk",
     AuditAction.SESSION_REFUSED: "was refused at sign-in",
     AuditAction.SESSION_ENDED: "ended a session of",

@@ -73,6 +73,7 @@ class AuditAction(StrEnum):
     WEBHOOK_PAUSED = "webhook.paused"
     WEBHOOK_RESUMED = "webhook.resumed"
     WEBHOOK_REMOVED = "webhook.removed"
+    API_KEY_CREATED = "api_key.created"
     EXPORT_MADE = "export.made"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed"
     DEAD_LETTER_REFUSED = "dead_letter.refused"  # to be replayed: it still cannot be counted

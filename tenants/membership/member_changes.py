@@ -67,7 +67,13 @@ def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | Ten
 
 
 def require_role(transaction: Transaction, tenant: TenantContext) -> None:
-    """Make a transaction depend on the person at work still having their role in the tenant: the part ACTOR."""
+    """Make a transaction depend on the person at work still having their role in the tenant: the part ACTOR.
+
+    Where it is no person, it depends on what the context names in place of a membership.
+    """
+    if tenant.require_standing is not None:
+        tenant.require_standing(transaction)
+        return
     membership = MembershipItem(tenant.user_id, tenant.tenant_id)
     transaction.check(membership, MembershipItem.role == tenant.role.value, name=ACTOR)
 

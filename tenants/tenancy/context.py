@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from portal.dynamo import platform
-from portal.dynamo.repository import TenantRepository
+from portal.dynamo.repository import TenantRepository, Transaction
 from portal.limits import rates
 from portal.schema import keys
 from tenants.identity.models import User
@@ -24,6 +24,8 @@ from tenants.tenancy.shard_layout import LayoutLease, ShardLayout
 class TenantContext:
     """One person at work in one tenant, for one request. Immutable; all data of the tenant is reached through it.
 
+    A system of the tenant that calls by a key is at work in the same way: its id and name stand for the person's, and
+    `require_standing` makes a transaction depend on its key being good still, as a person's depend on their membership.
     `shards`, `write_shards`, `moving_to` and `shard_epoch` are what was stored at `entered_at`, by the monotonic clock.
     Reads and writes take `layout`, which is never too old.
     """
@@ -44,6 +46,7 @@ class TenantContext:
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
+    require_standing: Callable[[Transaction], None] | None = field(default=None, compare=False, repr=False)
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
     @property
@@ -87,14 +90,27 @@ def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:
     """Make the context of what was read, or None where the person is no member or the tenant is gone."""
     if membership is None or tenant is None:
         return None
+    return of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name)
+
+
+def of_tenant(
+    tenant: TenantItem,
+    *,
+    role: Role,
+    user_id: str,
+    user_name: str,
+    require_standing: Callable[[Transaction], None] | None = None,
+) -> TenantContext:
+    """Make the context of a tenant as stored, for whoever the caller has found to be at work in it."""
     return TenantContext(
         tenant_id=tenant.tenant_id,
         name=tenant.name,
         slug=tenant.slug,
         former_slug=tenant.former_slug or "",
-        role=Role(membership.role),
-        user_id=user.id,
-        user_name=user.name,
+        role=role,
+        user_id=user_id,
+        user_name=user_name,
+        require_standing=require_standing,
         suspended=tenant.status != tenant_directory.ACTIVE,
         defaults=tenant.defaults,
         **_of_layout(tenant),

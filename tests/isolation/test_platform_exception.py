@@ -45,6 +45,9 @@ PLATFORM = {
     "tenants.audit_trail.chain",
     "tenants.tenancy.context",
     "tenants.tenancy.pinned_tenant",
+    # A key is read before it is known who calls, and noted after that.
+    "tenants.api_keys.calling",
+    "tenants.api_keys.key_uses",
     "tenants.membership.accepting",
     "tenants.membership.invite_storage",
     "tenants.membership.seats",

@@ -1,0 +1,147 @@
+"""Say who calls by an API key, and what they may do. A key whose text cannot be one is refused without a read.
+
+The tenant comes from the key alone: its id in the text says which partition to read, and the digest in the item that is
+found there is the proof. Key and tenant come by one BatchGetItem, consistently, so that a key that was revoked a moment
+ago is refused.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from django.conf import settings
+
+from portal import clock
+from portal.dynamo import platform
+from portal.dynamo.repository import Transaction
+from portal.errors import PortalError
+from portal.schema import keys
+from tenants.api_keys import key_places, key_text, key_uses, scopes
+from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys.key_text import KeyAddress
+from tenants.api_keys.scopes import Scope
+from tenants.audit_trail.recording import Actor
+from tenants.membership import member_changes
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import TenantItem
+
+_REFUSALS: Final = {
+    "key_missing": (401, "Send an API key in the header Authorization: Bearer sk_…"),
+    "key_malformed": (401, "This is no API key, or it was copied incompletely."),
+    "key_unknown": (401, "There is no such API key."),
+    "key_revoked": (401, "This API key was revoked."),
+    "key_expired": (401, "This API key has expired."),
+    "address_not_allowed": (403, "This API key must not be used from this network address."),
+    "tenant_suspended": (403, "This desk is suspended."),
+    "scope_missing": (403, "This API key does not have the scope that this needs."),
+}
+
+
+class KeyRefused(PortalError):
+    """A key that does not let in, or not to this. `code` is stable and says why; `scope` is the one that is missing."""
+
+    def __init__(self, code: str, *, scope: str = "") -> None:
+        self.status, message = _REFUSALS[code]
+        super().__init__(f"This needs the scope {scope}, which this API key does not have." if scope else message)
+        self.code, self.scope = code, scope
+
+
+@dataclass(frozen=True)
+class ApiCaller:
+    """Hold who calls by a key. `origins` are those of pages whose scripts may use it, () for none.
+
+    `tenant` is the context to read in and to show things by: it sees internal notes only where the key may. Its user is
+    the key itself, which is never a member. To do something, take the context of `tenant_for`.
+    """
+
+    tenant: TenantContext
+    prefix: str
+    scopes: frozenset[Scope]
+    origins: tuple[str, ...]
+    address: str
+
+    @property
+    def actor(self) -> Actor:
+        """Return who acts, for the audit trail: the key by its name, from where it is used."""
+        return Actor(self.tenant.user_id, self.tenant.user_name, self.address)
+
+    def tenant_for(self, scope: Scope) -> TenantContext:
+        """Return the context that the rules behind a scope accept. Raises KeyRefused where the key does not have it.
+
+        Its role may be above the one of `tenant`: do not show anything by it.
+        """
+        if scope not in self.scopes:
+            raise KeyRefused("scope_missing", scope=scope.value)
+        return self.tenant if self.tenant.role.at_least(scope.role) else replace(self.tenant, role=scope.role)
+
+
+def address_in(text: str) -> KeyAddress:
+    """Return where the item of a key is, by its text alone: no read. Raises KeyRefused for what cannot be one of ours.
+
+    A limiter may go by the tenant in it, and nothing else may: that the caller has the key is not proved.
+    """
+    if not text:
+        raise KeyRefused("key_missing")
+    address = key_text.read(text)
+    if address is None:
+        raise KeyRefused("key_malformed")
+    if address.environment != settings.API_KEY_ENVIRONMENT:
+        raise KeyRefused("key_unknown")
+    return address
+
+
+def authenticate(text: str, *, address: str) -> ApiCaller:
+    """Return who calls by this key from this network address. Raises KeyRefused.
+
+    Costs no round trip where the text cannot be a key, and one else.
+    """
+    named = address_in(text)
+    key, tenant = platform.get_all(
+        [(ApiKeyItem, named.tenant_id, named.prefix), (TenantItem, keys.tenant(named.tenant_id), None)],
+        consistent=True,
+    )
+    # Nobody learns anything of a key by its prefix, which is no secret.
+    if not hmac.compare_digest(key_text.digest(text), key.digest if key else "") or tenant is None:
+        raise KeyRefused("key_unknown")
+    _refuse_ended(key)
+    if not key_places.includes(key.addresses, address):
+        raise KeyRefused("address_not_allowed")
+    granted = scopes.named(key.scopes)
+    at_work = context.of_tenant(
+        tenant,
+        role=scopes.reading_role(granted),
+        user_id=key.key_id,
+        user_name=name_of(key),
+        require_standing=_standing(named),
+    )
+    if at_work.suspended:
+        raise KeyRefused("tenant_suspended")
+    key_uses.note(key, address=address)
+    return ApiCaller(at_work, named.prefix, granted, tuple(key.origins), address)
+
+
+def name_of(key: Any) -> str:
+    """Return a key's name as histories and the audit trail have it, where people's names stand beside it."""
+    return f"{key.name} (API key)"
+
+
+def _refuse_ended(key: Any) -> None:
+    if key.revoked_at:
+        raise KeyRefused("key_revoked")
+    if key.expires_at and key.expires_at <= clock.stamp():
+        raise KeyRefused("key_expired")
+
+
+def _standing(named: KeyAddress) -> Callable[[Transaction], None]:
+    """Return what makes a transaction depend on a key being good still, as a person's depends on their membership."""
+
+    def require(transaction: Transaction) -> None:
+        unexpired = ApiKeyItem.expires_at.does_not_exist() | (ApiKeyItem.expires_at > clock.stamp())
+        good = ApiKeyItem.digest.exists() & ApiKeyItem.revoked_at.does_not_exist() & unexpired
+        transaction.check(ApiKeyItem(named.tenant_id, named.prefix), good, name=member_changes.ACTOR)
+
+    return require
