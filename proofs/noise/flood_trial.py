@@ -184,8 +184,10 @@ class _Trial:
         noisy = [self._client(NOISY, client=number, floods_in="noisy") for number in range(NOISY_CLIENTS)]
         for phase, length in (
             ("warm", min(floods.WARM_SECONDS, seconds)),
-            ("quiet", seconds),
+            # Lists grow and machines drift: half of the quiet phase is before the noisy one, and half behind it.
+            ("quiet", seconds / 2),
             ("noisy", seconds),
+            ("quiet", seconds / 2),
             ("over", 0.0),
         ):
             self._began, self._phase = time.monotonic(), phase
@@ -204,7 +206,7 @@ class _Trial:
         browser = _Client(self.port, self.desks[tenant])
         chance = random.Random(f"{tenant} {client}")  # noqa: S311  # repeatable
         time.sleep(chance.random() * floods.THINK_SECONDS)
-        seen, number = "", 0
+        seen, number = "warm", 0
         for turn in itertools.count():
             phase, began = self._phase, self._began
             if phase == "over":
@@ -212,6 +214,8 @@ class _Trial:
             if client and phase != floods_in:
                 time.sleep(0.05)
                 continue
+            if phase != seen and client:
+                time.sleep(chance.random() * floods.THINK_SECONDS)  # people of a desk do not begin on one beat
             number = number + 1 if phase == seen else 0
             seen = phase
             write = self.flood.writes if phase == floods_in else turn % floods.WRITES_EVERY == floods.WRITES_EVERY - 1
@@ -222,7 +226,7 @@ class _Trial:
                 self.requests.append(
                     floods.DoorRequest(phase, tenant, number, round(at - began, 4), round(took, 4), status)
                 )
-            time.sleep(floods.THINK_SECONDS)
+            time.sleep(chance.uniform(0.5, 1.5) * floods.THINK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,7 @@ def test_a_ticket_is_created_once_per_request(alice: TenantContext) -> None:
     assert listed(alice) == [*numbers]
 
 
-def test_a_form_sent_twice_at_the_same_time_opens_one_ticket(chosen: AnyEngine, alice: TenantContext) -> None:
-    if chosen.kind == "moto":
-        pytest.skip("moto does not isolate transactions that run at the same time")
+def test_a_form_sent_twice_at_the_same_time_opens_one_ticket(alice: TenantContext) -> None:
     request_id = creating.new_request_id()
     numbers = all_at_once(*[lambda: creating.create(alice, title="Printer", request_id=request_id)] * 3)
     assert len(set(numbers)) == 1, numbers
@@ -109,9 +107,7 @@ def test_a_comment_is_added_once_per_request(alice: TenantContext) -> None:
     assert summaries.read(alice, number).comment_count == 1
 
 
-def test_a_comment_sent_twice_at_the_same_time_is_added_once(chosen: AnyEngine, alice: TenantContext) -> None:
-    if chosen.kind == "moto":
-        pytest.skip("moto does not isolate transactions that run at the same time")
+def test_a_comment_sent_twice_at_the_same_time_is_added_once(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
     request_id = creating.new_request_id()
     outcomes = all_at_once(*[lambda: commenting.comment(alice, number, body="Once.", request_id=request_id)] * 3)
@@ -154,11 +150,7 @@ def test_a_change_that_loses_the_race_for_its_field_carries_the_winners_ticket(
     assert history(alice, number)[1:] == [("event", "priority: normal > urgent")]
 
 
-def test_of_many_editors_at_the_same_time_one_wins_and_nothing_is_mixed(
-    chosen: AnyEngine, alice: TenantContext
-) -> None:
-    if chosen.kind == "moto":
-        pytest.skip("moto does not isolate transactions that run at the same time")
+def test_of_many_editors_at_the_same_time_one_wins_and_nothing_is_mixed(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer")
     form = {"description": "", "priority": Priority.LOW, "version": 1}
     outcomes = all_at_once(

@@ -477,8 +477,6 @@ def test_a_counter_counts_from_one_for_each_tenant(any_tables: AnyEngine) -> Non
 
 
 def test_no_number_is_given_twice(any_tables: AnyEngine) -> None:
-    if any_tables.kind == "moto":
-        pytest.skip("moto loses updates that are made at the same time")
     together = threading.Barrier(8, timeout=30)
 
     def count(_: int) -> list[int]:

@@ -7,10 +7,12 @@ Java and Maven are present.
 from __future__ import annotations
 
 import logging
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -94,11 +96,26 @@ def start() -> Iterator[Callable[[str], str]]:
         yield address
 
 
+class OneAtATime:
+    """moto behind a lock: it copies its tables for a transaction while other threads write into them."""
+
+    def __init__(self, create_app: Callable[..., Any]) -> None:
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+
+        self._app, self._lock = DomainDispatcherApplication(create_app), threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        with self._lock:
+            return list(self._app(environ, start_response))
+
+
 def _start(kind: str, stack: ExitStack) -> str:
     if kind == "moto":
+        from moto.moto_server import threaded_moto_server
         from moto.server import ThreadedMotoServer
 
         logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else one line for each request
+        threaded_moto_server.DomainDispatcherApplication = OneAtATime  # type: ignore[attr-defined]  # its name there
         server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
         server.start()
         stack.callback(server.stop)
