@@ -22,6 +22,7 @@ SLOW = {
     "deployment",
     "dispatching",
     "engines",
+    "exporting",
     "importing",
     "operators",
     "proofs",

@@ -4,6 +4,7 @@ from django.urls.converters import IntConverter
 from portal.web.desk_prefix import desk_pages
 from tickets.dashboards import views as dashboard_views
 from tickets.desk import change_views, people_views, queue_views, ticket_views
+from tickets.exporting import views as export_views
 from tickets.handover import views
 
 
@@ -20,6 +21,7 @@ app_name = "tickets"
 _ticket_pages = [
     path("", queue_views.queue, name="queue"),
     path("new/", ticket_views.new, name="new"),
+    path("export/", export_views.export, name="export"),
     path("updates/", queue_views.queue_updates, name="updates"),
     path("bulk/", queue_views.bulk_change, name="bulk"),
     path("bulk/undo/", queue_views.bulk_undo, name="undo"),

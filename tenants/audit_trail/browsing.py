@@ -65,7 +65,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.SESSION_STARTED: "signed in to the desk",
     AuditAction.SESSION_REFUSED: "was refused at sign-in",
     AuditAction.SESSION_ENDED: "ended a session of",
-    AuditAction.EXPORT_MADE: "exported the audit trail",
+    AuditAction.EXPORT_MADE: "exported",
     AuditAction.DEAD_LETTER_REPLAYED: "counted after all the dead letter",
     AuditAction.DEAD_LETTER_REFUSED: "could not count the dead letter",
     AuditAction.DEAD_LETTER_DROPPED: "dropped the dead letter",
@@ -86,7 +86,6 @@ _ALONE: Final = (
     AuditAction.MEMBER_LEFT,
     AuditAction.SESSION_STARTED,
     AuditAction.INVITATION_ACCEPTED,
-    AuditAction.EXPORT_MADE,
 )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from portal import clock
+from portal.spreadsheet import harmless
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.audit_trail.views import harmless
 from tenants.tenancy.roles import Role
 from tests.support.world import Browser, World
 

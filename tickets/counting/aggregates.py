@@ -41,7 +41,7 @@ DAY: Final = "DAY"
 UNRESOLVED: Final = (Status.OPEN, Status.PENDING)
 UNASSIGNED: Final = "unassigned"
 COMMENTED, RESOLVED, REOPENED = "c", "r", "o"  # kinds of events in a summary's `days`
-_EVENTS: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
+EVENT_NAMES: Final = {COMMENTED: "commented", RESOLVED: "resolved", REOPENED: "reopened"}
 
 # The attributes of a summary that `contribution` reads.
 COUNTED: Final = (
@@ -98,7 +98,7 @@ def contribution(image: Image) -> Contribution:
     _of_day(counted, created_at.date(), epoch)["created"] += 1
     for name, count in image.get("days", {}).items():
         if n := _whole(count):
-            _of_day(counted, date.fromisoformat(name[:-1]), epoch)[_EVENTS[name[-1]]] += n
+            _of_day(counted, date.fromisoformat(name[:-1]), epoch)[EVENT_NAMES[name[-1]]] += n
     for what, attribute in (("first", "responded_at"), ("done", "resolved_at")):
         if attribute in image:
             _add_duration(counted, what, created_at, clock.parse(image[attribute]), epoch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -25,7 +26,8 @@ from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryIte
 class PastEntry:
     """One entry of a timeline. `kind` is comment, note or event; an event has a verb and perhaps changes.
 
-    `author` is a user id, "" for somebody without an account. A change is field, text before, text after.
+    `author` is a user id, "" for somebody without an account. A change is field, text before, text after. The `id` is
+    made where there is none; it is unlike that of other entries of the moment.
     """
 
     kind: str
@@ -35,6 +37,7 @@ class PastEntry:
     body: str = ""
     verb: str = ""
     changes: tuple[tuple[str, str, str], ...] = ()
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class History:
     """A ticket as it is now and how it came to be so. `entries` are oldest first; the first opens the ticket.
 
     `identity` is any text that no other ticket of the tenant has: the ids of the entries are made from it, so
-    that writing the same history again writes the same items.
+    that writing the same history again writes the same items. `remembered` is what the ticket remembers for the
+    aggregates, where that is known; otherwise it follows from the entries.
     """
 
     identity: str
@@ -58,6 +62,7 @@ class History:
     resolver: str = ""
     resolver_name: str = ""
     entries: tuple[PastEntry, ...] = field(default=(), repr=False)
+    remembered: Mapping[str, Any] | None = None
 
     @property
     def comment_count(self) -> int:
@@ -71,6 +76,8 @@ class History:
     @property
     def facts(self) -> dict[str, Any]:
         """Return what the summary remembers of the entries for the aggregates; see summaries.dated."""
+        if self.remembered is not None:
+            return dict(self.remembered)
         found: dict[str, Any] = {}
         days: Counter[str] = Counter()
         requester = (self.requester, self.requester_name)
@@ -150,7 +157,7 @@ def _activity(pk: str, digest: str, position: int, entry: PastEntry) -> Activity
     return ActivityItem(
         pk,
         # The position comes first: entries of the same moment keep their order.
-        keys.activity(at, f"{position:05x}{digest[:7]}"),
+        keys.activity(at, entry.id or f"{position:05x}{digest[:7]}"),
         kind=entry.kind,
         at=at,
         author=entry.author,

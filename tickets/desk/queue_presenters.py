@@ -67,6 +67,7 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
         "who_tabs": _who_tabs(address),
         "people_url": _people_url(address),
         "chips": chips(address),
+        "export_params": {name: value for name, value in address.params.items() if value},
         "chips_note": filter_presenters.note(address.only),
         "without_url": address.url(**dict.fromkeys(address.only.params, "")),
         "filter_form": filter_presenters.form(address),

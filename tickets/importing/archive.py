@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -59,8 +60,8 @@ class RawRow:
 class Archive:
     """One reading of an archive. `consumed` is in bytes; `name` is the archive's `repo`, "" until it was read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, file: IO[bytes] | None = None) -> None:
+        self.path, self._file = path, file
         self.consumed = 0
         self.lone_surrogates = 0  # met so far
         self._grammar = _Grammar()
@@ -68,17 +69,6 @@ class Archive:
     @property
     def name(self) -> str:
         return self._grammar.repo
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file. Raises ArchiveFault where there is none."""
-        try:
-            found = self.path.stat()
-        except OSError as error:
-            raise _unreadable(self.path, error) from error
-        if stat.S_ISDIR(found.st_mode):
-            raise ArchiveFault(f"{self.path} is a directory, not an archive.")
-        return found.st_size
 
     def rows(self) -> Iterator[RawRow]:
         """All rows in the file's order. Raises ArchiveFault at the first fault, after the rows before it."""
@@ -93,7 +83,7 @@ class Archive:
         events = sendable_list()
         parser = ijson.basic_parse_coro(events)
         silent, end = 0, b""
-        with _opened(self.path) as file:
+        with self._file or opened(self.path) as file:
             for chunk in _chunks(file, self.path):
                 if not self.consumed and chunk.startswith(_UTF_16):
                     raise ArchiveFault(f"{self.path} is UTF-16 text. Save it as UTF-8 and import that.")
@@ -200,7 +190,19 @@ class _Grammar:
         return RawRow(LISTS[self._list], self._position, built.value if built else None, self._too_deep)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def size_of(path: Path) -> int:
+    """Bytes of the file. Raises ArchiveFault where there is none."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if stat.S_ISDIR(found.st_mode):
+        raise ArchiveFault(f"{path} is a directory, not an archive.")
+    return found.st_size
+
+
+def opened(path: Path) -> BufferedReader:
+    """Open a file to be read. Raises ArchiveFault."""
     try:
         return path.open("rb")
     except OSError as error:

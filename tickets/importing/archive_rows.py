@@ -13,28 +13,18 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
-from portal.dynamo.repository import ITEM_LIMIT
-from tickets.importing.archive import NESTING, RawRow
+from tickets.importing.archive import RawRow
 from tickets.importing.archive_texts import short, tag_list, type_name
+from tickets.importing.row_values import Refused, RowValues, is_number
 from tickets.ticket import texts
 from tickets.ticket.fields import DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT
 
-NAMES: Final = {"issue": "Issue", "pull": "Pull request"}
-NAME_LIMIT: Final = 100  # characters of a person's name, as an account has it
-NUMBER_LIMIT: Final = 10**12
-GHOST: Final = "ghost"  # the name that GitHub shows for an account that was deleted
-TEXT_LIMIT: Final = ITEM_LIMIT - 2048  # bytes of a body: what an item can hold beside its other attributes
-OLDEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-FUTURE: Final = timedelta(days=1)  # clocks differ, and the archive was written before now
+NAMES: Final = {"issue": "Issue", "pull": "Pull request", "ticket": "Ticket"}
 
 _STATES: Final = {"OPEN": False, "CLOSED": True, "MERGED": True}
-
-
-class Refused(Exception):
-    """This row is not taken. The text says why, as the end of a sentence about the row."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +59,11 @@ class ArchivedTicket:
         return f"{self.kind}-{self.number:012d}"
 
     @property
+    def own_number(self) -> int:
+        """None: it gets the next one."""
+        return 0
+
+    @property
     def name(self) -> str:
         return f"{NAMES[self.kind]} {self.number}"
 
@@ -86,36 +81,27 @@ class ArchivedTicket:
 def name_of(raw: RawRow) -> str:
     """Name a row in a report, even where it has no number."""
     number = raw.value.get("number") if isinstance(raw.value, dict) else None
-    if _is_number(number):
+    if is_number(number):
         return f"{NAMES[raw.kind]} {number}"
     return f"Row {raw.position} of {raw.kind}s"
 
 
 def read(raw: RawRow, now: datetime) -> ArchivedTicket:
     """The row, checked. Raises Refused."""
-    if raw.too_deep:
-        raise Refused(f"is nested deeper than {NESTING} levels")
-    if not isinstance(raw.value, dict):
-        raise Refused(f"is {type_name(raw.value)}, not an object")
     return _Reader(raw, now).row()
 
 
-class _Reader:
+class _Reader(RowValues):
     """Reads one row and gathers remarks on the way."""
-
-    def __init__(self, raw: RawRow, now: datetime) -> None:
-        self.kind, self.value = raw.kind, raw.value
-        self.latest = now + FUTURE
-        self.remarks: list[str] = []
 
     def row(self) -> ArchivedTicket:
         number = self.value.get("number")
-        if not _is_number(number):
+        if not is_number(number):
             raise Refused("has no usable number")
         closed = self._closed()
-        created_at = self._moment(self.value.get("createdAt"), "createdAt")
-        updated_at = self._optional_moment("updatedAt") or created_at
-        closed_at = self._optional_moment("closedAt") if closed else None
+        created_at = self.moment(self.value.get("createdAt"), "createdAt")
+        updated_at = self.optional_moment("updatedAt") or created_at
+        closed_at = self.optional_moment("closedAt") if closed else None
         if closed and closed_at is None:
             self.remarks.append("is closed without a time; it is shown as closed when it was last changed")
             closed_at = updated_at
@@ -127,11 +113,11 @@ class _Reader:
             number=number,
             title=self._title(number),
             body=self._body(),
-            author=self._person(self.value.get("author"), "author"),
+            author=self.person(self.value.get("author"), "author"),
             created_at=created_at,
             updated_at=max(updated_at, *(c.at for c in comments), closed_at or created_at),
             closed_at=closed_at,
-            closed_by=self._person(self.value["mergedBy"], "mergedBy") if self.value.get("mergedBy") else "",
+            closed_by=self.person(self.value["mergedBy"], "mergedBy") if self.value.get("mergedBy") else "",
             labels=tuple(self._labels()),
             assignees=tuple(self._assignees()),
             comments=comments,
@@ -146,38 +132,8 @@ class _Reader:
             raise Refused(f"has the state {shown}, not OPEN, CLOSED or MERGED")
         return _STATES[state.upper()]
 
-    def _moment(self, value: Any, what: str) -> datetime:
-        if not isinstance(value, str):
-            raise Refused(f"has {type_name(value)} as {what}, not a time")
-        try:
-            at = datetime.fromisoformat(value)
-            at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, OverflowError):
-            raise Refused(f"has “{short(value)}” as {what}, which is no time") from None
-        if not OLDEST <= at <= self.latest:
-            raise Refused(f"has “{short(value)}” as {what}, which cannot be")
-        return at
-
-    def _optional_moment(self, what: str) -> datetime | None:
-        value = self.value.get(what)
-        return None if value is None else self._moment(value, what)
-
-    def _text(self, value: Any, what: str) -> str:
-        """A text as it is stored: lines end in LF, and no control characters."""
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise Refused(f"has {type_name(value)} as {what}, not a text")
-        clean = texts.block(value)
-        if len(clean.encode()) > TEXT_LIMIT:
-            size = len(clean.encode()) // 1024
-            raise Refused(f"has a {what} of {size:,} KB; DynamoDB takes items of up to {ITEM_LIMIT // 1024} KB")
-        if clean.count(texts.REPLACEMENT) > value.count(texts.REPLACEMENT):
-            self.remarks.append(f"has control characters in its {what}; they were replaced")
-        return clean
-
     def _title(self, number: int) -> str:
-        title = texts.line(self._text(self.value.get("title"), "title"))
+        title = texts.line(self.text(self.value.get("title"), "title"))
         if texts.shows_nothing(title):
             self.remarks.append("has no title and is called by its number")
             return f"{NAMES[self.kind]} {number}"
@@ -187,22 +143,15 @@ class _Reader:
         return title
 
     def _body(self) -> str:
-        body = self._text(self.value.get("body"), "body")
+        body = self.text(self.value.get("body"), "body")
         if len(body) > DESCRIPTION_LIMIT:
             self.remarks.append(
                 f"has a body of {len(body):,} characters; whoever edits it must shorten it to {DESCRIPTION_LIMIT:,}"
             )
         return body
 
-    def _person(self, value: Any, what: str) -> str:
-        name = texts.line(self._text(value, what))
-        if len(name) > NAME_LIMIT:
-            self.remarks.append(f"has a name of {len(name):,} characters as {what}; it was cut to {NAME_LIMIT}")
-            name = name[: NAME_LIMIT - 1] + "…"
-        return name or GHOST
-
     def _labels(self) -> list[str]:
-        labels = self._list("labels")
+        labels = self.list_of("labels")
         if not all(isinstance(label, str) for label in labels):
             raise Refused("has a label that is not a text")
         for label in labels:
@@ -214,30 +163,18 @@ class _Reader:
         return tags
 
     def _assignees(self) -> list[str]:
-        return [self._person(name, "assignee") for name in self._list("assignees") if name]
+        return [self.person(name, "assignee") for name in self.list_of("assignees") if name]
 
     def _comments(self) -> list[ArchivedComment]:
         comments = []
-        for position, value in enumerate(self._list("comments"), 1):
+        for position, value in enumerate(self.list_of("comments"), 1):
             what = f"comment {position}"
             if not isinstance(value, dict):
                 raise Refused(f"has {type_name(value)} as {what}, not an object")
-            body = self._text(value.get("body"), what)
-            at = self._moment(value.get("createdAt"), f"createdAt of {what}")
+            body = self.text(value.get("body"), what)
+            at = self.moment(value.get("createdAt"), f"createdAt of {what}")
             if body:
-                comments.append(ArchivedComment(self._person(value.get("author"), f"author of {what}"), body, at))
+                comments.append(ArchivedComment(self.person(value.get("author"), f"author of {what}"), body, at))
             else:
                 self.remarks.append(f"has nothing in {what}, which was left out")
         return comments
-
-    def _list(self, name: str) -> list[Any]:
-        value = self.value.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise Refused(f"has {type_name(value)} as {name}, not a list")
-        return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < NUMBER_LIMIT

@@ -1,4 +1,4 @@
-"""Import a public issue archive: issues and pull requests become tickets, their conversation becomes comments.
+"""Import tickets: a public issue archive, whose conversations become comments, or an export of ours, as it was.
 
 Idempotent: each row that became a ticket has a marker, found by the archive's name and the row's number. A row
 that is known is left as it is, also where the archive says something else about it now. So a run that was
@@ -14,10 +14,14 @@ from pathlib import Path
 from portal import clock
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
-from tickets.importing import archive_rows, ticket_writer
-from tickets.importing.archive import Archive, RawRow
-from tickets.importing.archive_rows import Refused
+from tickets.desk.history import History
+from tickets.importing import archive_rows, exported_lines, exported_rows, ticket_writer
+from tickets.importing.archive import RawRow
+from tickets.importing.archive_rows import ArchivedTicket
+from tickets.importing.exported_rows import ExportedTicket
 from tickets.importing.ledger import Markers, NumberBlocks, RowsMet
+from tickets.importing.row_values import Refused
+from tickets.importing.ticket_people import TicketPeople
 
 CLOSER = "Archive import"  # in the timeline, where the archive does not say who closed something
 SOURCE_LIMIT = 200  # characters
@@ -32,6 +36,7 @@ class ImportResult:
     unchanged: int = 0
     changed: int = 0  # in the archive, since they were imported
     refused: int = 0
+    renumbered: int = 0  # of those of an export: its numbers were not free here
     comments: int = 0
     reviews: int = 0
 
@@ -46,7 +51,7 @@ class Import:
     """One run. `say` gets a sentence per row that is not taken as it is, `advance` the bytes read since the last call.
 
     `source` names the archive among all that a tenant imports; by default it is what the archive calls its
-    repository, or else the name of the file.
+    repository, the desk whose export it is, or else the name of the file.
     """
 
     tenant: TenantContext
@@ -61,8 +66,8 @@ class Import:
         """Read the archive to its end. Raises ArchiveFault, Invalid, Unavailable; `outcome` says how far it came."""
         if len(self.source) > SOURCE_LIMIT:
             raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
-        archive = Archive(self.path)
-        self._people, self._seen, self._now = ticket_writer.People(self.tenant), RowsMet(), clock.now()
+        archive = exported_lines.archive_of(self.path)
+        self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
         markers: Markers | None = None
         reported = 0
         with NumberBlocks(self.tenant.repository) as self._numbers:
@@ -90,8 +95,8 @@ class Import:
         return name
 
     def _take(self, raw: RawRow, markers: Markers) -> None:
-        row = archive_rows.read(raw, self._now)
-        if self._seen.again(row):
+        row = self._read(raw)
+        if self._seen.again(row.kind, row.number):
             raise Refused("comes twice in the archive; only the first counts")
         self.outcome.reviews += row.reviews
         marker = markers.find(row.id)
@@ -99,16 +104,27 @@ class Import:
             self._compare(row, marker.digest, int(marker.number))
             return
         identity = f"{self.source}/{row.id}"
-        made, remarks = ticket_writer.history(row, identity=identity, people=self._people, closer=CLOSER)
+        made, remarks = self._history(row, identity)
         number = 0
         if not self.dry_run:
             number = ticket_writer.write(self.tenant, self.source, row, made, marker, self._numbers)
         self.outcome.new += 1
-        self.outcome.comments += len(row.comments)
+        self.outcome.comments += made.comment_count
+        self.outcome.renumbered += bool(row.own_number and number and number != row.own_number)
         for remark in [*row.remarks, *remarks]:
             self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
 
-    def _compare(self, row: archive_rows.ArchivedTicket, digest: str, number: int) -> None:
+    def _read(self, raw: RawRow) -> ArchivedTicket | ExportedTicket:
+        if raw.kind == exported_lines.KIND:
+            return exported_rows.read(raw, self._now)
+        return archive_rows.read(raw, self._now)
+
+    def _history(self, row: ArchivedTicket | ExportedTicket, identity: str) -> tuple[History, list[str]]:
+        if isinstance(row, ExportedTicket):
+            return row.history(identity, self._people)
+        return ticket_writer.history(row, identity=identity, people=self._people, closer=CLOSER)
+
+    def _compare(self, row: ArchivedTicket | ExportedTicket, digest: str, number: int) -> None:
         if row.digest == digest:
             self.outcome.unchanged += 1
         else:

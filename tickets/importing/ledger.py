@@ -10,12 +10,14 @@ from typing import Final, Self
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
 from tickets.importing import keys as import_keys
-from tickets.importing.archive_rows import ArchivedTicket
 from tickets.importing.items import ImportItem
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
+from tickets.verification.recount import last_number
 
+# A ticket keeps its number across a hole of so many; whoever counts all tickets of a desk reads the numbers in it too.
+GAP: Final = 1000
 BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
 WINDOW: Final = 500  # markers read by one Query, some 80 KB
 _END = "~"  # sorts after every row id
@@ -60,13 +62,13 @@ class RowsMet:
     def __init__(self) -> None:
         self._numbers: dict[str, array[int]] = {}
 
-    def again(self, row: ArchivedTicket) -> bool:
+    def again(self, kind: str, number: int) -> bool:
         """Note the row, and tell whether it was met before."""
-        numbers = self._numbers.setdefault(row.kind, array("q"))
-        place = bisect.bisect_left(numbers, row.number)
-        if place < len(numbers) and numbers[place] == row.number:
+        numbers = self._numbers.setdefault(kind, array("q"))
+        place = bisect.bisect_left(numbers, number)
+        if place < len(numbers) and numbers[place] == number:
             return True
-        numbers.insert(place, row.number)
+        numbers.insert(place, number)
         return False
 
 
@@ -89,16 +91,22 @@ class NumberBlocks:
         if not isinstance(error, Unavailable):
             self._give_back()
 
-    def next(self) -> int:
+    def next(self, wanted: int = 0) -> int:
+        """The next number, or the wanted one where nobody has been given it yet and it is no more than GAP away."""
         last, end = self._block
-        if last == end:
-            counter = self._repository.increment(
-                CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=BLOCK
-            )
-            end, self.epoch = int(counter.last), int(counter.epoch)
-            last = end - BLOCK
-        self._block = (last + 1, end)
-        return last + 1
+        if last == end or end < wanted <= end + GAP:
+            last, end = self._reserve(wanted)
+        number = wanted if last < wanted <= end else last + 1
+        self._block = (number, end)
+        return number
+
+    def _reserve(self, wanted: int) -> tuple[int, int]:
+        """A new block, which holds the wanted number if it can: the number before it, and its last one."""
+        given = last_number(self._repository) if wanted else 0
+        by = wanted - given - 1 + BLOCK if given < wanted <= given + GAP else BLOCK
+        counter = self._repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=by)
+        self.epoch = int(counter.epoch)
+        return int(counter.last) - by, int(counter.last)
 
     def _give_back(self) -> None:
         last, end = self._block

@@ -15,15 +15,16 @@ from typing import Final
 
 from portal.dynamo.repository import TRANSACTION_LIMIT, Condition, Transaction
 from portal.errors import TransactionRefused
-from tenants.membership import members
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
 from tickets.importing import keys as import_keys
-from tickets.importing.archive_rows import ArchivedTicket, Refused
+from tickets.importing.archive_rows import ArchivedTicket
 from tickets.importing.archive_texts import tag_list
+from tickets.importing.exported_rows import ExportedTicket
 from tickets.importing.items import ImportItem
 from tickets.importing.ledger import NumberBlocks
+from tickets.importing.row_values import Refused
+from tickets.importing.ticket_people import TicketPeople
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
@@ -35,25 +36,7 @@ PART: Final = 100  # entries written and held at a time
 _MARKER: Final = "marker"
 
 
-class People:
-    """The members whom a ticket can be assigned to, by what an archive may call them. Read at first use."""
-
-    def __init__(self, tenant: TenantContext) -> None:
-        self._tenant = tenant
-        self._known: dict[str, members.Member | None] | None = None
-
-    def find(self, name: str) -> members.Member | None:
-        """The one member with this name, or this name before the @ of the address. None where two have it."""
-        if self._known is None:
-            self._known = {}
-            for member in members.members_of(self._tenant.repository):
-                if member.role.at_least(Role.AGENT):
-                    for key in {member.name.casefold(), member.email.split("@")[0].casefold()}:
-                        self._known[key] = None if key in self._known else member
-        return self._known.get(name.casefold())
-
-
-def history(row: ArchivedTicket, *, identity: str, people: People, closer: str) -> tuple[History, list[str]]:
+def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer: str) -> tuple[History, list[str]]:
     """The row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
 
     The first assignee who is a member gets the ticket; the names of the others stay as tags. Who closed it is
@@ -93,7 +76,7 @@ def _at(entry: PastEntry) -> datetime:
 def write(
     tenant: TenantContext,
     source: str,
-    row: ArchivedTicket,
+    row: ArchivedTicket | ExportedTicket,
     made: History,
     claim: ImportItem | None,
     numbers: NumberBlocks,
@@ -103,9 +86,9 @@ def write(
     Raises Refused when another import writes the same row at this moment.
     """
     changed_since = claim is not None and claim.digest != row.digest
-    number = int(claim.number) if claim and not changed_since else numbers.next()
+    number = int(claim.number) if claim and not changed_since else numbers.next(row.own_number)
     items = collection(tenant, number, made, epoch=numbers.epoch)
-    marker = _marker(tenant, source, row, number)
+    marker = _marker(tenant, source, row, made, number)
     try:
         if claim is None and _fits(made):
             _finish(tenant, marker, items, items.activity, ImportItem.pk.does_not_exist())
@@ -123,13 +106,15 @@ def write(
     return number
 
 
-def _marker(tenant: TenantContext, source: str, row: ArchivedTicket, number: int) -> ImportItem:
+def _marker(
+    tenant: TenantContext, source: str, row: ArchivedTicket | ExportedTicket, made: History, number: int
+) -> ImportItem:
     return ImportItem(
         tenant.repository.key(import_keys.import_source, source),
         row.id,
         number=number,
         digest=row.digest,
-        comments=len(row.comments),
+        comments=made.comment_count,
         done=1,
     )
 

@@ -1,4 +1,4 @@
-"""`manage.py import_archive`: the tickets of a public issue archive."""
+"""`manage.py import_archive`: the tickets of a public issue archive, or of an export."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.template.defaultfilters import pluralize
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
-from tickets.importing.archive import Archive
+from tickets.importing.archive import size_of
 from tickets.importing.importer import Import, ImportResult
 
 INCOMPLETE = 3
@@ -21,7 +21,8 @@ INCOMPLETE = 3
 class Command(PortalCommand):
     help = (
         "Import an issue archive as i-d-template's archive tool writes it: issues and pull requests become tickets, "
-        "their conversation becomes comments, labels become tags; reviews of code are left out. Run again, it "
+        "their conversation becomes comments, labels become tags; reviews of code are left out. Or what export_tickets "
+        "wrote: tickets come back with all that they held, and keep their numbers where those are free. Run again, it "
         "continues where it was interrupted and changes nothing that is imported already. "
         "Exit status: 0 all rows are tickets; 1 stopped by an error, which is named with its place; "
         "3 some rows were refused, or differ from what was imported before; 130 stopped by Ctrl-C."
@@ -29,7 +30,7 @@ class Command(PortalCommand):
     again = "What was imported stays; run it again to continue."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="the archive, a JSON file")
+        parser.add_argument("file", type=Path, help="the archive, a JSON file, or the export, lines of JSON")
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant that gets the tickets")
         parser.add_argument(
             "--source",
@@ -40,7 +41,7 @@ class Command(PortalCommand):
         parser.add_argument("--dry-run", action="store_true", help="read and check everything, write nothing")
 
     def work(self, options: dict[str, Any]) -> None:
-        size = Archive(options["file"]).size
+        size = size_of(options["file"])
         tenant = context.for_system(tenant_directory.find(options["tenant"]))
         run = Import(tenant, options["file"], source=options["source"], dry_run=options["dry_run"])
         started = time.monotonic()
@@ -74,6 +75,11 @@ def _summary(outcome: ImportResult, *, seconds: float, dry_run: bool) -> str:
     ]
     if outcome.reviews:
         lines.append(f"{outcome.reviews:,} reviews of code were left out: their remarks need a diff that is not here.")
+    if outcome.renumbered:
+        lines.append(
+            f"{outcome.renumbered:,} ticket{pluralize(outcome.renumbered, ' has,s have')} another number than in the "
+            "export, whose numbers were given out here before."
+        )
     if dry_run:
         lines.append("Dry run: nothing was written.")
     return "\n".join(lines)

@@ -1,0 +1,113 @@
+"""A list of the queue as a table: its filters, every row of it, and no cell that does anything."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from tenants.audit_trail import browsing
+from tenants.audit_trail.browsing import TrailFilter
+from tests.support.world import World
+from tickets.desk import changing, creating, lists
+from tickets.exporting import list_rows
+from tickets.ticket.fields import Priority, Status
+
+EXPORT = "/tickets/export/"
+
+
+def table(answer: Any) -> list[list[str]]:
+    assert answer.status_code == 200
+    return list(csv.reader(io.StringIO(answer.getvalue().decode())))
+
+
+def test_a_list_is_exported_with_its_filters(world: World) -> None:
+    alice = world.context("alice", "acme")
+    creating.create(alice, title="Mine, and “urgent”", priority=Priority.URGENT, tags=["a", "b"])
+    creating.create(alice, title="Other", tags=["a"])
+    changing.assign(alice, 1, to=alice.user_id, version=1)
+
+    browser = world.browser("alice", "acme")
+    filters: dict[str, object] = {"status": "any", "resolver": "me", "priority": "urgent", "tag": "a", "name": "Alice"}
+    answer = browser.send(EXPORT, filters)
+
+    head, *rows = table(answer)
+    assert head == list(list_rows.COLUMNS)
+    assert [row[:8] for row in rows] == [
+        ["1", "Mine, and “urgent”", "open", "urgent", "a, b", "Alice Example", "Alice Example", "0"]
+    ]
+    assert answer["Content-Disposition"].startswith('attachment; filename="tickets-acme-')  # type: ignore[index]
+
+
+def test_the_queues_page_offers_the_export_of_just_what_it_lists(world: World) -> None:
+    world.tickets("acme", 1)
+    browser = world.browser("vera", "acme")
+
+    page = browser.get("/tickets/?status=unresolved&priority=normal")
+
+    assert page.context["export_params"] == {"status": "unresolved", "priority": "normal"}
+    assert "/acme/tickets/export/" in page.content.decode()
+    assert len(table(browser.send(EXPORT, page.context["export_params"]))) == 2
+
+
+def test_every_row_comes_once_and_a_ticket_that_is_changed_meanwhile_comes_last(
+    sharded_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = sharded_world
+    monkeypatch.setattr(list_rows, "_PAGE", 3)
+    alice = world.context("alice", "acme")
+    numbers = world.tickets("acme", 10)
+    rows = list_rows.everything(alice, statuses=[Status.OPEN])
+
+    first = next(rows)
+    changing.change_priority(alice, 2, to=Priority.HIGH, version=1)  # read later, and now before all others
+    changing.change_priority(alice, first.number, to=Priority.LOW, version=1)  # read before
+    others = list(rows)
+
+    assert sorted(row.number for row in [first, *others]) == numbers
+    assert (others[-1].number, others[-1].priority) == (2, "high")
+
+
+def test_a_filter_that_hardly_anything_matches_is_followed_to_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = world.context("alice", "acme")
+    creating.create(alice, title="Old", tags=["rare"])
+    world.tickets("acme", 8)
+    monkeypatch.setattr(lists, "READ_LIMIT", 4)
+    monkeypatch.setattr(lists, "_FIRST_ROUND", 2)
+    monkeypatch.setattr(list_rows, "_PAGE", 2)
+
+    browser = world.browser("alice", "acme")
+    assert [row[1] for row in table(browser.send(EXPORT, {"tag": "rare"}))[1:]] == ["Old"]
+
+
+def test_a_title_that_is_a_formula_is_exported_as_text(world: World) -> None:
+    creating.create(world.context("alice", "acme"), title="=HYPERLINK(1)")
+
+    assert table(world.browser("alice", "acme").send(EXPORT))[1][1] == "'=HYPERLINK(1)"
+
+
+def test_that_a_list_was_exported_is_in_the_audit_trail(world: World) -> None:
+    world.browser("bob", "acme").send(EXPORT, {"status": "closed"})
+
+    row = browsing.page(world.context("alice", "acme").repository, only=TrailFilter()).rows[0]
+    assert (row.action, row.actor, row.entity, row.after) == (
+        "export.made",
+        "bob@example.com",
+        "tickets",
+        {"status": "closed"},
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"status": "lost"}, {"tag": "a,b"}, {"resolver": "x"}, {"created": "never"}])
+def test_a_filter_that_means_nothing_is_refused(world: World, wrong: dict[str, object]) -> None:
+    answer: Any = world.browser("alice", "acme").send(EXPORT, wrong)
+
+    assert answer.status_code == 400
+
+
+def test_it_is_no_page_to_look_at(world: World) -> None:
+    assert world.browser("alice", "acme").get(EXPORT).status_code == 405

@@ -1,0 +1,36 @@
+"""Find the members whom an imported ticket can be assigned to."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from tenants.membership import members
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+
+
+class TicketPeople:
+    """The members whom a ticket can be assigned to, by what a file may call them. Read at first use."""
+
+    def __init__(self, tenant: TenantContext) -> None:
+        self._tenant = tenant
+
+    def has(self, user_id: str) -> bool:
+        """Tell whether this id is one of theirs."""
+        return any(member.id == user_id for member in self._agents)
+
+    def find(self, name: str) -> members.Member | None:
+        """The one member with this name, or this name before the @ of the address. None where two have it."""
+        return self._by_name.get(name.casefold())
+
+    @cached_property
+    def _agents(self) -> list[members.Member]:
+        return [m for m in members.members_of(self._tenant.repository) if m.role.at_least(Role.AGENT)]
+
+    @cached_property
+    def _by_name(self) -> dict[str, members.Member | None]:
+        known: dict[str, members.Member | None] = {}
+        for member in self._agents:
+            for key in {member.name.casefold(), member.email.split("@")[0].casefold()}:
+                known[key] = None if key in known else member
+        return known

@@ -1,0 +1,74 @@
+"""`manage.py export_tickets`: all tickets of a tenant, as lines of JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.core.management.base import CommandError, CommandParser
+from django.template.defaultfilters import pluralize
+
+from portal.management.command import PortalCommand, Progress
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.tenancy import context, tenant_directory
+from tickets.exporting import ticket_lines, whole_tickets
+from tickets.verification.recount import last_number
+
+BY = Actor(origin="export_tickets")
+
+
+class Command(PortalCommand):
+    help = (
+        "Write all tickets of a tenant, internal notes included, one JSON object on each line, by number. "
+        "import_archive takes them back. On standard output, or in a file that is there when it is whole. The export "
+        "is recorded in the tenant's audit trail. Exit status: 0 all written; 1 stopped by an error; "
+        "130 stopped by Ctrl-C."
+    )
+    again = "Run it again: it begins anew."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="whose tickets")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="where to (standard output)")
+
+    def work(self, options: dict[str, Any]) -> None:
+        tenant = context.for_system(tenant_directory.find(options["tenant"]))
+        entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, BY, "export", "tickets", "tickets")
+        written = entries = 0
+        with _place(options["output"], self.stdout) as place:
+            recording.record(entry)
+            with Progress(self, "Exporting", last_number(tenant.repository)) as progress:
+                for one in whole_tickets.all_tickets(tenant, advance=progress.advance):
+                    text = ticket_lines.line(tenant.slug, one.summary, one.description, one.activity)
+                    place.write(text + "\n")
+                    written, entries = written + 1, entries + len(one.activity)
+        self.stderr.write(
+            f"{written:,} ticket{pluralize(written)} of {tenant.name} with {entries:,} "
+            f"entr{pluralize(entries, 'y,ies')} in their history."
+        )
+
+
+@contextmanager
+def _place(path: Path | None, stdout: Any) -> Iterator[TextIO]:
+    """Open where the lines go: a file under another name until it is whole, or standard output."""
+    if path is None:
+        try:
+            yield stdout
+        except BrokenPipeError:
+            # Whoever reads has enough. Python would complain again when it ends.
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # for the rest of the process
+            raise CommandError("Nobody reads any further.") from None
+        return
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            yield file
+        part.replace(path)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        part.unlink(missing_ok=True)
