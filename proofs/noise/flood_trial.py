@@ -215,7 +215,7 @@ class _Trial:
                 time.sleep(0.05)
                 continue
             if phase != seen and client:
-                time.sleep(chance.random() * floods.THINK_SECONDS)  # people of a desk do not begin on one beat
+                time.sleep(chance.random() * floods.THINK_SECONDS)  # people of a desk do not all begin at once
             number = number + 1 if phase == seen else 0
             seen = phase
             write = self.flood.writes if phase == floods_in else turn % floods.WRITES_EVERY == floods.WRITES_EVERY - 1
