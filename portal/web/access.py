@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from django.views.decorators.http import require_http_methods
@@ -18,10 +18,12 @@ get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 @dataclass(frozen=True)
 class Access:
     """`public`: anybody. `signed_in`: anybody with an account. `member`: of the pinned tenant, from `role` upwards.
-    `operator`: who runs the platform, for all tenants."""
+    `operator`: who runs the platform, for all tenants. `api`: who has an API key with the scope that `scopes` names for
+    the method; there are no others."""
 
-    level: Literal["public", "signed_in", "member", "operator"]
+    level: Literal["public", "signed_in", "member", "operator", "api"]
     role: str = ""
+    scopes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def _declare(view: View, access: Access) -> View:
@@ -56,3 +58,8 @@ def is_unlimited(view: Callable[..., Any]) -> bool:
 def member(role: str) -> Callable[[View], View]:
     """Open the view to members from this role upwards; its unsafe requests need the page's mark."""
     return lambda view: _declare(view, Access("member", role))
+
+
+def api(view: View, scopes: Mapping[str, str]) -> View:
+    """Open the view to API keys: for each method to those with its scope. No cookie opens it."""
+    return _declare(view, Access("api", scopes=scopes))

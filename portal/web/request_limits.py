@@ -45,9 +45,14 @@ class RequestLimitsMiddleware:
 
 
 def refusal(request: HttpRequest) -> RefusedRequest | None:
-    """Return why the request is refused, or None: its method, host, size, character set or addresses."""
+    """Return why a page refuses the request, or None: its method, host, size, character set or addresses."""
     if request.method not in METHODS:
         return RefusedRequest(405, f"No page takes {request.method} requests.")
+    return unreadable(request)
+
+
+def unreadable(request: HttpRequest) -> RefusedRequest | None:
+    """Return why nobody should read the request, whatever its method, or None: as `refusal`."""
     try:
         request.get_host()
     except DisallowedHost:
@@ -56,7 +61,7 @@ def refusal(request: HttpRequest) -> RefusedRequest | None:
         return RefusedRequest(400, "This host name is not served here.")
     if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000
-        return RefusedRequest(413, f"What was sent is larger than {limit} MB, the most that a form may hold.")
+        return RefusedRequest(413, f"What was sent is larger than {limit} MB, the most that is taken.")
     if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
         return RefusedRequest(415, "What was sent is not encoded as UTF-8.")
     if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):

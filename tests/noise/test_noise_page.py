@@ -23,7 +23,7 @@ from portal.noise.noise_tally import NoiseTally
 from portal.noise.noise_teller import NoiseTeller
 from portal.noise.tenant_notes import TenantNotes
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import limit_middleware
+from tenants.tenancy import admission
 from tests.support import deliveries
 from tests.support.noise import telling
 from tests.support.operators import Operator, calls, make_operator, text_of
@@ -58,7 +58,7 @@ def test_what_people_asked_for_is_shown_with_its_share_of_the_limit(
     world: World, root: Operator, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TENANT_RATES = "standard=1"
-    monkeypatch.setattr(limit_middleware, "limiter", TenantLimiter(clock=lambda: 0.0))
+    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=lambda: 0.0))
     alice, charlie = world.browser("alice", "acme"), world.browser("charlie", "globex")
     with telling(settings) as board:
         charlie.get("/tickets/")

@@ -17,7 +17,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import seeding
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
-from tenants.tenancy import limit_middleware
+from tenants.tenancy import admission
 from tests.desk.test_cost import _watching
 from tests.limits.test_token_bucket import HandClock
 from tests.support.operators import make_operator
@@ -32,7 +32,7 @@ def clock(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> HandClock:
     """Desks may ask for one unit a second."""
     settings.TENANT_RATES = "standard=1 large=100"
     clock = HandClock()
-    monkeypatch.setattr(limit_middleware, "limiter", TenantLimiter(clock=clock))
+    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=clock))
     return clock
 
 

@@ -1,0 +1,71 @@
+"""Hold a tenant to what it may ask for, whichever way it asks: the pages' middleware and the API's door both call this.
+
+Before it is certain who asks, a request that would be refused anyway is refused without a read, so that a flood costs
+little. What is asked is charged once the caller is certain; who is refused before spends nothing of the tenant's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from portal.dynamo import retry
+from portal.errors import LimitReached
+from portal.limits import concurrency, rates, share_keeper
+from portal.limits.tenant_limiter import RateAnswer, limiter
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
+from portal.web.access import SAFE
+from tenants.tenancy.context import TenantContext
+
+
+class NotAdmitted(LimitReached):
+    """The tenant asks for too much. `answer` tells of its rate, None where too much is at work at the same time."""
+
+    def __init__(self, answer: RateAnswer | None = None) -> None:
+        if answer is None:
+            super().__init__("This desk is asking for very much at the same moment.")
+        else:
+            sentence = "This desk is asking for more than its plan allows."
+            super().__init__(sentence, retry_after=max(1, answer.seconds))
+        self.answer = answer
+
+
+def units_of(method: str | None) -> int:
+    """Return the units that a request of this method is charged with."""
+    return rates.READ_UNITS if method in SAFE else rates.CHANGE_UNITS
+
+
+@contextmanager
+def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Count the request inside as work of the tenant that it claims to be of. Raises NotAdmitted.
+
+    `is_limited` is asked before something is refused: what leads in or out, say, never is.
+    """
+    share_keeper.start()
+    noise_teller.start("web", "platform")
+    foreseen = limiter.foresee(tenant_id, units)
+    if foreseen is not None and is_limited():
+        _refuse(tenant_id, foreseen)
+    has_place = concurrency.requests.enter(tenant_id)
+    if not has_place and is_limited():
+        _refuse(tenant_id, None)
+    try:
+        with retry.on_behalf_of(tenant_id):
+            yield
+    finally:
+        if has_place:
+            concurrency.requests.leave(tenant_id)
+
+
+def _refuse(tenant_id: str, answer: RateAnswer | None) -> None:
+    noise_teller.note(tenant_id, NoiseTally(refused=1))
+    raise NotAdmitted(answer)
+
+
+def charge(tenant: TenantContext, units: int) -> RateAnswer | None:
+    """Charge the tenant, whose caller is certain now, and return what is left, None for a tenant without a limit."""
+    answer = limiter.spend(tenant.tenant_id, units, per_second=tenant.units_per_second)
+    allowed = answer is None or answer.allowed
+    noise_teller.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
+    return answer
