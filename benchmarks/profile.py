@@ -24,7 +24,7 @@ WARM_UP: Final = 50
 TOP: Final = 40
 
 _ROOT: Final = str(Path(__file__).resolve().parents[1])
-_PORTAL: Final = tuple(f"{_ROOT}/{name}/" for name in ("portal", "tenants", "delivery", "tickets"))
+_PORTAL: Final = tuple(f"{_ROOT}/{name}/" for name in ("portal", "tenants", "delivery", "tickets", "api"))
 _Function = tuple[str, int, str]
 
 

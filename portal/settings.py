@@ -95,6 +95,7 @@ INSTALLED_APPS = [
     "tenants.apps.TenantsConfig",
     "delivery.apps.DeliveryConfig",
     "tickets.apps.TicketsConfig",
+    "api.apps.ApiConfig",
     "tenants.apps.OperatorAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -111,6 +112,7 @@ if DEBUG and (BASE_DIR / "proofs").is_dir():
 MIDDLEWARE = [
     "portal.web.middleware.HealthMiddleware",
     "portal.web.middleware.MeterMiddleware",
+    "api.door.door_middleware.ApiMiddleware",
     "csp.middleware.CSPMiddleware",
     "portal.web.request_limits.RequestLimitsMiddleware",
     "django.middleware.security.SecurityMiddleware",

@@ -1,7 +1,7 @@
 """All routes. A desk's pages have its name in front, which the pinned tenant is compared with."""
 
 from django.contrib import admin
-from django.urls import path, register_converter
+from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 from django.views.generic import RedirectView
 
@@ -24,6 +24,7 @@ urlpatterns = [
     namespace("tenants.urls"),
     namespace("delivery.urls"),
     namespace("tickets.urls"),
+    path("api/", include("api.urls")),
     desk_pages(path("", views.desk_home)),  # last: any word matches
 ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-PRODUCT = ("manage.py", "portal", "tenants", "delivery", "tickets", "templates", "static")
+PRODUCT = ("manage.py", "portal", "tenants", "delivery", "tickets", "api", "templates", "static")
 
 
 def test_it_starts_without_proofs_benchmarks_and_tests(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_the_picture_of_the_house_shows_every_room() -> None:
 def test_each_room_begins_with_a_file_that_it_has() -> None:
     missing = [
         f"{page.relative_to(ROOT)}: {name}"
-        for app in ("portal", "tenants", "delivery", "tickets", "proofs")
+        for app in ("portal", "tenants", "delivery", "tickets", "api", "proofs")
         for page in (ROOT / app).rglob("__init__.py")
         for name in re.findall(r"`([\w/]+\.py)`", page.read_text())
         if not (page.parent / name).exists()

@@ -25,7 +25,7 @@ from tickets.counting.stream_handler import handle
 from tickets.ticket.tables import TICKETS
 
 HOPS: Final = 10
-PRODUCT: Final = ("portal", "tenants", "tickets")
+PRODUCT: Final = ("portal", "tenants", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
 
 Way = tuple[str, ...]

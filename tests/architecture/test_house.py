@@ -12,7 +12,7 @@ from statistics import median
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-APPS = ("portal", "tenants", "delivery", "tickets", "proofs", "benchmarks")
+APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks")
 # What files of the same kind are called in every room.
 ROLES = {
     "__init__", "__main__", "admin", "apps", "deployment", "facades", "forms", "items", "keys", "middleware",

@@ -116,7 +116,7 @@ def modules_of_keys() -> list[ModuleType]:
     root = Path(django_settings.BASE_DIR)
     paths = [
         p
-        for app in ("portal", "tenants", "delivery", "tickets", "proofs")
+        for app in ("portal", "tenants", "delivery", "tickets", "api", "proofs")
         for p in sorted((root / app).rglob("keys.py"))
     ]
     return [import_module(".".join(path.relative_to(root).with_suffix("").parts)) for path in paths]
@@ -455,7 +455,7 @@ class Literal(NamedTuple):
 
 def modules() -> list[Path]:
     root = Path(django_settings.BASE_DIR)
-    return [p for top in ("portal", "tenants", "delivery", "tickets") for p in sorted((root / top).rglob("*.py"))]
+    return [p for top in ("portal", "tenants", "delivery", "tickets", "api") for p in sorted((root / top).rglob("*.py"))]
 
 
 def literals(path: Path) -> Iterator[Literal]:

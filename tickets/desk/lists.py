@@ -61,18 +61,21 @@ def page(
     only: TicketFilter = EVERYTHING,
     after: str | None = None,
     size: int = PAGE_SIZE,
+    at_once: bool = False,
 ) -> TicketPage:
     """Tickets of one status or several, of one resolver where `resolver` is a user id or "" for nobody.
 
     `only` leaves out the others of these. `after` is a cursor of a former page of the same list. Raises Invalid for a
-    bad cursor or resolver. One Query for each status and shard, at the same time; with `only` up to two rounds more.
+    bad cursor or resolver. One Query for each status and shard, at the same time; with `only` up to two rounds more, or
+    with `at_once` none: such a page looks at _FIRST_ROUND rows, and may be short or empty with a link to go on.
     """
     statuses = (status,) if isinstance(status, Status) else tuple(status)
     listing = MergedList(tenant, statuses, resolver, only)
     place = listing.pager.place(after, size=CURSOR_VALUES) if after else None
     position = listing.position(place) if place else None
     backwards = position is not None and position.backwards
-    stretch = listing.read(position, size, (_FIRST_ROUND, READ_LIMIT) if only else ())
+    rounds = (_FIRST_ROUND, READ_LIMIT) if only and not at_once else ()
+    stretch = listing.read(position, size, rounds, at_least=_FIRST_ROUND if only and at_once else 0)
     rows, matches = (stretch.rows[::-1], stretch.matches[::-1]) if backwards else (stretch.rows, stretch.matches)
     begin, end = listing.ends(stretch.rows, position) if rows else ((), ())
     links = listing.pager.links(place, begin=begin, end=end, more=not stretch.complete) if rows else Links()

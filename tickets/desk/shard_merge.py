@@ -157,13 +157,14 @@ class MergedList:
         """Tell whether the order of places is the same here as on the page before."""
         return not self.layout.moving_to and (position is None or position.epoch == self.layout.epoch)
 
-    def read(self, position: Position | None, size: int, rounds: Sequence[int]) -> Stretch:
+    def read(self, position: Position | None, size: int, rounds: Sequence[int], at_least: int = 0) -> Stretch:
         """From the position on, up to `size` matches or as far as may be read.
 
-        `rounds` says for each further round up to how many rows it may take all of them together.
+        `rounds` says for each further round up to how many rows it may take all of them together; the first asks for
+        `at_least` so many.
         """
         descending = position is None or not position.backwards
-        partitions = self._read_first(position, size, descending)
+        partitions = self._read_first(position, max(size, at_least), descending)
         if self.layout.moving_to:
             rounds = ()  # what one partition is read on for would lie behind the others in time
         read = sum(len(p.rows) for p in partitions)

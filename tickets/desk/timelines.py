@@ -119,6 +119,15 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
     )
 
 
+def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
+    """A ticket and its description without its activity: one Query of two items. Raises NotFound."""
+    items = {i["sk"]["S"]: i for i in _collection(tenant, number, 2).items}
+    if keys.SUMMARY not in items:
+        raise NotFound(f"There is no ticket {number}.")
+    detail = items.get(keys.DETAIL, {})
+    return SummaryItem.from_raw_data(items[keys.SUMMARY]), detail.get("description", _NOTHING)["S"]
+
+
 @dataclass(frozen=True)
 class ChangesSince:
     """Hold what was changed after a version of a ticket: each field with its text at that version, and the entries.

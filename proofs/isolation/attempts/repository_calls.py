@@ -38,7 +38,7 @@ class HostileInputAccepted(AssertionError):
 
 def _modules_of_keys() -> Iterator[ModuleType]:
     """Import the `keys.py` of every room."""
-    for app in ("portal", "tenants", "delivery", "tickets", "proofs"):
+    for app in ("portal", "tenants", "delivery", "tickets", "api", "proofs"):
         for room in iter_modules(import_module(app).__path__, f"{app}."):
             if room.ispkg and find_spec(f"{room.name}.keys"):
                 yield import_module(f"{room.name}.keys")

@@ -1,0 +1,4 @@
+"""Let systems of tenants in: the JSON API under /api/, by the rules that the pages call.
+
+Two rooms: `door` lets requests in and says what is wrong, `v1` has a module for each resource.
+"""

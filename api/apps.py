@@ -1,0 +1,5 @@
+from portal.apps import RoomsConfig
+
+
+class ApiConfig(RoomsConfig):
+    name = "api"

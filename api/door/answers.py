@@ -1,0 +1,102 @@
+"""Write answers: JSON as the models of schemas say it, lists with the way to their next page, tags of what is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from pydantic import BaseModel, ConfigDict
+
+from api.door.problems import RequestProblem
+
+CONTENT_TYPE: Final = "application/json"
+_TAG: Final = re.compile(r'\s*(?:W/)?("[^"]*")\s*(?:,|\Z)')
+
+
+class ApiModel(BaseModel):
+    """Something that the API sends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ApiInput(BaseModel):
+    """Something that the API is sent: as its schema says and not otherwise, so that no mistake passes for a wish."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def encoded(model: BaseModel) -> bytes:
+    """Return a model as it is sent."""
+    return model.model_dump_json().encode()
+
+
+def answer(content: BaseModel | bytes, *, status: int = 200, **headers: str) -> HttpResponse:
+    """Return an answer. Headers are given by name, with `_` for `-`."""
+    body = content if isinstance(content, bytes) else encoded(content)
+    response = HttpResponse(body, status=status, content_type=CONTENT_TYPE)
+    for name, value in headers.items():
+        response[name.replace("_", "-")] = value
+    return response
+
+
+def page(request: HttpRequest, content: BaseModel, *, after: str | None) -> HttpResponse:
+    """Return a page of a list, with the way to the next one beside it. `content.next` is that of `next_url`."""
+    response = answer(content)
+    if url := next_url(request, after):
+        response["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+def next_url(request: HttpRequest, after: str | None) -> str | None:
+    """Return the address of the same list behind a cursor, None for no cursor."""
+    if after is None:
+        return None
+    params = request.GET.copy()
+    params["after"] = after
+    return f"{request.path}?{params.urlencode()}"
+
+
+# --- tags ---
+
+
+def tag(*parts: object) -> str:
+    """Return the tag of a representation that follows from these values."""
+    text = "\0".join(map(str, parts))
+    return f'"{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"'
+
+
+def unless_known(request: HttpRequest, response: HttpResponse, etag: str) -> HttpResponse:
+    """Return the response with its tag, or 304 where the caller has this representation already."""
+    known = request.headers.get("If-None-Match")
+    if known is not None and _names(known, etag):
+        response = HttpResponse(status=304)
+    response["ETag"] = etag
+    return response
+
+
+def require_match(request: HttpRequest, etag: str, *, current: Any) -> None:
+    """Raise RequestProblem with status 412 and what is stored, where If-Match names another representation.
+
+    A tag that was weakened on its way, by compression say, names the same one: tags are made of what is stored.
+    """
+    wanted = request.headers.get("If-Match")
+    if wanted is not None and not _names(wanted, etag):
+        raise RequestProblem(
+            412,
+            "precondition_failed",
+            "It was changed since you read it. What is stored now is in `current`.",
+            more={"current": current},
+            headers={"ETag": etag},
+        )
+
+
+def _names(header: str, etag: str) -> bool:
+    return header.strip() == "*" or etag in tags_in(header)
+
+
+def tags_in(header: str) -> Sequence[str]:
+    """Return the tags in a header such as If-Match, without what tells weak ones."""
+    return _TAG.findall(header)

@@ -1,0 +1,166 @@
+"""Let requests of the API in by their key. They go through none of the pages' middlewares: no cookie, no session.
+
+The way of a request: its address says which route it means, and the route which scope it needs. What no route can
+read is refused; so is a key whose text cannot be one, without a read. Then the tenant in the key is held to its limits,
+key and tenant are read together, and the route is called. Whatever is wrong comes back as a problem.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.middleware.gzip import GZipMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.urls import Resolver404, resolve
+from django.utils.cache import patch_vary_headers
+
+from api.door import cross_origin, problems, request_ids
+from api.door.problems import RequestProblem
+from api.door.routing import ApiRequest, ApiRoute
+from portal.errors import NotFound, PortalError
+from portal.web import request_limits
+from portal.web.access import Access
+from tenants.api_keys import calling
+from tenants.api_keys.calling import ApiCaller, KeyRefused
+from tenants.tenancy import admission
+from tenants.tenancy.admission import NotAdmitted
+from tenants.tenancy.request import client_address
+
+log = logging.getLogger("pooldesk.api")
+
+PREFIX: Final = "/api/"
+_REALM: Final = 'Bearer realm="Pooldesk"'
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+Routes = Mapping[str, ApiRoute]
+
+
+class ApiMiddleware:
+    """Answers what is addressed to the API, and leaves everything else to the pages."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self._pages = get_response
+        self._api = GZipMiddleware(SecurityMiddleware(_answer))
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path_info.startswith(PREFIX):
+            return self._pages(request)
+        try:
+            request.resolver_match = resolve(request.path_info)
+        except Resolver404:
+            return self._api(request)
+        access: Access | None = getattr(request.resolver_match.func, "access", None)
+        # Pages about the API are pages.
+        return self._api(request) if access is not None and access.level == "api" else self._pages(request)
+
+
+def _answer(request: HttpRequest) -> HttpResponse:
+    """Answer in one form, whatever happens, and leave a line in the log."""
+    begun, said = time.monotonic(), request_ids.of(request)
+    request.request_id, request.caller = said, None  # type: ignore[attr-defined]  # an ApiRequest from here on
+    try:
+        response = _routed(request)
+    except PortalError as error:
+        response = problems.of(error, said)
+        _say_how_to_come(response, error)
+    except Exception:
+        log.exception("%s failed [%s]", _route_of(request), said)
+        response = problems.response(500, "internal", "Something went wrong on our side.", request_id=said)
+    caller: ApiCaller | None = request.caller  # type: ignore[attr-defined]
+    response["X-Request-Id"] = said
+    response.headers.setdefault("Cache-Control", "private, no-cache")
+    patch_vary_headers(response, ("Authorization", "Origin"))
+    cross_origin.open_to(request, response, caller)
+    if request.method == "HEAD":
+        response["Content-Length"] = str(len(response.content))
+        response.content = b""
+    log.info(
+        "%s %s %.0f ms key=%s [%s]",
+        _route_of(request),
+        response.status_code,
+        (time.monotonic() - begun) * 1000,
+        caller.prefix if caller else "-",
+        said,
+    )
+    return response
+
+
+def _route_of(request: HttpRequest) -> str:
+    """Return what the log says of the request: never what the caller wrote, in which a key may stand."""
+    match = request.resolver_match
+    return f"{request.method if match else '?'} /{match.route if match else '?'}"
+
+
+def _routed(request: HttpRequest) -> HttpResponse:
+    if request.resolver_match is None:
+        raise NotFound("The API has no such address.")
+    if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+        # To lead it to the right address would let keys go on travelling in the clear.
+        raise RequestProblem(403, "tls_required", "Call the API by https: this key has travelled in the clear.")
+    routes: Routes = request.resolver_match.func.api_routes  # type: ignore[attr-defined]
+    methods = [*routes, *(["HEAD"] if "GET" in routes else []), "OPTIONS"]
+    if request.method not in methods:
+        allow = {"Allow": ", ".join(methods)}
+        raise RequestProblem(405, "method_not_allowed", f"No {request.method} goes to this address.", headers=allow)
+    if refused := request_limits.unreadable(request):
+        raise RequestProblem(refused.status, "unreadable", refused.sentence)
+    if request.method == "OPTIONS":
+        response = HttpResponse(status=204, headers={"Allow": ", ".join(methods)})
+        if cross_origin.is_preflight(request):
+            cross_origin.allow_asking(response, methods)
+        return response
+    route = routes["GET" if request.method == "HEAD" else str(request.method)]
+    if unknown := [name for name in request.GET if name not in route.parameters]:
+        raise RequestProblem(422, "unknown_parameter", "This route has no such parameter.", field=unknown[0][:100])
+    return _let_in(request, route)  # type: ignore[arg-type]  # an ApiRequest from here on
+
+
+def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
+    key, units = _bearer(request), admission.units_of(request.method)
+    with admission.admitted(calling.address_in(key).tenant_id, units):
+        caller = request.caller = calling.authenticate(key, address=client_address(request))
+        rate = admission.charge(caller.tenant, units)
+        if rate is not None and not rate.allowed:
+            raise NotAdmitted(rate)
+        response = _called(request, route, caller)
+        for name, value in rate.headers.items() if rate else ():
+            response[name] = value
+        return response
+
+
+def _called(request: ApiRequest, route: ApiRoute, caller: ApiCaller) -> HttpResponse:
+    try:
+        cross_origin.refuse_foreign(request, caller)
+        request.tenant, request.acting = caller.tenant, caller.tenant_for(route.scope)
+        view, asked = request.resolver_match.func, request.method  # type: ignore[union-attr]
+        request.method = "GET" if asked == "HEAD" else asked
+        try:
+            return view(request, **request.resolver_match.kwargs)  # type: ignore[union-attr,no-any-return]
+        finally:
+            request.method = asked
+    except PortalError as error:
+        response = problems.of(error, request.request_id)
+        _say_how_to_come(response, error)
+        return response
+
+
+def _bearer(request: HttpRequest) -> str:
+    kind, _, text = request.headers.get("Authorization", "").partition(" ")
+    return text.strip() if kind.lower() == "bearer" else ""
+
+
+def _say_how_to_come(response: HttpResponse, error: PortalError) -> None:
+    """Tell by headers what a client of this kind goes by. Source: RFC 6750, section 3; the limiter's own headers."""
+    if isinstance(error, KeyRefused):
+        if error.scope:
+            response["WWW-Authenticate"] = f'{_REALM}, error="insufficient_scope", scope="{error.scope}"'
+        elif error.status == 401:
+            response["WWW-Authenticate"] = _REALM + ("" if error.code == "key_missing" else ', error="invalid_token"')
+    elif isinstance(error, NotAdmitted) and error.answer is not None:
+        for name, value in error.answer.headers.items():
+            response[name] = value

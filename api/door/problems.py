@@ -1,0 +1,146 @@
+"""Say what is wrong in one form, `application/problem+json`, with a code that programs can go by.
+
+Codes are stable; sentences are for people, and change. Source: RFC 9457, "Problem Details for HTTP APIs".
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.http import HttpResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from portal.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    LimitReached,
+    NotFound,
+    PortalError,
+    Throttled,
+    Unavailable,
+)
+
+log = logging.getLogger("pooldesk.api")
+
+CONTENT_TYPE: Final = "application/problem+json"
+_TYPE: Final = "urn:pooldesk:problem:"
+# The status and the code of each kind of error that has none of its own; the first that fits.
+_KINDS: Final[tuple[tuple[type[PortalError], int, str], ...]] = (
+    (Invalid, 422, "invalid"),
+    (NotFound, 404, "not_found"),
+    (Forbidden, 403, "forbidden"),
+    (LimitReached, 429, "rate_limited"),
+    (Throttled, 503, "busy"),
+    (Unavailable, 503, "unavailable"),
+    (Conflict, 409, "conflict"),
+)
+
+
+class FieldProblem(BaseModel):
+    """Say what is wrong with one member of the request. `field` is its path, with dots."""
+
+    field: str
+    code: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """Say what is wrong with a request. `field` names the member or parameter, where it is about one of them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "type": "urn:pooldesk:problem:not_found",
+                "title": "Not Found",
+                "status": 404,
+                "detail": "There is no ticket 7.",
+                "code": "not_found",
+                "request_id": "0d4ff6f2b7ab4d0a9c3e1a6d2f7c9b10",
+            }
+        }
+    )
+
+    type: str = Field(description="a URN that ends with the code")
+    title: str
+    status: int
+    detail: str = Field(description="a sentence for people; it may change")
+    code: str = Field(description="stable, for programs")
+    request_id: str
+    field: str | None = None
+    errors: list[FieldProblem] | None = None
+    current: dict[str, Any] | None = Field(None, description="what is stored now, where the request built on less")
+
+
+class RequestProblem(PortalError):
+    """A request that the API does not take. `more` goes into the problem, `headers` beside it."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        field: str = "",
+        more: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.field = status, code, field
+        self.more, self.headers = more or {}, headers or {}
+
+
+def of(error: PortalError, request_id: str) -> HttpResponse:
+    """Return the problem that an error of ours is."""
+    status, code = _kind(error)
+    more = dict(getattr(error, "more", {}))
+    if field := getattr(error, "field", None):
+        more["field"] = field
+    headers = dict(getattr(error, "headers", {}))
+    if isinstance(error, LimitReached | Unavailable):
+        headers["Retry-After"] = str(error.retry_after)
+    if status >= 500:
+        log.warning("%s: %s (%s)", code, error.message, error.__cause__)
+    return response(status, code, error.message, request_id=request_id, more=more, headers=headers)
+
+
+def _kind(error: PortalError) -> tuple[int, str]:
+    """Return the status and the code of an error; what nobody expected is a fault of ours."""
+    own: str = getattr(error, "code", "")
+    for kind, status, code in _KINDS:
+        if isinstance(error, kind):
+            return status, own or code
+    return (error.status, own) if own else (500, "internal")
+
+
+def invalid(errors: Sequence[FieldProblem], request_id: str) -> HttpResponse:
+    """Return the problem of a request that does not fit its schema; there is at least one error."""
+    first = errors[0]
+    more = {"field": first.field, "errors": [error.model_dump() for error in errors]}
+    return response(422, "invalid", f"{first.field}: {first.detail}", request_id=request_id, more=more)
+
+
+def response(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    request_id: str,
+    more: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> HttpResponse:
+    """Return a problem as it is sent. In ASCII, since a name that somebody sent may hold what UTF-8 cannot."""
+    body = {
+        "type": _TYPE + code,
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "request_id": request_id,
+        **(more or {}),
+    }
+    return HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))

@@ -1,0 +1,102 @@
+"""Read the JSON of a request strictly: what one reader takes in one way and the next in another is refused.
+
+Refused are another content type, another encoding than UTF-8, a member that stands twice in one object, numbers that
+no computer's number holds, and deep nesting, each with its place where it has one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from django.http import HttpRequest, QueryDict
+from ninja.parser import Parser
+
+from api.door.problems import RequestProblem
+
+NESTING: Final = 16  # objects and lists inside each other
+DIGITS: Final = 40  # of a whole number; the longest that anything takes has 15
+_MEDIA: Final = "application/json"
+
+
+class StrictParser(Parser):
+    """Reads bodies and queries for django-ninja. Its errors are RequestProblem."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        if request.content_type != _MEDIA:
+            raise RequestProblem(
+                415,
+                "content_type",
+                f"Send the body as {_MEDIA}, and say so in the header Content-Type.",
+                headers={"Accept-Post": _MEDIA},
+            )
+        return parse(request.body)
+
+    def parse_querydict(self, data: QueryDict, list_fields: list[str], request: HttpRequest) -> dict[str, Any]:  # type: ignore[override]
+        for name, values in data.lists():
+            if len(values) > 1:
+                raise RequestProblem(422, "duplicate_parameter", "This parameter stands there twice.", field=name)
+        return data.dict()
+
+
+def parse(body: bytes) -> Any:
+    """Return what a JSON text says. Raises RequestProblem with status 400."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise _malformed(f"The body is not UTF-8: byte {error.start + 1} cannot stand there.") from error
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_int=_whole, parse_float=_float, parse_constant=_constant
+        )
+    except json.JSONDecodeError as error:
+        raise _malformed(f"The body is no JSON: line {error.lineno}, column {error.colno}: {error.msg}.") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    if text.count("{") + text.count("[") > NESTING and _depth(value) > NESTING:
+        raise _too_deep()
+    return value
+
+
+def _malformed(sentence: str) -> RequestProblem:
+    return RequestProblem(400, "malformed_json", sentence)
+
+
+def _too_deep() -> RequestProblem:
+    return RequestProblem(400, "nested_too_deeply", f"Nest objects and lists at most {NESTING} deep.")
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RequestProblem(400, "duplicate_member", "This member stands twice in one object.", field=twice[:100])
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise RequestProblem(400, "number_out_of_range", f"A number has more than {DIGITS} digits.")
+    return int(digits)
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise RequestProblem(400, "number_out_of_range", "A number is too large.")
+    return number
+
+
+def _constant(name: str) -> Any:
+    raise _malformed(f"The body is no JSON: {name} is no number there.")
+
+
+def _depth(value: Any) -> int:
+    """Return how many objects and lists lie inside each other, without recursion."""
+    depth, level = 0, [value]
+    while level := [v for v in level if isinstance(v, dict | list)]:
+        depth += 1
+        level = [inner for v in level for inner in (v.values() if isinstance(v, dict) else v)]
+    return depth

@@ -1,0 +1,140 @@
+"""Say how tickets look in the API, and make that of what the rules return."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import ConfigDict, Field
+
+from api.door.answers import ApiInput, ApiModel
+from tenants.tenancy.context import TenantContext
+from tickets.desk.ticket_rows import TicketRow
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import SummaryItem
+
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
+Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
+
+_LISTED: Final[dict[str, Any]] = {
+    "number": 7,
+    "title": "The printer on the third floor",
+    "status": "open",
+    "priority": "normal",
+    "tags": ["printer"],
+    "resolver": {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"},
+    "requester_name": "Alice Example",
+    "created_at": "2026-11-20T09:30:00.000000Z",
+    "updated_at": "2026-11-20T09:45:00.000000Z",
+    "comment_count": 0,
+    "version": 2,
+    "resolved_at": None,
+    "reopened_at": None,
+    "commented_at": None,
+}
+
+
+class PersonOut(ApiModel):
+    """A member of the desk, or somebody who was one."""
+
+    id: str
+    name: str
+
+
+class ListedTicket(ApiModel):
+    """A ticket as lists have it."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _LISTED})
+
+    number: int
+    title: str
+    status: Status
+    priority: Priority
+    tags: list[str]
+    resolver: PersonOut | None = Field(description="the agent to whom it is assigned")
+    requester_name: str
+    created_at: Moment
+    updated_at: Moment
+    comment_count: int
+    version: int = Field(description="grows with each change of a field, and not with comments")
+    resolved_at: Moment | None
+    reopened_at: Moment | None
+    commented_at: Moment | None
+
+    @classmethod
+    def of(cls, stored: TicketRow | SummaryItem, **more: Any) -> Self:
+        """Make it of a list's row or a ticket's summary."""
+        return cls(
+            number=int(stored.number),
+            title=stored.title,
+            status=Status(stored.status),
+            priority=Priority(stored.priority),
+            tags=list(stored.tags),
+            resolver=PersonOut(id=stored.resolver, name=stored.resolver_name) if stored.resolver else None,
+            requester_name=stored.requester_name,
+            created_at=stored.created_at,
+            updated_at=stored.updated_at,
+            comment_count=int(stored.comment_count),
+            version=int(stored.version),
+            resolved_at=stored.resolved_at or None,
+            reopened_at=stored.reopened_at or None,
+            commented_at=stored.commented_at or None,
+            **more,
+        )
+
+
+class WholeTicket(ListedTicket):
+    """A ticket with its description. Its comments are in its activity."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": _LISTED
+            | {
+                "description": "It prints *every* page twice.",
+                "requester_id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5",
+                "noted_at": None,
+            }
+        }
+    )
+
+    description: str = Field(description="in Markdown, perhaps empty")
+    requester_id: str | None = Field(description="null for somebody without an account")
+    noted_at: Moment | None = Field(description="when the last internal note was added; null without notes:read")
+
+    @classmethod
+    def whole(cls, tenant: TenantContext, summary: SummaryItem, description: str) -> Self:
+        """Make it of the stored items, as this caller may see it."""
+        return cls.of(
+            summary,
+            description=description,
+            requester_id=summary.requester or None,
+            noted_at=(summary.noted_at or None) if tenant.is_agent else None,
+        )
+
+    @property
+    def tag_parts(self) -> tuple[object, ...]:
+        """Return what tells this representation from every other one of the ticket."""
+        return self.number, self.version, self.updated_at, self.comment_count, self.noted_at
+
+
+class TicketList(ApiModel):
+    """A page of tickets, the one that changed last first."""
+
+    data: list[ListedTicket]
+    next: str | None = Field(description="the address of the next page; a page may be short where there is one")
+
+
+class TicketListQuery(ApiInput):
+    """Which tickets: as the queue's address says it."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+    status: Literal["open", "pending", "resolved", "closed", "unresolved", "any"] = "open"
+    resolver: str | None = Field(None, pattern="^(none|[0-9a-f]{32})$", description="a member's id, or none")
+    priority: Priority | None = None
+    tag: str | None = Field(None, max_length=100)
+    created: str | None = Field(None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01..")
+    resolved: str | None = Field(None, description="days on which it was resolved last")
+    reopened: str | None = Field(None, description="days on which it was reopened last")
+    commented: str | None = Field(None, description="days on which it was commented on last")
+    after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
+    limit: int = Field(50, ge=1, le=100)

@@ -1,0 +1,16 @@
+"""Put version 1 of the API together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.door.routing import RoutedApi
+from api.v1 import tickets
+
+version_1: Final = RoutedApi(
+    title="Pooldesk",
+    version="1",
+    description="The tickets of one desk: that of the API key which calls.",
+    urls_namespace="v1",
+)
+version_1.add_router("", tickets.router, tags=["Tickets"])
