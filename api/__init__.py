@@ -1,4 +1,5 @@
 """Let systems of tenants in: the JSON API under /api/, by the rules that the pages call.
 
-Two rooms: `door` lets requests in and says what is wrong, `v1` has a module for each resource.
+Three rooms: `door` lets requests in and says what is wrong, `v1` has a module for each resource, and `documents` says
+what they take and answer.
 """

@@ -24,7 +24,7 @@ from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
 from portal.web import request_limits
-from portal.web.access import Access
+from portal.web.access import SAFE, Access
 from tenants.api_keys import calling
 from tenants.api_keys.calling import ApiCaller, KeyRefused
 from tenants.tenancy import admission
@@ -45,7 +45,10 @@ class ApiMiddleware:
 
     def __init__(self, get_response: GetResponse) -> None:
         self._pages = get_response
-        self._api = GZipMiddleware(SecurityMiddleware(_answer))
+        self._api: GetResponse
+        security = SecurityMiddleware(_answer)
+        security.redirect = False  # a key that has travelled in the clear is refused, not led on
+        self._api = GZipMiddleware(security)  # type: ignore[assignment]  # neither is asynchronous
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not request.path_info.startswith(PREFIX):
@@ -100,7 +103,6 @@ def _routed(request: HttpRequest) -> HttpResponse:
     if request.resolver_match is None:
         raise NotFound("The API has no such address.")
     if settings.SECURE_SSL_REDIRECT and not request.is_secure():
-        # To lead it to the right address would let keys go on travelling in the clear.
         raise RequestProblem(403, "tls_required", "Call the API by https: this key has travelled in the clear.")
     routes: Routes = request.resolver_match.func.api_routes  # type: ignore[attr-defined]
     methods = [*routes, *(["HEAD"] if "GET" in routes else []), "OPTIONS"]
@@ -121,7 +123,7 @@ def _routed(request: HttpRequest) -> HttpResponse:
 
 
 def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
-    key, units = _bearer(request), admission.units_of(request.method)
+    key, units = _bearer(request), admission.units_of(changes=request.method not in SAFE)
     with admission.admitted(calling.address_in(key).tenant_id, units):
         caller = request.caller = calling.authenticate(key, address=client_address(request))
         rate = admission.charge(caller.tenant, units)

@@ -46,7 +46,7 @@ class ApiRequest(HttpRequest):
 
 @dataclass(frozen=True)
 class ApiRoute:
-    """What the door has to know of a method of an address: its scope, and the names of parameters in its query."""
+    """Tell the door of one method of an address: its scope, and the names of parameters in its query."""
 
     scope: Scope
     parameters: frozenset[str]
@@ -118,7 +118,7 @@ class RoutedApi(NinjaAPI):
             made = router.urls_paths(router.prefix)
             for view in views:
                 # django-ninja makes as many patterns of a path as it has methods, each of which answers them all.
-                pattern = [next(made) for _ in view.operations][0]
+                pattern, *_ = [next(made) for _ in view.operations]
                 routes = {
                     method: ApiRoute(operation.view_func.scope, _names(operation))  # type: ignore[attr-defined]
                     for operation in view.operations
@@ -142,8 +142,9 @@ def _raised_again(request: HttpRequest, error: Any) -> HttpResponse:
     raise error
 
 
-def _unfitting(request: ApiRequest, error: Any) -> HttpResponse:
-    return problems.invalid([_field_problem(found) for found in error.errors], request.request_id)
+def _unfitting(request: HttpRequest, error: Any) -> HttpResponse:
+    said: str = request.request_id  # type: ignore[attr-defined]  # an ApiRequest
+    return problems.invalid([_field_problem(found) for found in error.errors], said)
 
 
 def _field_problem(found: Mapping[str, Any]) -> FieldProblem:

@@ -40,7 +40,7 @@ class PersonOut(ApiModel):
     name: str
 
 
-class ListedTicket(ApiModel):
+class TicketInList(ApiModel):
     """A ticket as lists have it."""
 
     model_config = ConfigDict(json_schema_extra={"example": _LISTED})
@@ -82,7 +82,7 @@ class ListedTicket(ApiModel):
         )
 
 
-class WholeTicket(ListedTicket):
+class WholeTicket(TicketInList):
     """A ticket with its description. Its comments are in its activity."""
 
     model_config = ConfigDict(
@@ -119,7 +119,7 @@ class WholeTicket(ListedTicket):
 class TicketList(ApiModel):
     """A page of tickets, the one that changed last first."""
 
-    data: list[ListedTicket]
+    data: list[TicketInList]
     next: str | None = Field(description="the address of the next page; a page may be short where there is one")
 
 

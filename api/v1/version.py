@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.door.routing import RoutedApi
-from api.v1 import tickets
+from api.v1 import ticket_routes
 
 version_1: Final = RoutedApi(
     title="Pooldesk",
@@ -13,4 +13,4 @@ version_1: Final = RoutedApi(
     description="The tickets of one desk: that of the API key which calls.",
     urls_namespace="v1",
 )
-version_1.add_router("", tickets.router, tags=["Tickets"])
+version_1.add_router("", ticket_routes.router, tags=["Tickets"])

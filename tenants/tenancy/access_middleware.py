@@ -39,7 +39,9 @@ class AccessMiddleware:
         if access is None:
             raise ImproperlyConfigured(f"{request.path} does not say who may call it; see portal/web/access.py.")
         if access.level == "api":
-            raise ImproperlyConfigured(f"{request.path} is the API's: only api/door/door_middleware.py lets anybody in.")
+            raise ImproperlyConfigured(
+                f"{request.path} is the API's: only api/door/door_middleware.py lets anybody in."
+            )
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
         if access.level == "public":
             return None

@@ -15,7 +15,6 @@ from portal.limits import concurrency, rates, share_keeper
 from portal.limits.tenant_limiter import RateAnswer, limiter
 from portal.noise import noise_teller
 from portal.noise.noise_tally import NoiseTally
-from portal.web.access import SAFE
 from tenants.tenancy.context import TenantContext
 
 
@@ -31,9 +30,9 @@ class NotAdmitted(LimitReached):
         self.answer = answer
 
 
-def units_of(method: str | None) -> int:
-    """Return the units that a request of this method is charged with."""
-    return rates.READ_UNITS if method in SAFE else rates.CHANGE_UNITS
+def units_of(*, changes: bool) -> int:
+    """Return the units that a request is charged with: one that changes something, or one that only reads."""
+    return rates.CHANGE_UNITS if changes else rates.READ_UNITS
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from django.urls import Resolver404, resolve
 from portal.limits.tenant_limiter import RateAnswer
 from portal.schema import keys
 from portal.web import error_pages
-from portal.web.access import is_unlimited
+from portal.web.access import SAFE, is_unlimited
 from tenants.tenancy import admission, pinned_tenant
 from tenants.tenancy.admission import NotAdmitted
 from tenants.tenancy.context import TenantContext
@@ -35,7 +35,7 @@ class TenantLimitMiddleware:
         ids = pinned_tenant.read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
         if ids is None or not keys.TENANT_ID.match(ids.tenant_id):
             return self.get_response(request)
-        units = admission.units_of(request.method)
+        units = admission.units_of(changes=request.method not in SAFE)
         try:
             with admission.admitted(ids.tenant_id, units, is_limited=lambda: _is_limited(request)):
                 return self._counted(request)
@@ -66,7 +66,7 @@ def _charge(request: HttpRequest) -> RateAnswer | None:
     tenant: TenantContext | None = getattr(request, "tenant", None)
     if tenant is None:
         return None
-    answer = admission.charge(tenant, admission.units_of(request.method))
+    answer = admission.charge(tenant, admission.units_of(changes=request.method not in SAFE))
     request.rate_answer = answer  # type: ignore[attr-defined]  # ours
     return answer
 

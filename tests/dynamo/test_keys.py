@@ -455,7 +455,9 @@ class Literal(NamedTuple):
 
 def modules() -> list[Path]:
     root = Path(django_settings.BASE_DIR)
-    return [p for top in ("portal", "tenants", "delivery", "tickets", "api") for p in sorted((root / top).rglob("*.py"))]
+    return [
+        p for top in ("portal", "tenants", "delivery", "tickets", "api") for p in sorted((root / top).rglob("*.py"))
+    ]
 
 
 def literals(path: Path) -> Iterator[Literal]:

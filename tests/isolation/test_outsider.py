@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -24,6 +25,7 @@ from tenants.membership import invite_storage, inviting
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support import embedded
+from tests.support.api_client import api_client
 from tests.support.world import PASSWORD, Browser, World
 from tickets.desk import changing, creating, summaries
 
@@ -65,9 +67,11 @@ def filled(route: str, desk: str = "acme") -> str:
 
 ALL_ROUTES = list(routes())
 # Those of the operators' admin are many and alike: they are walked by one test each, in one world.
-ROUTES = [(r, v) for r, v in ALL_ROUTES if v.access.level != "operator"]  # type: ignore[attr-defined]
+ROUTES = [(r, v) for r, v in ALL_ROUTES if v.access.level not in ("operator", "api")]  # type: ignore[attr-defined]
 OPERATOR_ROUTES = [r for r, v in ALL_ROUTES if v.access.level == "operator"]  # type: ignore[attr-defined]
 MEMBER_ROUTES = [(r, v.access) for r, v in ROUTES if v.access.level == "member"]  # type: ignore[attr-defined]
+# Those of the API know no cookie: they are walked with a key of Globex that has every scope.
+API_CALLS = [(r, m) for r, v in ALL_ROUTES if v.access.level == "api" for m in v.access.scopes]  # type: ignore[attr-defined]
 OWN_ROUTES = [r for r, v in ROUTES if v.access.level == "signed_in" and "<" in r]  # type: ignore[attr-defined]
 DESK_ROUTES = [r for r, _ in MEMBER_ROUTES if r.startswith("<slug:desk>/")]
 OBJECT_ROUTES = [r for r in DESK_ROUTES if r.count("<") > 1]
@@ -111,6 +115,7 @@ def test_the_walk_knows_the_portals_routes() -> None:
     assert len(OBJECT_ROUTES) >= 5
     assert "account/sessions/<str:session>/end/" in OWN_ROUTES
     assert len(OPERATOR_ROUTES) >= 30
+    assert ("api/v1/tickets", "GET") in API_CALLS
 
 
 def test_every_page_of_a_desk_has_its_name_in_the_address() -> None:
@@ -209,6 +214,25 @@ def _without_token(response: object) -> str:
     """The page without the token against forgery, which is another one each time."""
     page: str = response.content.decode()  # type: ignore[attr-defined]
     return re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", page)
+
+
+@pytest.mark.parametrize(("route", "method"), API_CALLS, ids=[f"{m} {r}" for r, m in API_CALLS])
+def test_the_api_lets_nobody_in_by_a_cookie(acme: World, route: str, method: str) -> None:
+    browser = acme.browser("alice", "acme")
+    with _watched() as operations:
+        answer: Any = browser.generic(method, filled(route), b"{}", "application/json")
+    assert (answer.status_code, answer.json()["code"]) == (401, "key_missing")
+    assert not operations
+
+
+@pytest.mark.parametrize(("route", "method"), API_CALLS, ids=[f"{m} {r}" for r, m in API_CALLS])
+def test_a_key_of_another_tenant_finds_nothing_of_acmes(acme: World, route: str, method: str) -> None:
+    answer = api_client(acme, where="globex").call(method, filled(route), {}, api="")
+    assert SECRET not in answer.content.decode()
+    assert acme.tenants["acme"].tenant_id not in answer.content.decode()
+    if "<" in route:
+        assert answer.status_code in (404, 422)
+    assert summaries.read(acme.context("alice", "acme"), 7).version == VERSION
 
 
 @contextmanager

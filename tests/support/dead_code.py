@@ -25,6 +25,7 @@ DECORATORS = [
     "@receiver",
     "@OperatorSite.watches*",
     "@OperatorSite.page*",
+    "@router.declare*",
 ]
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 DOTTED_PATH = re.compile(r'"(?:python:)?[a-z_]+(?:\.\w+)+"')

@@ -9,7 +9,7 @@ from ninja import Query
 
 from api.door import answers
 from api.door.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import ListedTicket, TicketList, TicketListQuery, Number, WholeTicket
+from api.v1.ticket_schemas import Number, TicketInList, TicketList, TicketListQuery, WholeTicket
 from tenants.api_keys.scopes import Scope
 from tickets.desk import filters, lists, timelines
 from tickets.desk.filters import TicketFilter
@@ -34,7 +34,7 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
         size=query.limit,
         at_once=True,
     )
-    found = TicketList(data=[ListedTicket.of(row) for row in page.rows], next=answers.next_url(request, page.next))
+    found = TicketList(data=[TicketInList.of(row) for row in page.rows], next=answers.next_url(request, page.next))
     return answers.page(request, found, after=page.next)
 
 
