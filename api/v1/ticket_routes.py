@@ -9,7 +9,7 @@ from ninja import Query
 
 from api.door import answers
 from api.door.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import Number, TicketInList, TicketList, TicketListQuery, WholeTicket
+from api.v1.ticket_schemas import Number, TicketInFull, TicketInList, TicketList, TicketListQuery
 from tenants.api_keys.scopes import Scope
 from tickets.desk import filters, lists, timelines
 from tickets.desk.filters import TicketFilter
@@ -42,10 +42,10 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
     "GET",
     "/tickets/{ticket_number:number}",
     scope=Scope.TICKETS_READ,
-    answers={200: WholeTicket, 304: None},
+    answers={200: TicketInFull, 304: None},
     headers={"If-None-Match": "the tag of what the caller has: the answer is 304 where it is still the same"},
 )
 def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Read a ticket."""
-    ticket = WholeTicket.whole(request.tenant, *timelines.head(request.tenant, number))
+    ticket = TicketInFull.whole(request.tenant, *timelines.head(request.tenant, number))
     return answers.unless_known(request, answers.answer(ticket), answers.tag(*ticket.tag_parts))

@@ -82,7 +82,7 @@ class TicketInList(ApiModel):
         )
 
 
-class WholeTicket(TicketInList):
+class TicketInFull(TicketInList):
     """A ticket with its description. Its comments are in its activity."""
 
     model_config = ConfigDict(
