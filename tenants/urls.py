@@ -1,6 +1,7 @@
-from django.urls import path
+from django.urls import include, path
 
 from portal.web.desk_prefix import desk_pages
+from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
 from tenants.identity import session_views, views
 from tenants.membership import accepting_views, inviting_views, member_views
@@ -8,6 +9,15 @@ from tenants.provisioning import usage_views
 from tenants.provisioning import views as desk_views
 
 app_name = "tenants"
+
+_api_key_pages = [
+    path("", api_key_views.api_keys, name="api_keys"),
+    path("new/", api_key_views.new, name="api_key_new"),
+    path("<str:api_key>/", api_key_views.api_key, name="api_key"),
+    path("<str:api_key>/edit/", api_key_views.edit, name="api_key_edit"),
+    path("<str:api_key>/roll/", api_key_views.roll, name="api_key_roll"),
+    path("<str:api_key>/revoke/", api_key_views.revoke, name="api_key_revoke"),
+]
 
 urlpatterns = [
     path("login/", views.login, name="login"),
@@ -35,6 +45,7 @@ urlpatterns = [
         path("desk/audit/", audit_views.audit_page, name="audit"),
         path("desk/audit/export/", audit_views.export, name="audit_export"),
         path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),
+        path("desk/settings/api-keys/", include(_api_key_pages)),
         path("desk/settings/usage/", usage_views.usage_page, name="usage"),
         path("desk/settings/", desk_views.settings_page, name="settings"),
     ),

@@ -11,6 +11,7 @@ from delivery.webhooks import delivery_log, endpoints
 from delivery.webhooks.items import SecretItem
 from portal.errors import NotFound
 from portal.schema import keys, tables
+from tenants.api_keys import key_changes
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT_ACTOR
 from tenants.identity import accounts
@@ -57,6 +58,8 @@ class Target:
     cursors: list[Cursor] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)  # ids of webhook endpoints
     deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
+    api_keys: list[str] = field(default_factory=list)  # prefixes
+    api_key_texts: set[str] = field(default_factory=set)  # ids and digests of keys
     webhook_texts: set[str] = field(default_factory=set)  # addresses and secrets of endpoints
 
     @property
@@ -139,6 +142,9 @@ def _sample(tenant: TenantContext) -> Target:
     target.summaries.sort(key=lambda s: int(s.number))
     _read_collections(target)
     _read_webhooks(target)
+    for key in key_changes.listed(tenant.repository):
+        target.api_keys.append(key.api_key_prefix)
+        target.api_key_texts |= {key.key_id, key.digest}
     return target
 
 
@@ -174,7 +180,7 @@ def _read_webhooks(target: Target) -> None:
 def texts_of(target: Target) -> set[str]:
     """Titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
     people = {m.email for m in target.members} | {m.id for m in target.members}
-    return {s.title for s in target.summaries} | people | target.webhook_texts
+    return {s.title for s in target.summaries} | people | target.webhook_texts | target.api_key_texts
 
 
 def person_of(target: Target) -> User | None:

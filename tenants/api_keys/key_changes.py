@@ -1,4 +1,4 @@
-"""Make, change, roll and revoke API keys. Admins of a tenant do this.
+"""Make, change and revoke API keys. Admins of a tenant do this; key_rolling.py replaces a key by another.
 
 Each change is one transaction with its row of the audit trail, which depends on the admin still being one. Only the
 digest of a key is stored: the text is returned once, when it is made.
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from portal import clock, plain_text
-from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.repository import Action, TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.api_keys import key_places, key_text
@@ -28,9 +28,9 @@ from tenants.tenancy.context import TenantContext
 MOST: Final = 50  # keys of one tenant that work; simultaneous forms may make some more
 NAME_LIMIT: Final = 60  # characters
 PLACES_LIMIT: Final = 20  # networks, and origins, of one key
+LONGEST: Final = timedelta(days=3653)
 KEPT: Final = timedelta(days=30)  # after its end
 CHANGED: Final = "Somebody else has just changed this key. Please check and try again."
-_KEY: Final = "key"  # a member of a transaction
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class KeyChoice:
             raise Invalid("Choose at least one scope.", field="scopes")
         if self.expires_at is not None and self.expires_at <= clock.now():
             raise Invalid("Choose a day that is not over.", field="expires_on")
+        if self.expires_at is not None and self.expires_at > clock.now() + LONGEST:
+            raise Invalid("Choose a day within the next ten years.", field="expires_on")
         for field, places, read in (
             ("addresses", self.addresses, key_places.network),
             ("origins", self.origins, key_places.origin),
@@ -93,8 +95,7 @@ def create(tenant: TenantContext, *, choice: KeyChoice, request_id: str, by: Act
     Raises Conflict where there are MOST already, where a working key has the name, and for a form that has made its
     key before.
     """
-    key = _new(tenant, choice, prefix=key_text.new_prefix(request_id), key_id=uuid.uuid4().hex)
-    text = _seal(key)
+    key, text = new(tenant, choice, prefix=key_text.new_prefix(request_id), key_id=uuid.uuid4().hex)
 
     def build() -> Transaction:
         others = listed(tenant.repository, consistent=True)
@@ -104,41 +105,125 @@ def create(tenant: TenantContext, *, choice: KeyChoice, request_id: str, by: Act
             raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used.")
         _refuse_taken_name(others, key)
         transaction = Transaction()
-        transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist(), name=_KEY)
+        transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
         return transaction
 
-    _commit(tenant, build, _entry(key, AuditAction.API_KEY_CREATED, by, after=_shown(key)))
+    chosen = {name: value for name, value in _shown(key).items() if value}
+    commit(tenant, build, entry(key, AuditAction.API_KEY_CREATED, by, after=chosen))
     return key, text
 
 
-def _new(tenant: TenantContext, choice: KeyChoice, *, prefix: str, key_id: str) -> ApiKeyItem:
+def change(tenant: TenantContext, *, prefix: str, choice: KeyChoice, version: int, by: Actor) -> bool:
+    """Store what an admin chose anew, and tell whether that changed anything. It counts at the next call.
+
+    `version` is the one that the form showed. Raises NotFound, and Conflict for a key that has ended or been replaced.
+    """
+    key = find(tenant.repository, prefix)
+    refuse_ended(key)
+    if key.version != version:
+        raise Conflict(CHANGED)
+    before = _shown(key)
+    _apply(key, choice)
+    after = _shown(key)
+    changed = {name for name in after if before[name] != after[name]}
+    if not changed:
+        return False
+
+    def build() -> Transaction:
+        if "name" in changed:
+            _refuse_taken_name(listed(tenant.repository, consistent=True), key)
+        return updated(
+            key,
+            [
+                ApiKeyItem.name.set(key.name),
+                ApiKeyItem.scopes.set(key.scopes),
+                ApiKeyItem.addresses.set(key.addresses),
+                ApiKeyItem.origins.set(key.origins),
+                *ending(choice.expires_at),
+            ],
+        )
+
+    was, now = ({name: values[name] for name in changed} for values in (before, after))
+    commit(tenant, build, entry(key, AuditAction.API_KEY_CHANGED, by, before=was, after=now))
+    return True
+
+
+def revoke(tenant: TenantContext, *, prefix: str, by: Actor) -> ApiKeyItem:
+    """End a key at once: its next call is refused. Raises NotFound, and Conflict for a key that has ended."""
+    key = find(tenant.repository, prefix)
+    if not works(key):
+        raise Conflict("This key does not work any more.")
+    now = clock.now()
+    kept_until = int((now + KEPT).timestamp())
+    actions = [ApiKeyItem.revoked_at.set(clock.stamp(now)), ApiKeyItem.kept_until.set(kept_until)]
+    row = entry(key, AuditAction.API_KEY_REVOKED, by, before={"prefix": prefix})
+    commit(tenant, lambda: updated(key, actions), row)
+    return key
+
+
+def refuse_ended(key: ApiKeyItem) -> None:
+    """Raise Conflict for a key that is not to be changed any more."""
+    if not works(key) or key.replaced_by:
+        raise Conflict("This key has ended or been replaced, and cannot be changed.")
+
+
+def new(tenant: TenantContext, choice: KeyChoice, *, prefix: str, key_id: str) -> tuple[ApiKeyItem, str]:
+    """Return a key that is not stored yet, and its text."""
+    text = key_text.new(tenant.tenant_id, prefix)
     key = ApiKeyItem(
         tenant.tenant_id,
         prefix,
         key_id=key_id,
+        digest=key_text.digest(text),
         created_at=clock.stamp(),
         created_by=tenant.user_name,
     )
     _apply(key, choice)
-    return key
-
-
-def _seal(key: ApiKeyItem) -> str:
-    """Give a key its text, and return that."""
-    text = key_text.new(key.tenant_id, key.api_key_prefix)
-    key.digest = key_text.digest(text)
-    return text
+    return key, text
 
 
 def _apply(key: ApiKeyItem, choice: KeyChoice) -> None:
     key.name, key.scopes = choice.name, sorted(scope.value for scope in choice.scopes)
     key.addresses, key.origins = [*choice.addresses], [*choice.origins]
-    _end(key, choice.expires_at)
+    key.expires_at = clock.stamp(choice.expires_at) if choice.expires_at else None
+    key.kept_until = int((choice.expires_at + KEPT).timestamp()) if choice.expires_at else None
 
 
-def _end(key: ApiKeyItem, at: datetime | None) -> None:
-    key.expires_at = clock.stamp(at) if at else None
-    key.kept_until = int((at + KEPT).timestamp()) if at else None
+def ending(at: datetime | None) -> list[Action]:
+    """Return the updates by which a stored key ends at a moment, or does not end."""
+    if at is None:
+        return [ApiKeyItem.expires_at.remove(), ApiKeyItem.kept_until.remove()]
+    kept_until = int((at + KEPT).timestamp())
+    return [ApiKeyItem.expires_at.set(clock.stamp(at)), ApiKeyItem.kept_until.set(kept_until)]
+
+
+def updated(key: ApiKeyItem, actions: Sequence[Action]) -> Transaction:
+    """Return the transaction that updates a key if nobody has changed it since it was read."""
+    transaction = Transaction()
+    grown = ApiKeyItem.version.set(int(key.version) + 1)
+    unchanged = (ApiKeyItem.version == int(key.version)) & ApiKeyItem.revoked_at.does_not_exist()
+    transaction.update(ApiKeyItem(key.tenant_id, key.api_key_prefix), [*actions, grown], condition=unchanged)
+    return transaction
+
+
+def commit(tenant: TenantContext, build: Callable[[], Transaction], row: AuditEntry) -> None:
+    """Write what `build` returns with its row of the audit trail, by the right of who is at work. Raises Conflict."""
+
+    def whole() -> Transaction:
+        transaction = build()
+        if tenant.user_id:  # a command is nobody's
+            member_changes.require_role(transaction, tenant)
+        return transaction
+
+    try:
+        recording.commit_built(whole, [row])
+    except TransactionRefused as refused:
+        raise Conflict(CHANGED) from refused
+
+
+def entry(key: ApiKeyItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
+    """Return the row of the audit trail for what is done to a key."""
+    return AuditEntry(key.tenant_id, action, by, "api_key", key.key_id, key.name, **values)
 
 
 def _refuse_taken_name(others: Sequence[ApiKeyItem], key: ApiKeyItem) -> None:
@@ -147,21 +232,9 @@ def _refuse_taken_name(others: Sequence[ApiKeyItem], key: ApiKeyItem) -> None:
         raise Conflict("Another key has this name. Choose one that says what this key is for.", field="name")
 
 
-def _commit(tenant: TenantContext, build: Callable[[], Transaction], entry: AuditEntry) -> None:
-    def whole() -> Transaction:
-        transaction = build()
-        if tenant.user_id:  # a command is nobody's
-            member_changes.require_role(transaction, tenant)
-        return transaction
-
-    try:
-        recording.commit_built(whole, [entry])
-    except TransactionRefused as refused:
-        raise Conflict(CHANGED) from refused
-
-
-def _entry(key: ApiKeyItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
-    return AuditEntry(key.tenant_id, action, by, "api_key", key.key_id, key.name, **values)
+def told(stamp: str | None) -> str:
+    """Return a stored moment as the audit trail says it, "" for none."""
+    return f"{clock.parse(stamp):%Y-%m-%d %H:%M} UTC" if stamp else ""
 
 
 def _shown(key: ApiKeyItem) -> dict[str, str]:
@@ -170,7 +243,7 @@ def _shown(key: ApiKeyItem) -> dict[str, str]:
         "prefix": key.api_key_prefix,
         "name": key.name,
         "scopes": ", ".join(key.scopes),
-        "expires": key.expires_at or "",
+        "expires": told(key.expires_at),
         "addresses": ", ".join(key.addresses),
         "origins": ", ".join(key.origins),
     }

@@ -17,7 +17,8 @@ _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-
 def network(text: str) -> str:
     """Return an address or a network as it is stored, such as 203.0.113.0/24. Raises Invalid."""
     try:
-        return str(ipaddress.ip_network(text))
+        read = ipaddress.ip_network(text)
+        return str(read.network_address if read.num_addresses == 1 else read)
     except ValueError:
         pass
     try:

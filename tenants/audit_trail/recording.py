@@ -74,6 +74,9 @@ class AuditAction(StrEnum):
     WEBHOOK_RESUMED = "webhook.resumed"
     WEBHOOK_REMOVED = "webhook.removed"
     API_KEY_CREATED = "api_key.created"
+    API_KEY_CHANGED = "api_key.changed"
+    API_KEY_ROLLED = "api_key.rolled"  # another key replaces it
+    API_KEY_REVOKED = "api_key.revoked"
     EXPORT_MADE = "export.made"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed"
     DEAD_LETTER_REFUSED = "dead_letter.refused"  # to be replayed: it still cannot be counted

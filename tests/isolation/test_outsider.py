@@ -26,6 +26,7 @@ from tenants.tenancy.roles import Role
 from tests.desk.test_cost import _watching
 from tests.support import embedded
 from tests.support.api_client import api_client
+from tests.support.api_keys import make_key
 from tests.support.world import PASSWORD, Browser, World
 from tickets.desk import changing, creating, summaries
 
@@ -43,6 +44,7 @@ ACMES = {
     "invite": "e" * 32,
     "session": "f" * 32,
     "endpoint": "ep_0123456789abcdef",
+    "api_key": "Ab0Cd1Ef",
     "delivery": f"evt_{'1' * 32}_0.2026-01-31T12:00:00.000000Z",
 }
 SECRET = "Acme's secret"
@@ -89,6 +91,9 @@ FORM = {
     "role": "viewer",
     "tickets": ["7.2.open."],
     "request_id": "c" * 32,
+    "name": "Stolen",
+    "scopes": ["tickets:read"],
+    "grace": "0",
 }
 
 
@@ -106,6 +111,7 @@ def acme() -> World:
     assert outcome.sent is not None
     ACMES["user"], ACMES["invite"] = world.users["bob"].id, outcome.sent.invite.invite_id
     ACMES["session"] = keys.session(world.browser("bob", "acme").session_key)
+    ACMES["api_key"] = make_key(alice)[0].api_key_prefix
     changing.assign(alice, 7, to=world.users["bob"].id, version=1)
     return world
 

@@ -19,6 +19,7 @@ from portal.isolation.iam import TAG
 from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation.targets import Target
+from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity import keys as identity_keys
 from tenants.identity.tables import USERS
@@ -32,7 +33,8 @@ ZERO_WIDTH: Final = "\u200b"
 # Characters that look like the ones in an id, or that a careless comparison folds into them.
 _LOOK_ALIKES: Final = str.maketrans("abce012", "\u0430\u0432\u0441\u0435\uff10\u0661\uff12")
 _NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
-_OF_TENANTS: Final = (TICKETS, MEMBERS, UNREACHED, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES)
+_OF_TENANTS: Final = (TICKETS, MEMBERS, UNREACHED, AUDIT, OUTBOX, ENDPOINTS, SECRETS, DELIVERIES, API_KEYS)
+_NO_API_KEY: Final = "Ab0Cd1Ef"
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
 
@@ -71,6 +73,8 @@ class Draw:
             return self.other.id
         if table in (ENDPOINTS, SECRETS):
             return self.rng.choice(self.other.endpoints or [_NO_ENDPOINT])
+        if table == API_KEYS:
+            return self.rng.choice(self.other.api_keys or [_NO_API_KEY])
         if table == DELIVERIES and self.other.deliveries:
             return self.rng.choice(self.other.deliveries)["sort"]
         return self.rng.choice(self.other.items)["sk"] if self.other.items else ticket_keys.SUMMARY

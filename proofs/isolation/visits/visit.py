@@ -89,6 +89,8 @@ def _argument(rng: random.Random, visitor: Visitor, victim: Target, converter: s
         return visitor.target.tenant.slug
     if name == "endpoint":
         return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
+    if name == "api_key":
+        return rng.choice(victim.api_keys or ["Ab0Cd1Ef"])
     if name == "delivery":
         name_of_none = f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
         return rng.choice(victim.deliveries)["name"] if victim.deliveries else name_of_none
@@ -126,5 +128,7 @@ def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any
         "email": _NOBODY,
         "role": "owner",
         "name": "Proof",
+        "scopes": ["tickets:read"],
+        "grace": "0",
         "back": rng.choice(["/tickets/", f"//{victim.tenant.slug}.example/", "https://proof.invalid/"]),
     }

@@ -1,0 +1,157 @@
+"""Check what admins enter about API keys."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+
+from portal import clock
+from portal.errors import Invalid
+from portal.schema import keys
+from tenants.api_keys import scopes
+from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys.key_changes import KeyChoice
+from tenants.api_keys.scopes import Scope
+
+_GRACES = {"0": "not at all: it ends at once", "1": "for an hour", "24": "for a day", "168": "for a week"}
+
+
+def _day_field(label: str) -> forms.DateField:
+    return forms.DateField(
+        label=label,
+        required=False,
+        help_text="The key works until this day ends, in UTC. Without a day it works until somebody revokes it.",
+        error_messages={"invalid": "Enter a day."},
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+
+
+def _end_of(day: date | None, *, key: ApiKeyItem | None = None) -> datetime | None:
+    """Return the end of a day, or the moment at which the key ends already where that is on this day."""
+    if day is None:
+        return None
+    ends = clock.parse(key.expires_at) if key and key.expires_at else None
+    return ends if ends and ends.date() == day else datetime.combine(day, time.max, UTC)
+
+
+class KeyForm(forms.Form):
+    """Take what a key is for and what it may do. `choice` is what the form holds, once it is valid.
+
+    A new key has a `request_id`, so that a form that is sent twice makes one; an existing one the `version` that the
+    form showed.
+    """
+
+    name = forms.CharField(
+        label="Name",
+        help_text="What the key is for. Histories show it as who did something.",
+        error_messages={"required": "Enter a name."},
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        label="Scopes",
+        help_text="What the key may do. Choose no more than its system needs.",
+        choices=[(scope.value, f"{scope.summary} ({scope.value})") for scope in Scope],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={
+            "required": "Choose at least one scope.",
+            "invalid_choice": "There is no scope “%(value)s”.",
+        },
+    )
+    expires_on = _day_field("Last day")
+    addresses = forms.CharField(
+        label="Network addresses",
+        required=False,
+        help_text="From where it may be used: one address or network per line, such as 203.0.113.0/24. "
+        "Without any it may be used from everywhere.",
+        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    origins = forms.CharField(
+        label="Origins",
+        required=False,
+        help_text="Pages whose scripts may use it, one per line, such as https://app.example.com. "
+        "Whoever opens such a page can read the key. Without any, no browser may use it.",
+        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    request_id = forms.CharField(required=False, widget=forms.HiddenInput)
+    version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+
+    choice: KeyChoice
+
+    def __init__(self, *args: Any, key: ApiKeyItem | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._key = key
+
+    @classmethod
+    def of(cls, key: ApiKeyItem) -> KeyForm:
+        """Return the form that shows a key."""
+        values = {
+            "name": key.name,
+            "scopes": key.scopes,
+            "expires_on": clock.parse(key.expires_at).date() if key.expires_at else None,
+            "addresses": "\n".join(key.addresses),
+            "origins": "\n".join(key.origins),
+            "version": int(key.version),
+        }
+        return cls(initial=values)
+
+    def clean_name(self) -> str:
+        return " ".join(self.cleaned_data["name"].split())
+
+    def clean_request_id(self) -> str:
+        request_id: str = self.cleaned_data["request_id"]
+        if request_id and not keys.TENANT_ID.match(request_id):
+            raise forms.ValidationError("This form is damaged. Open it again.")
+        return request_id
+
+    def clean(self) -> None:
+        if self.errors:
+            return
+        fields = self.cleaned_data
+        try:
+            self.choice = KeyChoice(
+                name=fields["name"],
+                scopes=scopes.named(fields["scopes"]),
+                expires_at=_end_of(fields["expires_on"], key=self._key),
+                addresses=_lines(fields["addresses"]),
+                origins=_lines(fields["origins"]),
+            )
+        except Invalid as error:
+            self.add_error(error.field, error.message)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in re.split(r"[\n,;]", text))))
+
+
+class RollForm(forms.Form):
+    """Take for how long the old key still works, and how long the new one will. `version` is the old one's."""
+
+    grace = forms.ChoiceField(
+        label="The old key still works",
+        initial="24",
+        choices=_GRACES.items(),
+        error_messages={"required": "Choose one of these.", "invalid_choice": "Choose one of these."},
+    )
+    expires_on = _day_field("Last day of the new key")
+    version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, key: ApiKeyItem) -> RollForm:
+        """Return the form that gives a key's successor as many days as the key had."""
+        last = None
+        if key.expires_at:
+            last = (clock.now() + (clock.parse(key.expires_at) - clock.parse(key.created_at))).date()
+        return cls(initial={"grace": "24", "expires_on": last, "version": int(key.version)})
+
+    @property
+    def chosen_grace(self) -> timedelta:
+        """Return for how long the old key still works."""
+        return timedelta(hours=int(self.cleaned_data["grace"]))
+
+    @property
+    def chosen_end(self) -> datetime | None:
+        """Return when the new key ends, None where it does not."""
+        return _end_of(self.cleaned_data["expires_on"])

@@ -1,0 +1,221 @@
+"""The pages of API keys, as an admin of a desk uses them and as nobody else may; and the command."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from portal import clock
+from tenants.api_keys import calling, key_changes, key_text
+from tenants.api_keys.items import ApiKeyItem
+from tenants.api_keys.scopes import Scope
+from tenants.tenancy.roles import Role
+from tests.desk.test_cost import _watching
+from tests.support import commands
+from tests.support.api_keys import alter, make_key
+from tests.support.world import World
+
+PAGES = "/desk/settings/api-keys/"
+FORM = {"name": "Billing", "scopes": ["tickets:read", "notes:read"], "request_id": "a" * 32}
+
+
+def at(key: ApiKeyItem, rest: str = "") -> str:
+    return f"{PAGES}{key.api_key_prefix}/{rest}"
+
+
+def keys_of(world: World) -> list[ApiKeyItem]:
+    return key_changes.listed(world.context("alice", "acme").repository)
+
+
+def test_an_admin_makes_a_key_and_sees_it_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    alice = world.browser("alice", "acme")
+    page = alice.send(f"{PAGES}new/", FORM)
+    text = page.context["secret"]
+    assert calling.authenticate(text, address="").scopes == {Scope.TICKETS_READ, Scope.NOTES_READ}
+    assert page.content.decode().count(text) == 1
+    assert page["Cache-Control"] == "private, no-store"
+    (key,) = keys_of(world)
+    for address in (PAGES, at(key), at(key, "edit/"), at(key, "roll/"), at(key, "revoke/"), "/desk/audit/"):
+        assert text not in alice.get(address).content.decode()
+    assert text not in caplog.text
+
+
+def test_the_form_sent_again_by_a_reload_shows_no_key(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send(f"{PAGES}new/", FORM)
+    page = alice.send(f"{PAGES}new/", FORM)
+    assert page.status_code == 422
+    assert "secret" not in page.context
+    assert "made already" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "said"),
+    [
+        ({"name": " "}, "name", "Enter a name"),
+        ({"name": "x" * 61}, "name", "1-60 characters"),
+        ({"scopes": []}, "scopes", "at least one"),
+        ({"scopes": ["everything"]}, "scopes", "no scope “everything”"),
+        ({"expires_on": "2020-01-31"}, "expires_on", "not over"),
+        ({"expires_on": "9999-12-31"}, "expires_on", "ten years"),
+        ({"expires_on": "soon"}, "expires_on", "Enter a day"),
+        ({"addresses": "203.0.113.0/24\nhere"}, "addresses", "“here” is no network address"),
+        ({"addresses": "203.0.113.9/24"}, "addresses", "Write 203.0.113.0/24"),
+        ({"origins": "https://app.example.com/x"}, "origins", "is no origin"),
+        ({"request_id": "../"}, "request_id", "damaged"),
+    ],
+)
+def test_bad_input_is_said_at_its_field_and_nothing_typed_is_lost(
+    values: dict[str, Any], field: str, said: str, world: World
+) -> None:
+    typed = FORM | {"addresses": "192.0.2.0/24", "origins": "https://a.example.com"} | values
+    page = world.browser("alice", "acme").send(f"{PAGES}new/", typed)
+    assert page.status_code == 422
+    form = page.context["form"]
+    assert said in " ".join(form.errors[field])
+    assert [form[name].value() for name in ("name", "addresses", "origins")] == [
+        typed[name] for name in ("name", "addresses", "origins")
+    ]
+    assert keys_of(world) == []
+
+
+def test_a_key_works_until_its_last_day_ends(world: World) -> None:
+    day = (clock.now() + timedelta(days=3)).date()
+    alice = world.browser("alice", "acme")
+    alice.send(f"{PAGES}new/", FORM | {"expires_on": f"{day}"})
+    (key,) = keys_of(world)
+    assert key.expires_at == f"{day}T23:59:59.999999Z"
+    form = alice.get(at(key, "edit/")).context["form"]
+    assert form["expires_on"].value() == day
+
+
+def test_an_edit_leaves_the_moment_of_the_end_as_it_is(world: World) -> None:
+    end = clock.now() + timedelta(days=3)
+    key, _ = make_key(world.context("alice", "acme"), expires_at=end)
+    values = {"name": "Other", "scopes": ["tickets:read"], "expires_on": f"{end.date()}", "version": "1"}
+    assert world.browser("alice", "acme").send(at(key, "edit/"), values).status_code == 302
+    (changed,) = keys_of(world)
+    assert (changed.name, changed.expires_at) == ("Other", clock.stamp(end))
+
+
+def test_an_edit_of_an_older_version_is_refused_and_keeps_what_was_typed(world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    values = {"name": "Other", "scopes": ["tickets:read"], "version": "1"}
+    alice.send(at(key, "edit/"), values)
+    page = alice.send(at(key, "edit/"), values | {"name": "Third"})
+    assert page.status_code == 422
+    assert page.context["form"]["name"].value() == "Third"
+
+
+def test_an_admin_rolls_a_key_and_sees_the_new_one_once(world: World) -> None:
+    key, text = make_key(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    page = alice.send(at(key, "roll/"), {"version": "1", "grace": "24"})
+    assert calling.authenticate(page.context["secret"], address="").prefix != key.api_key_prefix
+    assert calling.authenticate(text, address="")
+    again = alice.send(at(key, "roll/"), {"version": "1", "grace": "24"})
+    assert again.status_code == 422
+    assert "rolled already" in again.content.decode()
+    assert [shown["badge"]["word"] for shown in alice.get(PAGES).context["keys"]] == ["Active", "Being replaced"]
+
+
+@pytest.mark.parametrize("values", [{"grace": "9999"}, {"grace": ""}, {"expires_on": "2020-01-31"}, {"version": "x"}])
+def test_a_roll_that_cannot_be_is_refused(values: dict[str, str], world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"))
+    page = world.browser("alice", "acme").send(at(key, "roll/"), {"version": "1", "grace": "24"} | values)
+    assert page.status_code == 422
+    assert len(keys_of(world)) == 1
+
+
+def test_an_admin_revokes_a_key_after_a_question(world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    assert b"cannot be brought back" in alice.get(at(key, "revoke/")).content
+    assert keys_of(world)[0].revoked_at is None
+    alice.send(at(key, "revoke/"))
+    page = alice.get(PAGES)
+    assert (page.context["keys"], page.context["ended"][0]["badge"]["word"]) == ([], "Revoked")
+    assert alice.get(at(key)).status_code == 200
+
+
+def test_the_list_costs_one_read_and_a_key_one(world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    for address, operation in ((PAGES, "Query"), (at(key), "GetItem")):
+        with _watching() as bills:
+            alice.get(address)
+        assert [call.operation for call in bills[0].calls] == ["BatchGetItem", operation]
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT])
+def test_who_is_no_admin_opens_none_of_the_pages(world: World, role: Role) -> None:
+    key, text = make_key(world.context("alice", "acme"))
+    browser = world.browser("vera" if role is Role.VIEWER else "bob", "acme")
+    for rest in ("", "new/", *(f"{key.api_key_prefix}/{page}" for page in ("", "edit/", "roll/", "revoke/"))):
+        assert browser.get(PAGES + rest).status_code == 403
+        assert browser.send(PAGES + rest, FORM | {"version": "1", "grace": "0"}).status_code in (403, 405)
+    assert len(keys_of(world)) == 1
+    assert calling.authenticate(text, address="")
+
+
+def test_states_are_told_apart(world: World) -> None:
+    alice = world.context("alice", "acme")
+    for name, values in {
+        "Active": {},
+        "Ends soon": {"expires_at": clock.stamp(clock.now() + timedelta(days=2))},
+        "Expired": {"expires_at": clock.stamp()},
+        "Replaced": {"expires_at": clock.stamp(), "replaced_by": "Ab0Cd1Ef"},
+        "Being replaced": {"expires_at": clock.stamp(clock.now() + timedelta(days=2)), "replaced_by": "Ab0Cd1Ef"},
+        "Revoked": {"revoked_at": clock.stamp()},
+    }.items():
+        alter(make_key(alice, name=name)[0], **values)
+    page = world.browser("alice", "acme").get(PAGES)
+    shown = [*page.context["keys"], *page.context["ended"]]
+    assert len(shown) == 6
+    assert [key["badge"]["word"] for key in shown] == [key["name"] for key in shown]
+
+
+# --- the command ---
+
+
+def test_the_command_prints_the_key_and_nothing_else(world: World) -> None:
+    ended = commands.run(
+        "create_api_key", "--tenant", "acme", "--name", "Seeding", "--scopes", "tickets:read, tickets:write",
+        "--days", "7", "--from", "203.0.113.0/24", "--origins", "https://app.example.com",
+    )  # fmt: skip
+    assert (ended.status, ended.err) == (0, "")
+    assert re.fullmatch(r"sk_live_\w+\n", ended.out)
+    caller = calling.authenticate(ended.out.strip(), address="203.0.113.7")
+    assert caller.tenant.slug == "acme"
+    assert (caller.scopes, caller.origins) == ({Scope.TICKETS_READ, Scope.TICKETS_WRITE}, ("https://app.example.com",))
+    (key,) = keys_of(world)
+    assert timedelta(days=6) < clock.parse(str(key.expires_at)) - clock.now() < timedelta(days=7)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"--scopes": "tickets:read,all"}, "There is no scope “all”"),
+        ({"--scopes": ""}, "at least one scope"),
+        ({"--tenant": "nowhere"}, "no tenant with the slug"),
+        ({"--name": ""}, "characters for the name"),
+        ({"--from": "here"}, "no network address"),
+    ],
+)
+def test_the_command_says_what_it_does_not_take(world: World, values: dict[str, str], said: str) -> None:
+    options = {"--tenant": "acme", "--name": "Seeding", "--scopes": "tickets:read"} | values
+    ended = commands.run("create_api_key", *(word for option in options.items() for word in option))
+    assert ended.status == 1
+    assert said in ended.err
+    assert ended.out == ""
+    assert keys_of(world) == []
+
+
+def test_a_key_names_the_installation_that_it_is_for() -> None:
+    assert key_text.new("a" * 32, "Ab0Cd1Ef").startswith("sk_live_")
