@@ -75,6 +75,12 @@ def unless_known(request: HttpRequest, response: HttpResponse, etag: str) -> Htt
     return response
 
 
+def tagged(request: HttpRequest, content: BaseModel) -> HttpResponse:
+    """Return an answer with the tag of all that is in it, or 304."""
+    body = encoded(content)
+    return unless_known(request, answer(body), tag(body))
+
+
 def _names(header: str, etag: str) -> bool:
     return header.strip() == "*" or etag in tags_in(header)
 

@@ -108,8 +108,9 @@ class TrailFilter:
 
 @dataclass(frozen=True)
 class TrailRow:
-    """One event in words."""
+    """One event in words. `id` is unlike that of any other event."""
 
+    id: str
     at: datetime
     actor_id: str
     actor: str
@@ -238,6 +239,7 @@ def _row(raw: dict[str, Any]) -> TrailRow:
     text = {name: value["S"] for name, value in raw.items() if "S" in value}
     action = text["action"]
     return TrailRow(
+        id=audit_keys.event_id(text["timestamp_event_id"]),
         at=clock.parse(audit_keys.audited_at(text["timestamp_event_id"])),
         actor_id=text["actor_id"],
         actor=text.get("actor_email") or {"system": "Pooldesk"}.get(text["actor_id"], "Somebody"),

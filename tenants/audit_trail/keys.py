@@ -15,6 +15,11 @@ def audited_at(row: str) -> str:
     return keys.split(row)[0]
 
 
+def event_id(row: str) -> str:
+    """Return the event's id in a key that `audit_row` formed."""
+    return keys.split(row)[1]
+
+
 def audit_actor(tenant_id: str, actor: str) -> str:
     """Return the partition key of gsi-actor: everything that one person did in one tenant."""
     return keys.composite(tenant_id, actor)

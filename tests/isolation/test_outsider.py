@@ -41,6 +41,7 @@ ACMES = {
     "object_id": "a" * 32,
     "app_label": "tenants",
     "user": "d" * 32,
+    "member_id": "d" * 32,
     "invite": "e" * 32,
     "session": "f" * 32,
     "endpoint": "ep_0123456789abcdef",

@@ -28,16 +28,14 @@ from tickets.counting import aggregates, stored_counts
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.aggregates import UNRESOLVED, Counts
 from tickets.counting.stored_counts import Stored
+from tickets.dashboards import ticket_loads
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.freshness import Freshness
+from tickets.dashboards.ticket_loads import Load
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.tables import TICKETS
 
 PERIODS: Final = (30, 90)  # days, today among them
-UNASSIGNED: Final = "Unassigned"
-FORMER_MEMBER: Final = "Former member"
-
-_Statuses = dict[str, dict[Status, int]]  # by key
 
 
 @dataclass(frozen=True)
@@ -79,23 +77,6 @@ class Age:
     first: date | None
     last: date | None
     count: int
-
-
-@dataclass(frozen=True)
-class Load:
-    """Tickets by status: of a resolver ("" for nobody), or with a tag."""
-
-    key: str
-    name: str
-    statuses: Mapping[Status, int]
-
-    @property
-    def unresolved(self) -> int:
-        return sum(self.statuses[s] for s in UNRESOLVED)
-
-    @property
-    def total(self) -> int:
-        return sum(self.statuses.values())
 
 
 @dataclass(frozen=True)
@@ -148,6 +129,15 @@ class AgentNumbers:
     today: date
 
 
+@dataclass(frozen=True)
+class TagNumbers:
+    """The tags, most unresolved tickets first. `others` is how many do not lead, as of the last compaction."""
+
+    freshness: Freshness
+    tags: list[Load]
+    others: int
+
+
 def period(days: int) -> Period:
     today = clock.now().date()
     return Period(today - timedelta(days=days - 1), today)
@@ -172,8 +162,8 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
         matrix=_matrix(totals),
         days=[_day(d, by_day[d]) for d in shown.dates()],
         ages=_ages(totals, shown.last),
-        loads=_loads(totals, persons, names),
-        tags=_tags(tags),
+        loads=ticket_loads.of_people(totals, persons, names),
+        tags=ticket_loads.of_tags(tags),
         other_people=seen.recent.tail.people,
         other_tags=seen.recent.tail.tags,
         first=Durations.total(first for first, _ in durations.values()),
@@ -198,7 +188,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
     if not seen.recent.tail.is_empty and not any(name.startswith(tenant.user_id) for name in persons):
         own = stored_counts.people(tenant.repository).get(tenant.user_id, Counter())
         persons.update({f"{tenant.user_id}.{status}": n for status, n in own.items()})
-    loads = _loads(totals, persons, {tenant.user_id: tenant.user_name})
+    loads = ticket_loads.of_people(totals, persons, {tenant.user_id: tenant.user_name})
     nothing = Load(tenant.user_id, tenant.user_name, dict.fromkeys(Status, 0))
     matrix = _matrix(totals)
     return AgentNumbers(
@@ -208,6 +198,18 @@ def share(tenant: TenantContext) -> AgentNumbers:
         unassigned=sum(load.unresolved for load in loads if not load.key),
         today=clock.now().date(),
     )
+
+
+def tags(tenant: TenantContext) -> TagNumbers:
+    """The tags of tickets with how many have them: two reads sent together. Raises Throttled, Unavailable."""
+    reads: list[Callable[[], Any]] = [
+        lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
+        partial(watermark.read, TICKETS),
+    ]
+    items, written = fan_out(reads)
+    seen = stored_counts.shown(items)
+    _, _, counts, _ = _sorted_out(seen)
+    return TagNumbers(Freshness.of(written, items), ticket_loads.of_tags(counts), seen.recent.tail.tags)
 
 
 def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:
@@ -247,30 +249,6 @@ def _ages(totals: Counts, today: date) -> list[Age]:
         last = first - timedelta(days=1)
     older = long_ago + sum(n for week, n in weeks.items() if last is not None and week <= last)
     return [*ages, Age(_OLDER, None, last, older)]
-
-
-def _loads(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
-    """Return the loads of all who have tickets; the key "" stands for nobody."""
-    statuses: _Statuses = {"": {s: totals[f"{aggregates.UNASSIGNED}.{s}"] for s in Status}}
-    for name, n in people.items():
-        who, _, status = name.rpartition(".")
-        statuses.setdefault(who, {})[Status(status)] = n
-    names = {"": UNASSIGNED, **names}
-    return _ranked(statuses, {who: names.get(who, FORMER_MEMBER) for who in statuses})
-
-
-def _tags(counts: Counts) -> list[Load]:
-    statuses: _Statuses = {}
-    for name, n in counts.items():
-        status, _, tag = name.partition(".")
-        statuses.setdefault(tag, {})[Status(status)] = n
-    return _ranked(statuses, {tag: tag for tag in statuses})
-
-
-def _ranked(statuses: _Statuses, names: Mapping[str, str]) -> list[Load]:
-    """Most unresolved first; what has no ticket is left out."""
-    loads = [Load(key, names[key], {s: max(0, counts.get(s, 0)) for s in Status}) for key, counts in statuses.items()]
-    return sorted((x for x in loads if x.total), key=lambda x: (-x.unresolved, -x.total, x.name.casefold(), x.key))
 
 
 def _weeks(shown: Period, durations: Mapping[date, tuple[Durations, Durations]]) -> list[Week]:

@@ -12,8 +12,9 @@ from django.urls import reverse
 from tenants.tenancy.context import TenantContext
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.dashboards import verify_runs
-from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Load, Week
+from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Week
 from tickets.dashboards.durations import Durations
+from tickets.dashboards.ticket_loads import Load
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
 from tickets.ticket.fields import Priority, Status
