@@ -17,6 +17,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from proofs.counting.experiment import LEASE_SECONDS, LoadedTenant, TortureFaile
 from proofs.delivery import told_events
 from proofs.delivery.delivery_processes import SLOTS
 from proofs.delivery.event_receiver import EventKey, EventReceiver, receiving
+from proofs.patience import patiently
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tickets.verification import recount
@@ -192,7 +194,7 @@ def drain(run: DeliveryTorture, say: Callable[[str], object]) -> None:
     started = moved = time.monotonic()
     before: tuple[int, int] | None = None
     while time.monotonic() - moved < PATIENCE:
-        run.pending, arrived = _pending(run), run.receiver.arrivals.total()
+        run.pending, arrived = patiently(lambda: _pending(run)), run.receiver.arrivals.total()
         if not run.pending:
             break
         say(f"{run.pending} rows are pending")
@@ -200,7 +202,8 @@ def drain(run: DeliveryTorture, say: Callable[[str], object]) -> None:
             before, moved = (run.pending, arrived), time.monotonic()
         run.replace_dead()
         time.sleep(10 * _STEP)
-    run.expected = {key for tenant in run.tenants for key in told_events.expected(tenant.tenant_id)}
+    told = (patiently(partial(told_events.expected, tenant.tenant_id)) for tenant in run.tenants)
+    run.expected = {key for keys_of_one in told for key in keys_of_one}
     run.seconds["draining"] = time.monotonic() - started
 
 
@@ -214,9 +217,13 @@ def _pending(run: DeliveryTorture) -> int:
 def remove(run: DeliveryTorture) -> None:
     """Delete tickets and tenants; rows of the outbox go by their TTL."""
     for tenant in run.tenants:
-        last = recount.last_number(TenantRepository(tenant.tenant_id))
-        cleanup.delete_tickets(tenant.tenant_id, range(1, last + 1))
-        cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
+        patiently(partial(_remove, tenant))
+
+
+def _remove(tenant: LoadedTenant) -> None:
+    last = recount.last_number(TenantRepository(tenant.tenant_id))
+    cleanup.delete_tickets(tenant.tenant_id, range(1, last + 1))
+    cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
 
 
 def figures(run: DeliveryTorture) -> dict[str, Any]:

@@ -51,12 +51,12 @@ class Command(PortalCommand):
                 with Progress(self, "Writing", plan.events) as progress:
                     delivery_torture.write(run, progress.advance)
                     delivery_torture.drain(run, progress.label)
+                found = delivery_torture.figures(run)
+                if options["json"]:
+                    options["json"].write_text(json.dumps(found, indent=1))
+                self._say(found)
             finally:
                 delivery_torture.remove(run)
-            found = delivery_torture.figures(run)
-        if options["json"]:
-            options["json"].write_text(json.dumps(found, indent=1))
-        self._say(found)
 
     def _say(self, found: dict[str, Any]) -> None:
         kills = ", ".join(f"{count} of a {role}" for role, count in sorted(found["kills"].items())) or "none"
