@@ -8,5 +8,6 @@ app_name = "api"
 
 urlpatterns = [
     path("v1/openapi.json", views.schema, name="schema"),
+    path("v1/docs/", views.reference, name="reference"),
     path("v1/", include((version_1.urls[0], "v1"), namespace="v1")),
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from api.documents import openapi
+from api.documents import openapi, presenters
 from api.door import answers
 from portal.web.access import public
 
@@ -19,3 +21,11 @@ def schema(request: HttpRequest) -> HttpResponse:
     response["Cache-Control"] = "public, max-age=300"
     response["Access-Control-Allow-Origin"] = "*"
     return response
+
+
+@public
+@require_safe
+def reference(request: HttpRequest) -> HttpResponse:
+    """Show the document as a page whose forms call the API."""
+    addresses = {"schema_url": reverse("api:schema"), "base_url": request.build_absolute_uri(openapi.ADDRESS)}
+    return render(request, "api/reference.html", presenters.reference() | addresses)

@@ -119,6 +119,8 @@ class TicketInFull(TicketInList):
 class TicketList(ApiModel):
     """A page of tickets, the one that changed last first."""
 
+    model_config = ConfigDict(json_schema_extra={"example": {"data": [_LISTED], "next": None}})
+
     data: list[TicketInList]
     next: str | None = Field(description="the address of the next page; a page may be short where there is one")
 

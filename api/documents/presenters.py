@@ -1,0 +1,198 @@
+"""Show the OpenAPI document as a page: its routes by resource, and the shapes that they take and answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final
+
+from api.documents import openapi
+
+Json = dict[str, Any]
+
+_REF: Final = "#/components/schemas/"
+_BOUNDS: Final = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "maxItems": "at most {} of them",
+    "default": "{} where it is left out",
+}
+
+
+@dataclass(frozen=True)
+class ShownValue:
+    """A parameter, or a member of a shape. `shapes` are the names of the shapes that it may have."""
+
+    name: str
+    place: str  # path, query, header or body
+    type: str
+    is_required: bool
+    summary: str
+    shapes: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownAnswer:
+    """A status that a route answers with, and the shape of its body, "" for none."""
+
+    status: int
+    phrase: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class ShownRoute:
+    """A method of an address. `body` is the name of the shape that it takes, "" for none; `example` is one of it."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    scope: str
+    parameters: tuple[ShownValue, ...]
+    body: str
+    example: str
+    answers: tuple[ShownAnswer, ...]
+
+
+@dataclass(frozen=True)
+class ShownShape:
+    """What is sent or answered: its members, or the words that it can be, and an example of it."""
+
+    name: str
+    summary: str
+    members: tuple[ShownValue, ...]
+    words: tuple[str, ...]
+    example: str
+
+
+@dataclass
+class ShownGroup:
+    """The routes of one resource."""
+
+    name: str
+    routes: list[ShownRoute] = field(default_factory=list)
+
+
+@cache
+def reference() -> Json:
+    """Return what the page shows. The same one for the life of the process, as the document is."""
+    document = openapi.document()
+    groups: dict[str, ShownGroup] = {}
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            name = told["tags"][0]
+            groups.setdefault(name, ShownGroup(name)).routes.append(_route(method, path, told))
+    used = _used(document)
+    shapes = [_shape(name, told) for name, told in sorted(document["components"]["schemas"].items()) if name in used]
+    return {"groups": list(groups.values()), "shapes": shapes}
+
+
+def _route(method: str, path: str, told: Json) -> ShownRoute:
+    body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    name = body.get("$ref", "").removeprefix(_REF)
+    return ShownRoute(
+        id=told["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=told["summary"],
+        description=told.get("description", ""),
+        scope=told["x-scope"],
+        parameters=tuple(
+            _value(p["name"], p["in"], p["schema"], is_required=p["required"], summary=p.get("description", ""))
+            for p in told.get("parameters", ())
+        ),
+        body=name,
+        example=_example(openapi.document()["components"]["schemas"].get(name, {})),
+        answers=tuple(_answer(int(status), answer) for status, answer in sorted(told["responses"].items(), key=str)),
+    )
+
+
+def _answer(status: int, told: Json) -> ShownAnswer:
+    content: Json = next(iter(told.get("content", {}).values()), {})
+    return ShownAnswer(status, HTTPStatus(status).phrase, content.get("schema", {}).get("$ref", "").removeprefix(_REF))
+
+
+def _shape(name: str, told: Json) -> ShownShape:
+    required = told.get("required", ())
+    return ShownShape(
+        name=name,
+        summary=told.get("description", ""),
+        members=tuple(
+            _value(member, "body", schema, is_required=member in required, summary=schema.get("description", ""))
+            for member, schema in told.get("properties", {}).items()
+        ),
+        words=tuple(map(str, told.get("enum", ()))),
+        example=_example(told),
+    )
+
+
+def _value(name: str, place: str, schema: Json, *, is_required: bool, summary: str) -> ShownValue:
+    bounds = [words.format(part[key]) for part in _parts(schema) for key, words in _BOUNDS.items() if key in part]
+    shapes = _shapes(schema)
+    schemas = openapi.document()["components"]["schemas"]
+    choices = [choice for part in _parts(schema) for choice in part.get("enum", ())]
+    choices += [choice for shape in shapes for choice in schemas[shape].get("enum", ())]
+    sentence = "; ".join([*([summary] if summary else []), *bounds])
+    return ShownValue(name, place, _type(schema), is_required, sentence, shapes, tuple(map(str, choices)))
+
+
+def _parts(schema: Json) -> list[Json]:
+    return [schema, *schema.get("anyOf", ())]
+
+
+def _shapes(schema: Json) -> tuple[str, ...]:
+    """Return the names of the shapes that a schema leads to, without those that these lead to."""
+    inner = [*schema.get("anyOf", ()), *schema.get("allOf", ())]
+    inner += [
+        schema[key] for key in ("items", "additionalProperties", "propertyNames") if isinstance(schema.get(key), dict)
+    ]
+    own = [schema["$ref"].removeprefix(_REF)] if "$ref" in schema else []
+    return tuple(dict.fromkeys([*own, *(name for one in inner for name in _shapes(one))]))
+
+
+def _type(schema: Json) -> str:
+    """Return a schema's type in words."""
+    if "$ref" in schema:
+        return str(schema["$ref"].removeprefix(_REF))
+    for several in ("anyOf", "allOf"):
+        if several in schema:
+            return " or ".join(map(_type, schema[several]))
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if "enum" in schema:
+        return "one of " + ", ".join(map(str, schema["enum"]))
+    if schema.get("type") == "object":
+        inner = schema.get("additionalProperties")
+        return f"object of {_type(inner)}" if isinstance(inner, dict) else "object"
+    return str(schema.get("format") or schema.get("type") or "anything")
+
+
+def _example(told: Json) -> str:
+    return json.dumps(told["example"], indent=2, ensure_ascii=False) if "example" in told else ""
+
+
+def _used(document: Json) -> set[str]:
+    """Return the shapes that stand in a body or an answer: those of a query are shown as its parameters."""
+    schemas = document["components"]["schemas"]
+    waiting = [
+        name
+        for methods in document["paths"].values()
+        for told in methods.values()
+        for place in (told.get("requestBody", {}), *told["responses"].values())
+        for content in place.get("content", {}).values()
+        for name in _shapes(content["schema"])
+    ]
+    used: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in used:
+            used.add(name)
+            waiting += [n for schema in schemas[name].get("properties", {}).values() for n in _shapes(schema)]
+    return used

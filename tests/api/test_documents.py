@@ -1,0 +1,106 @@
+"""The API's document and its page: made from the code, whole, and right about what the API does."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import get_resolver
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from api.documents import openapi
+from api.v1.version import version_1
+from tenants.api_keys.scopes import Scope
+from tests.desk.test_cost import _watching
+from tests.support.world import World
+
+DOCUMENT: dict[str, Any] = json.loads(openapi.text())
+ROUTES = [(f"{m.upper()} {path}", told) for path, ms in DOCUMENT["paths"].items() for m, told in ms.items()]
+SCHEMAS = DOCUMENT["components"]["schemas"]
+EXAMPLES = [name for name, schema in SCHEMAS.items() if "example" in schema]
+
+
+def fits(value: object, name: str) -> None:
+    schema = {"$ref": f"#/components/schemas/{name}", "components": DOCUMENT["components"]}
+    OAS31Validator(schema, format_checker=OAS31Validator.FORMAT_CHECKER).validate(value)
+
+
+def test_the_document_is_valid_openapi_3_1() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    OpenAPIV31SpecValidator(DOCUMENT).validate()
+
+
+def test_the_document_has_every_route_and_no_other() -> None:
+    assert get_resolver().url_patterns  # which declares the converters
+    patterns = [(re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(p.pattern)), p.callback) for p in version_1.urls[0]]
+    served = {f"{method} /api/v1/{path}" for path, view in patterns for method in view.api_routes}
+    assert served == {name for name, _ in ROUTES}
+
+
+@pytest.mark.parametrize(("name", "told"), ROUTES, ids=[name for name, _ in ROUTES])
+def test_a_route_says_its_scope_and_what_can_go_wrong(name: str, told: dict[str, Any]) -> None:
+    assert told["x-scope"] in set(Scope)
+    assert told["security"] == [{"ApiKey": []}]
+    assert {"401", "403", "422", "429", "503"} <= set(told["responses"])
+    assert all("description" in p or p["in"] != "header" for p in told.get("parameters", ()))
+    problems = [r for status, r in told["responses"].items() if int(status) >= 400]
+    assert all("application/problem+json" in r["content"] for r in problems)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_of_the_document_fits_its_schema(name: str) -> None:
+    fits(SCHEMAS[name]["example"], name)
+
+
+def test_everything_that_is_answered_has_an_example() -> None:
+    answered = {
+        content["schema"]["$ref"].rpartition("/")[2]
+        for _, told in ROUTES
+        for response in told["responses"].values()
+        for content in response.get("content", {}).values()
+    }
+    assert answered - set(EXAMPLES) == set()
+
+
+def test_the_document_is_made_once_and_sent_once() -> None:
+    first = Client().get("/api/v1/openapi.json")
+    again = Client().get("/api/v1/openapi.json", headers={"If-None-Match": first["ETag"]})
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert openapi.text() is openapi.text()
+
+
+# --- the page ---
+
+
+def test_the_page_shows_every_route_with_its_scope_and_every_shape() -> None:
+    with _watching() as bills:
+        page = Client().get("/api/v1/docs/")
+    text = page.content.decode()
+    assert (page.status_code, bills[0].trips) == (200, 0)
+    for name, told in ROUTES:
+        assert f'id="{told["operationId"]}"' in text
+        assert name in text
+        assert f"<code>{told['x-scope']}</code>" in text
+    for link in {part.split('"')[0] for part in text.split('href="#shape-')[1:]}:
+        assert f'id="shape-{link}"' in text
+
+
+def test_the_page_keeps_the_strict_policy_and_has_nothing_inline() -> None:
+    page = Client().get("/api/v1/docs/")
+    text = page.content.decode()
+    assert "default-src 'self'" in page["Content-Security-Policy"]
+    assert "unsafe" not in page["Content-Security-Policy"]
+    assert " style=" not in text
+    assert " onclick=" not in text
+    assert "<script>" not in text
+
+
+def test_the_page_is_shown_to_members_with_their_desk_above_it(world: World) -> None:
+    page = world.browser("alice", "acme").get("/api/v1/docs/")
+    assert page.status_code == 200
+    assert "Acme" in page.content.decode()
+    assert get_resolver().resolve("/api/v1/docs/").func.access.level == "public"
