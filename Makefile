@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 option = $(if $($(1)),--$(2) $($(1)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format seed shell prove bench clean distclean chromium
+.PHONY: help run test test-fast fuzz lint format seed shell prove bench clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -29,6 +29,10 @@ test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time
 
 test-fast: $(VENV)/dev.stamp ## The tests that need no browser and no processes of their own, within a minute. PYTEST_ARGS=
 	$(PY) -m pytest -m "not browser and not slow" -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
+
+fuzz: $(VENV)/dev.stamp ## Requests made from the API's document, many more than in `make test`. FUZZ_EXAMPLES=200 FUZZ_SEED=
+	FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200) $(if $(FUZZ_SEED),FUZZ_SEED=$(FUZZ_SEED)) \
+		$(PY) -m pytest -n 0 --timeout 7200 tests/api/test_fuzzing.py
 
 lint: $(VENV)/dev.stamp $(VENV)/checkov-$(CHECKOV_VERSION).stamp ## Style, format, types, dead code and the CloudFormation template
 	$(PY) -m ruff check .

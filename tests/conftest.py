@@ -30,6 +30,7 @@ SLOW = {
     "sharding",
     "streams",
     "verification",
+    "api/test_fuzzing.py",
     "audit_trail/test_audit.py",
     "audit_trail/test_audit_page.py",
     "counting/test_exactly_once.py",

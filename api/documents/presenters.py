@@ -63,7 +63,7 @@ class ShownRoute:
 
 @dataclass(frozen=True)
 class ShownShape:
-    """What is sent or answered: its members, or the words that it can be, and an example of it."""
+    """A shape that is sent or answered: its members, or the words that it can be, and an example of it."""
 
     name: str
     summary: str

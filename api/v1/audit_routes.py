@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from django.http import HttpResponse
 from ninja import Query
@@ -19,6 +18,9 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailRow
 
 router: Final = ApiRouter()
+
+# Pydantic's own date takes a number for seconds since 1970.
+DayInUtc = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", json_schema_extra={"format": "date"})]
 
 _EVENT: Final[dict[str, Any]] = {
     "id": "8f14e45fceea467f9a3b5d2c1e0f7a69",
@@ -93,8 +95,8 @@ class AuditQuery(ApiInput):
         pattern="^[a-z_]{1,40}:[0-9A-Za-z_.@-]{1,100}$",
         description="type and id, as user:0a1b…; not with `actor`",
     )
-    first: date | None = Field(None, description="the first day, in UTC")
-    last: date | None = Field(None, description="the last day, in UTC")
+    first: DayInUtc | None = Field(None, description="the first day, in UTC")
+    last: DayInUtc | None = Field(None, description="the last day, in UTC")
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
     limit: int = Field(50, ge=1, le=100)
 

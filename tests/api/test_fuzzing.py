@@ -1,0 +1,94 @@
+"""What schemathesis makes of the API's document: valid requests, invalid ones, and ways through several routes.
+
+It runs against a server with a socket, in this process, with all of its checks and one seed. `make fuzz` asks for more.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+import schemathesis
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events, from_schema
+
+from api.documents import openapi
+from tests.support import embedded
+from tests.support.api_client import api_client
+from tests.support.served import served
+from tests.support.world import World
+from tickets.desk import commenting
+
+SEED: Final = int(os.environ.get("FUZZ_SEED", "20261122"))
+EXAMPLES: Final = int(os.environ.get("FUZZ_EXAMPLES", "3"))  # of each route in each phase
+# What fits the document may still be refused by a rule: a cursor of another list, days that end before they begin.
+TAKEN: Final = ["2xx", "3xx", "404", "409", "412", "422"]
+
+
+@dataclass
+class Fuzzed:
+    """What came of a run: the failures by check and route, what was sent where, and the answers' statuses."""
+
+    failures: dict[str, str] = field(default_factory=dict)
+    routes: set[str] = field(default_factory=set)
+    phases: set[str] = field(default_factory=set)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    def take(self, event: events.EngineEvent) -> None:
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            self.failures[type(event).__name__] = str(getattr(event, "value", getattr(event, "exception", event)))
+        if not isinstance(event, events.ScenarioFinished):
+            return
+        recorder = event.recorder
+        self.phases.add(event.phase.value)
+        self.routes |= {node.value.operation.label for node in recorder.cases.values()}
+        answered = [i.response.status_code for i in recorder.interactions.values() if i.response is not None]
+        self.statuses.update(answered)
+        for case_id, checks in recorder.checks.items():
+            for check in checks:
+                if check.failure_info is not None:
+                    label = recorder.cases[case_id].value.operation.label
+                    said = f"{check.failure_info.failure.message}\n{check.failure_info.code_sample[:1000]}"
+                    self.failures.setdefault(f"{check.name} {label}", said)
+
+
+@pytest.fixture
+def desk(engine: None) -> Iterator[World]:
+    world = embedded.world(shards=1)
+    world.tickets("acme", 3)
+    commenting.comment(world.context("bob", "acme"), 1, body="An answer.")
+    logging.disable(logging.INFO)
+    yield world
+    logging.disable(logging.NOTSET)
+
+
+def fuzzed(key: str) -> Fuzzed:
+    config = SchemathesisConfig.from_dict(
+        {
+            "seed": SEED,
+            "headers": {"Authorization": f"Bearer {key}"},
+            "generation": {"max-examples": EXAMPLES, "deterministic": True, "no-shrink": True, "database": "none"},
+            "checks": {"positive_data_acceptance": {"expected-statuses": TAKEN}},
+        }
+    )
+    run = Fuzzed()
+    with served() as address:
+        schema = schemathesis.openapi.from_url(f"{address}/api/v1/openapi.json", config=config)
+        for event in from_schema(schema).execute():
+            run.take(event)
+    return run
+
+
+def test_nothing_that_is_sent_breaks_the_api_or_its_document(desk: World) -> None:
+    run = fuzzed(api_client(desk).key)
+
+    assert not run.failures, "\n\n".join(f"{name}\n{said}" for name, said in run.failures.items())
+    assert run.routes == {f"{m.upper()} {path}" for path, ms in openapi.document()["paths"].items() for m in ms}
+    assert {"examples", "coverage", "fuzzing", "stateful"} <= run.phases
+    assert {200, 401, 404, 422} <= set(run.statuses)
+    assert not any(status >= 500 for status in run.statuses)

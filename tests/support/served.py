@@ -1,0 +1,25 @@
+"""The portal behind a real socket, in a thread of this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.wsgi import get_wsgi_application
+from waitress.server import create_server
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Serve on loopback while `with` lasts, at the address that is yielded."""
+    server: Any = create_server(get_wsgi_application(), host="127.0.0.1", port=0, threads=2)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}"
+    finally:
+        server.close()
+        server.task_dispatcher.shutdown()
+        thread.join(timeout=30)
