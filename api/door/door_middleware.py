@@ -29,7 +29,7 @@ from tenants.api_keys import calling
 from tenants.api_keys.calling import ApiCaller, KeyRefused
 from tenants.tenancy import admission
 from tenants.tenancy.admission import NotAdmitted
-from tenants.tenancy.request import client_address
+from tenants.tenancy.client_address import client_address
 
 log = logging.getLogger("pooldesk.api")
 

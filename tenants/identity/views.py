@@ -31,8 +31,9 @@ from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
 from tenants.tenancy import context, page_mark, pinned_tenant
+from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import absolute_url, actor_of, client_address, pin_tenant, start_session
+from tenants.tenancy.request import absolute_url, actor_of, pin_tenant, start_session
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 

@@ -19,7 +19,8 @@ from tenants.identity.forms import NewAccountForm
 from tenants.identity.models import User
 from tenants.membership import accepting
 from tenants.membership.accepting import InviteOffer
-from tenants.tenancy.request import actor_of, client_address, pin_tenant, start_session
+from tenants.tenancy.client_address import client_address
+from tenants.tenancy.request import actor_of, pin_tenant, start_session
 
 
 @public

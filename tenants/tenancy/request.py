@@ -11,6 +11,7 @@ from portal.nosql.session_store import SessionStore
 from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
 from tenants.identity.models import User
+from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.pinned_tenant import TENANT_KEY
 
@@ -26,15 +27,6 @@ class TenantRequest(SignedInRequest):
     """A member of the pinned tenant, with at least the role that the view declares."""
 
     tenant: TenantContext
-
-
-def client_address(request: HttpRequest) -> str:
-    """The caller's network address: the socket's, or what the trusted proxies in front say."""
-    hops = [h.strip() for h in request.headers.get("X-Forwarded-For", "").split(",") if h.strip()]
-    trusted: int = settings.TRUSTED_PROXIES
-    if trusted and len(hops) >= trusted:
-        return hops[-trusted]
-    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def absolute_url(request: HttpRequest, path: str) -> str:
