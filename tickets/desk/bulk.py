@@ -14,14 +14,15 @@ A reopening has no receipt, because it forgets when the ticket had been resolved
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from delivery.events.event_types import Event
 from delivery.outbox.telling import tell
 from portal import clock
 from portal.dynamo import cursor
+from portal.dynamo.companions import Companion
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
@@ -73,17 +74,37 @@ class BulkRefused(Conflict):
         self.refusals, self.kept = refusals, kept
 
 
-def limit(tenant: TenantContext) -> int:
-    """Return how many tickets of this desk can be changed together."""
-    return (TRANSACTION_LIMIT - ticket_events.are_told(tenant)) // ITEMS_PER_REVISION
+def limit(tenant: TenantContext, *, beside: int = 0) -> int:
+    """Return how many tickets of this desk can be changed together, with so many other members beside them."""
+    return (TRANSACTION_LIMIT - ticket_events.are_told(tenant) - beside) // ITEMS_PER_REVISION
 
 
-def change_status(tenant: TenantContext, tickets: Sequence[TicketState], *, to: Status) -> BulkChange:
-    """Move up to `limit` tickets to one status. Raises Invalid and BulkRefused."""
+def states(tenant: TenantContext, versions: Mapping[int, int | None]) -> list[TicketState]:
+    """Return the states of up to `limit` tickets as they are now: one consistent BatchGetItem, for no numbers none.
+
+    A version that somebody saw stands in the place of the stored one, so that a change holds only for it. Raises
+    BulkRefused where some of them do not exist.
+    """
+    found = _stored(tenant, list(versions))
+    missing = [Refusal(number, "", "does not exist") for number in versions if number not in found]
+    seen = [replace(TicketState.of(s), version=versions[n] or int(s.version)) for n, s in found.items()]
+    if missing:
+        raise BulkRefused(missing, seen)
+    return seen
+
+
+def change_status(
+    tenant: TenantContext,
+    tickets: Sequence[TicketState],
+    *,
+    to: Status,
+    companion: Companion[int] | None = None,
+) -> BulkChange:
+    """Move up to `limit` tickets to one status. A `companion` is told how many. Raises Invalid and BulkRefused."""
     tickets = list({t.number: t for t in tickets}.values())
     if not tickets:
         raise Invalid("Select tickets first.")
-    if len(tickets) > (most := limit(tenant)):
+    if len(tickets) > (most := limit(tenant, beside=companion is not None)):
         raise Invalid(f"At most {most} tickets can be changed together; you selected {len(tickets)}.")
     stuck = {t.number: _why_not(t.status, to) for t in tickets if to not in MOVES[t.status]}
     if stuck:
@@ -97,9 +118,13 @@ def change_status(tenant: TenantContext, tickets: Sequence[TicketState], *, to: 
         changes, actions = [("status", state.status.value, to.value)], summaries.dated(state.status, to, at)
         told += summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
     tell(tenant, transaction, *told, subject=_SUBJECT, at=clock.stamp(begun))
+    if companion is not None:
+        companion.join(transaction, len(tickets))
     try:
         tenant.repository.transact(transaction)
     except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
         raise _explain(tenant, tickets, refused) from refused
     return BulkChange(len(tickets), _receipt(tenant, tickets, to, clock.stamp(begun)))
 
@@ -188,10 +213,14 @@ def _explain(tenant: TenantContext, tickets: list[TicketState], refused: Transac
 
 def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:
     """The titles of those of these tickets that exist: one BatchGetItem, none for no numbers."""
+    return {number: summary.title for number, summary in _stored(tenant, numbers).items()}
+
+
+def _stored(tenant: TenantContext, numbers: list[int]) -> dict[int, SummaryItem]:
     if not numbers:
         return {}
     wanted = [(keys.ticket, (number,), keys.SUMMARY) for number in numbers]
-    return {int(item.number): item.title for item in tenant.repository.get_many(SummaryItem, wanted) if item}
+    return {int(item.number): item for item in tenant.repository.get_many(SummaryItem, wanted) if item}
 
 
 def _changed(state: TicketState, stored: SummaryItem | None, code: str) -> str:

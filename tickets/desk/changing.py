@@ -8,10 +8,12 @@ another value, `EditConflict` carries the stored ticket and nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from delivery.outbox.telling import tell
 from portal import clock
+from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, TransactionRefused
@@ -46,57 +48,48 @@ class EditConflict(Conflict):
         self.stored, self.since = stored, since
 
 
-# Adds what remains to be changed to the transaction; False where nothing remains. Raises EditConflict and Invalid.
-_Plan = Callable[[Transaction, SummaryItem, ChangesSince], bool]
+@dataclass(frozen=True)
+class Wishes:
+    """What somebody wants a ticket's fields to be, None for those that are to stay. `resolver` is "" for nobody."""
+
+    title: str | None = None
+    description: str | None = None
+    priority: Priority | None = None
+    tags: list[str] | None = None
+    status: Status | None = None
+    resolver: str | None = None
+
+    def cleaned(self) -> Wishes:
+        """Return them as texts are stored. Raises Invalid."""
+        return replace(
+            self,
+            title=None if self.title is None else fields.title(self.title),
+            description=None if self.description is None else fields.description(self.description),
+        )
+
+
+@dataclass(frozen=True)
+class Present:
+    """A ticket as an attempt to change it has read it. `description` is None where it was not read."""
+
+    summary: SummaryItem
+    description: str | None
+    resolver_name: str
 
 
 def change_status(tenant: TenantContext, number: int, *, to: Status, version: int) -> None:
     """Change the status. Raises NotFound, EditConflict, and Invalid for a move that MOVES does not have."""
-
-    def plan(transaction: Transaction, summary: SummaryItem, since: ChangesSince) -> bool:
-        state = TicketState.of(summary)
-        if state.status == to:
-            return False
-        _refuse_overruling("status", summary, since)
-        if to not in MOVES[state.status]:
-            raise Invalid(f"A {summary.status} ticket cannot become {to.value}.", field="status")
-        at = max(clock.stamp(), summary.updated_at)
-        actions = summaries.dated(state.status, to, at)
-        changes = [("status", state.status.value, to.value)]
-        told = summaries.revise(tenant, transaction, state, at=at, status=to, changes=changes, actions=actions)
-        tell(tenant, transaction, *told, subject=ticket_events.subject(state.number), at=at)
-        return True
-
-    _write(tenant, number, version, plan)
+    change(tenant, number, Wishes(status=to), version=version)
 
 
 def change_priority(tenant: TenantContext, number: int, *, to: Priority, version: int) -> None:
     """Change the priority. Raises NotFound, EditConflict."""
-
-    def plan(transaction: Transaction, summary: SummaryItem, since: ChangesSince) -> bool:
-        if summary.priority == to.value:
-            return False
-        _refuse_overruling("priority", summary, since)
-        changes = [("priority", summary.priority, to.value)]
-        _revise(tenant, transaction, summary, changes, [SummaryItem.priority.set(to.value)])
-        return True
-
-    _write(tenant, number, version, plan)
+    change(tenant, number, Wishes(priority=to), version=version)
 
 
 def assign(tenant: TenantContext, number: int, *, to: str, version: int) -> None:
     """Give a ticket to a member, or to nobody with "". Raises NotFound, EditConflict, and Invalid for non-agents."""
-    name = resolver_name(tenant, to)
-
-    def plan(transaction: Transaction, summary: SummaryItem, since: ChangesSince) -> bool:
-        if summary.resolver == to:
-            return False
-        _refuse_overruling("resolver", summary, since)
-        changes = [("resolver", summary.resolver_name, name)]
-        _revise(tenant, transaction, summary, changes, [SummaryItem.resolver_name.set(name)], resolver=to)
-        return True
-
-    _write(tenant, number, version, plan)
+    change(tenant, number, Wishes(resolver=to), version=version)
 
 
 def edit(
@@ -113,38 +106,156 @@ def edit(
 
     A field that the author left as it was keeps what others made of it meanwhile.
     """
-    wanted = {"title": fields.title(title), "priority": priority.value, "tags": ", ".join(tags)}
-    description = fields.description(description)
+    wishes = Wishes(title=title, description=description, priority=priority, tags=tags)
+    change(tenant, number, wishes, version=version, of_form=True)
 
-    def plan(transaction: Transaction, summary: SummaryItem, since: ChangesSince) -> bool:
-        stored = {"title": summary.title, "priority": summary.priority, "tags": ", ".join(summary.tags)}
-        changes = []
-        for name, text in wanted.items():
-            if text == stored[name] or text == since.before.get(name):
+
+def change(
+    tenant: TenantContext,
+    number: int,
+    wishes: Wishes,
+    *,
+    version: int | None = None,
+    of_form: bool = False,
+    whole: bool = False,
+    check: Callable[[Present], None] = lambda present: None,
+) -> Present:
+    """Make the fields what somebody wants them to be, all or none, and return the ticket as it was written.
+
+    `version` is the one that the author saw; without it the wishes hold for whatever the ticket is now. `of_form` says
+    that a field which is wished as it was at that version was only left alone. `check` may refuse the ticket as it was
+    read, and is asked anew where the change was overtaken; for it and for what is returned, `whole` reads the
+    description too. Raises NotFound, Invalid, EditConflict.
+
+    Two round trips: what it needs is read at the same time. Where others changed the ticket since `version` one more.
+    """
+    wishes = wishes.cleaned()
+
+    def attempt() -> Present:
+        present = _read(tenant, number, wishes, whole=whole)
+        check(present)
+        seen = int(present.summary.version) if version is None else version
+        revision = _Revision(tenant, wishes, present, timelines.changes_since(tenant, present.summary, seen), of_form)
+        if not revision.changes:
+            return present
+        transaction = Transaction()
+        written = revision.write(transaction)
+        tenant.repository.transact(transaction)
+        return written
+
+    # Reading again tells whether it was overtaken in the same field.
+    try:
+        return retrying(attempt, again=lambda error: isinstance(error, TransactionRefused), attempts=_ATTEMPTS)
+    except TransactionRefused as refused:
+        stored = summaries.read(tenant, number)
+        seen = int(stored.version) if version is None else version
+        raise EditConflict(stored, timelines.changes_since(tenant, stored, seen)) from refused
+
+
+def _read(tenant: TenantContext, number: int, wishes: Wishes, *, whole: bool) -> Present:
+    """Read what a change needs, at the same time."""
+    reads: dict[str, Callable[[], Any]] = {"summary": lambda: summaries.read(tenant, number)}
+    if whole or wishes.description is not None:
+        reads["description"] = lambda: summaries.read_description(tenant, number)
+    if wishes.resolver:
+        reads["name"] = lambda: resolver_name(tenant, wishes.resolver or "")
+    found = dict(zip(reads, fan_out(list(reads.values())), strict=True))
+    return Present(found["summary"], found.get("description"), found.get("name", ""))
+
+
+class _Revision:
+    """What remains of somebody's wishes when they are held against the ticket: raises EditConflict and Invalid."""
+
+    def __init__(
+        self, tenant: TenantContext, wishes: Wishes, present: Present, since: ChangesSince, of_form: bool
+    ) -> None:
+        self.tenant, self.wishes, self.present, self.since, self.of_form = tenant, wishes, present, since, of_form
+        self.state = TicketState.of(present.summary)
+        self.at = max(clock.stamp(), present.summary.updated_at)
+        self.values: dict[str, str | list[str] | None] = {}  # attributes of the summary, beside those that follow
+        self.changes: list[FieldChange] = []
+        self.counts: list[Action] = []
+        self.status: Status | None = None
+        self.resolver: str | None = None
+        self._texts()
+        self._describe()
+        self._move()
+        self._assign()
+
+    def _is_wished(self, name: str, wanted: str, stored: str) -> bool:
+        """Tell whether this remains to be changed. Raises EditConflict where others changed the same field."""
+        if wanted == stored or (self.of_form and wanted == self.since.before.get(name)):
+            return False
+        if not self.since.is_known or name in self.since.before:
+            raise EditConflict(self.present.summary, self.since)
+        return True
+
+    def _texts(self) -> None:
+        summary, wishes = self.present.summary, self.wishes
+        for name, wanted in (("title", wishes.title), ("priority", wishes.priority), ("tags", wishes.tags)):
+            if wanted is None:
                 continue
-            _refuse_overruling(name, summary, since)
-            changes.append((name, stored[name], text))
-        detail = None
-        if description != (old := summaries.read_description(tenant, number)):
-            _refuse_overruling("description", summary, since)
-            changes.append(("description", _size(old), _size(description)))
-            detail = DetailItem(summary.pk, keys.DETAIL, description=description)
-        values = {"title": wanted["title"], "priority": wanted["priority"], "tags": tags}
-        actions = [getattr(SummaryItem, name).set(values[name]) for name, _, _ in changes if name in values]
-        if changes:
-            _revise(tenant, transaction, summary, changes, actions, description=description)
-        if detail is not None:
-            transaction.put(detail)
-        return bool(changes)
+            text, stored = _text(wanted), _text(getattr(summary, name))
+            if self._is_wished(name, text, stored):
+                self.values[name] = list(wanted) if name == "tags" else str(wanted)
+                self.changes.append((name, stored, text))
 
-    _write(tenant, number, version, plan)
+    def _describe(self) -> None:
+        wanted, stored = self.wishes.description, self.present.description or ""
+        if wanted is not None and self._is_wished("description", wanted, stored):
+            self.changes.append(("description", _size(stored), _size(wanted)))
+
+    def _move(self) -> None:
+        before, to = self.state.status, self.wishes.status
+        if to is None or not self._is_wished("status", to.value, before.value):
+            return
+        if to not in MOVES[before]:
+            raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field="status")
+        self.status = to
+        self.changes.append(("status", before.value, to.value))
+        self.values |= summaries.dates(before, to, self.at)
+        self.counts += summaries.dates_counted(before, to, self.at)
+
+    def _assign(self) -> None:
+        to = self.wishes.resolver
+        if to is None or not self._is_wished("resolver", to, self.state.resolver):
+            return
+        self.resolver = to
+        self.changes.append(("resolver", self.present.summary.resolver_name, self.present.resolver_name))
+        self.values["resolver_name"] = self.present.resolver_name
+
+    def write(self, transaction: Transaction) -> Present:
+        """Add it to the transaction, and return the ticket that it makes."""
+        tenant, summary = self.tenant, self.present.summary
+        described = any(name == "description" for name, _, _ in self.changes)
+        description = self.wishes.description if described else self.present.description
+        told = summaries.revise(
+            tenant,
+            transaction,
+            self.state,
+            at=self.at,
+            status=self.status,
+            resolver=self.resolver,
+            changes=self.changes,
+            actions=[*(summaries.set_to(name, value) for name, value in self.values.items()), *self.counts],
+            description=description,
+        )
+        if described:
+            transaction.put(DetailItem(summary.pk, keys.DETAIL, description=description))
+        tell(tenant, transaction, *told, subject=ticket_events.subject(self.state.number), at=self.at)
+        made = SummaryItem.from_raw_data(summary.serialize())
+        status, resolver = self.status or self.state.status, self.resolver
+        after = {"status": status.value, "resolver": self.state.resolver if resolver is None else resolver}
+        for name, value in (self.values | after | {"updated_at": self.at, "version": self.state.version + 1}).items():
+            setattr(made, name, value)
+        return Present(made, description, self.present.resolver_name)
 
 
 def resolver_name(tenant: TenantContext, user_id: str) -> str:
     """The name of somebody who can have tickets; "" for nobody. Raises Invalid."""
     if not user_id:
         return ""
-    if user_id == tenant.user_id:
+    if user_id == tenant.user_id and tenant.require_standing is None:  # a key is nobody who can have tickets
         return tenant.user_name
     member = members.member(tenant.repository, user_id)
     if member is None or not member.role.at_least(Role.AGENT):
@@ -152,49 +263,9 @@ def resolver_name(tenant: TenantContext, user_id: str) -> str:
     return member.name
 
 
-def _write(tenant: TenantContext, number: int, version: int, plan: _Plan) -> None:
-    """Read the ticket and what was done since `version`, and write what the plan says; again where it was overtaken."""
-
-    def attempt() -> None:
-        summary = summaries.read(tenant, number)
-        transaction = Transaction()
-        if plan(transaction, summary, timelines.changes_since(tenant, summary, version)):
-            tenant.repository.transact(transaction)
-
-    # Reading again tells whether it was overtaken in the same field.
-    try:
-        retrying(attempt, again=lambda error: isinstance(error, TransactionRefused), attempts=_ATTEMPTS)
-    except TransactionRefused as refused:
-        stored = summaries.read(tenant, number)
-        raise EditConflict(stored, timelines.changes_since(tenant, stored, version)) from refused
-
-
-def _revise(
-    tenant: TenantContext,
-    transaction: Transaction,
-    summary: SummaryItem,
-    changes: list[FieldChange],
-    actions: list[Action],
-    resolver: str | None = None,
-    description: str | None = None,
-) -> None:
-    at = max(clock.stamp(), summary.updated_at)
-    told = summaries.revise(
-        tenant,
-        transaction,
-        TicketState.of(summary),
-        at=at,
-        resolver=resolver,
-        changes=changes,
-        actions=actions,
-        description=description,
-    )
-    tell(tenant, transaction, *told, subject=ticket_events.subject(int(summary.number)), at=at)
-
-
-def _refuse_overruling(name: str, summary: SummaryItem, since: ChangesSince) -> None:
-    if not since.is_known or name in since.before:
-        raise EditConflict(summary, since)
+def _text(value: str | list[str]) -> str:
+    """A field's value in the timeline."""
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _size(text: str) -> str:

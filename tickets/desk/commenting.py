@@ -11,6 +11,7 @@ from typing import Final
 from delivery.events.event_types import Event
 from delivery.outbox.telling import tell
 from portal import clock
+from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, TransactionRefused
@@ -49,33 +50,40 @@ def comment(
     internal: bool = False,
     then: Status | None = None,
     request_id: str | None = None,
+    companion: Companion[ActivityItem] | None = None,
 ) -> SummaryItem:
     """Add a comment or an internal note, and in the same transaction change the status when `then` says so.
 
     The same request sent again adds nothing, however many others came between. A ticket that changes meanwhile is read
-    again. Returns the summary as it was read before, so that the caller can say what the author may not have seen.
-    Raises NotFound, Invalid, CommentNotAdded.
+    again. A `companion` is told the comment. Returns the summary as it was read before, so that the caller can say what
+    the author may not have seen. Raises NotFound, Invalid, CommentNotAdded.
     """
     body = fields.comment(body)
     request_id = request_id or new_request_id()
     kind = "note" if internal else "comment"
     digest = request_digest(request_id, str(number), kind, then.value if then else "", body)
 
+    waiting = [companion]  # for the first attempt, beside whose read it does its part
+
     def attempt() -> SummaryItem:
-        summary = summaries.read(tenant, number)
+        summary = beside(waiting.pop() if waiting else None, lambda: summaries.read(tenant, number))
         transaction = Transaction()
         record = request_record(tenant, _REQUEST, digest, number=number)
         transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
         try:
-            _add(tenant, transaction, summary, kind=kind, body=body, then=then, request_id=request_id)
+            entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request_id=request_id)
         except Invalid:
             # What this request has changed already is no reason to refuse it.
             if tenant.repository.get(RequestItem, keys.request, digest, sort=_REQUEST, consistent=True):
                 return summary
             raise
+        if companion is not None:
+            companion.join(transaction, entry)
         try:
             tenant.repository.transact(transaction)
         except TransactionRefused as refused:
+            if companion is not None:
+                companion.blame(refused)
             request = refused.reason(REQUEST)
             if request is None or request.item is None:
                 raise
@@ -99,7 +107,7 @@ def _add(
     body: str,
     then: Status | None,
     request_id: str,
-) -> None:
+) -> ActivityItem:
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
     is_note = kind == "note"
@@ -107,17 +115,16 @@ def _add(
     moves = _moves(state.status, then)
     if then is not None and moves:
         actions += summaries.dated(state.status, then, at)
-    transaction.put(
-        ActivityItem(
-            tenant.repository.key(keys.ticket, state.number),
-            keys.activity(at, request_id[:12]),
-            kind=kind,
-            at=at,
-            author=tenant.user_id,
-            author_name=tenant.user_name,
-            body=body,
-        )
+    entry = ActivityItem(
+        tenant.repository.key(keys.ticket, state.number),
+        keys.activity(at, request_id[:12]),
+        kind=kind,
+        at=at,
+        author=tenant.user_id,
+        author_name=tenant.user_name,
+        body=body,
     )
+    transaction.put(entry)
     told: list[Event] = []
     if is_note and not moves:
         transaction.update(
@@ -130,6 +137,7 @@ def _add(
         told = _revise(tenant, transaction, state, at=at, then=then if moves else None, actions=actions)
     about = ticket_events.commented(tenant, state.number, kind=kind, body=body, at=at, version=state.version + moves)
     tell(tenant, transaction, about, *told, subject=ticket_events.subject(state.number), at=at)
+    return entry
 
 
 def _revise(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from typing import Final
+from typing import Any, Final
 
 from delivery.outbox.telling import tell
 from portal import clock
+from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Throttled, TransactionRefused
@@ -53,15 +54,19 @@ def create(
     priority: Priority = Priority.NORMAL,
     tags: list[str] | None = None,
     request_id: str | None = None,
+    companion: Companion[tuple[SummaryItem, str]] | None = None,
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
     Two writes: the counter, then one transaction of request record, summary, detail, first event, and where somebody
-    subscribed the row that tells of it. A number is lost, never given twice, when the second fails. Raises Invalid,
+    subscribed the row that tells of it. A number is lost, never given twice, when the second fails. A `companion` is
+    told the summary and the description, and sees to repetitions in place of the request record. Raises Invalid,
     Throttled.
     """
     title, description = fields.title(title), fields.description(description)
-    counter = tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    counter = beside(
+        companion, lambda: tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+    )
     number, at = int(counter.last), clock.stamp()
     pk = tenant.repository.key(keys.ticket, number)
     summary = SummaryItem(
@@ -77,21 +82,24 @@ def create(
         epoch=int(counter.epoch),
         **summaries.derived(tenant, number, status=Status.OPEN.value, resolver="", updated_at=at),
     )
-    texts = (title, description, priority.value, ",".join(tags or []))
-    digest = request_digest(request_id or new_request_id(), *texts)
     transaction = Transaction()
-    record = request_record(tenant, "TICKET", digest, number=number)
-    transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
+    if companion is None:
+        texts = (title, description, priority.value, ",".join(tags or []))
+        digest = request_digest(request_id or new_request_id(), *texts)
+        record = request_record(tenant, "TICKET", digest, number=number)
+        transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
+    else:
+        companion.join(transaction, (summary, description))
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
     told = ticket_events.created(tenant, number=number, description=description, summary=summary.attribute_values)
     tell(tenant, transaction, told, subject=ticket_events.subject(number), at=at)
-    return _write_once(tenant, transaction, number)
+    return _write_once(tenant, transaction, number, companion)
 
 
-def _write_once(tenant: TenantContext, transaction: Transaction, number: int) -> int:
-    """Write the transaction with a request record, and return the number of the ticket that the record stands for."""
+def _write_once(tenant: TenantContext, transaction: Transaction, number: int, companion: Companion[Any] | None) -> int:
+    """Write the transaction, and return the number of the ticket that its request record stands for."""
     try:
         retrying(
             lambda: tenant.repository.transact(transaction),
@@ -101,6 +109,9 @@ def _write_once(tenant: TenantContext, transaction: Transaction, number: int) ->
             given_up=Throttled("The database is busy."),
         )
     except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
+            raise
         request = refused.reason(REQUEST)
         if request is None or request.item is None:
             raise

@@ -153,13 +153,30 @@ def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequen
 # --- what a summary remembers for the aggregates, and for the lists behind their numbers ---
 
 
+def dates(before: str, after: str, at: str) -> dict[str, str | None]:
+    """Return the moments that a ticket has by a change of status at this moment; None for one that it has no more."""
+    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+        return {}
+    return {"resolved_at": None, "reopened_at": at} if aggregates.is_unresolved(after) else {"resolved_at": at}
+
+
+def dates_counted(before: str, after: str, at: str) -> list[Action]:
+    """Count what `dates` tells of, on its day."""
+    kinds = {"resolved_at": aggregates.RESOLVED, "reopened_at": aggregates.REOPENED}
+    return [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
+
+
 def dated(before: str, after: str, at: str) -> list[Action]:
     """Remember that the ticket was resolved or reopened at this moment, if the change of status did either."""
-    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
-        return []
-    if aggregates.is_unresolved(after):
-        return [SummaryItem.resolved_at.remove(), SummaryItem.reopened_at.set(at), counted(aggregates.REOPENED, at)]
-    return [SummaryItem.resolved_at.set(at), counted(aggregates.RESOLVED, at)]
+    moments = [set_to(name, moment) for name, moment in dates(before, after, at).items()]
+    return [*moments, *dates_counted(before, after, at)]
+
+
+def set_to(name: str, value: Any) -> Action:
+    """Make an attribute of the summary this value, or remove it for None."""
+    attribute: Any = getattr(SummaryItem, name)
+    action: Action = attribute.remove() if value is None else attribute.set(value)
+    return action
 
 
 def forgotten(before: str, after: str, at: str) -> list[Action]:
