@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from pydantic import BaseModel, ConfigDict
+
+from api.door.problems import RequestProblem
 
 CONTENT_TYPE: Final = "application/json"
 _TAG: Final = re.compile(r'\s*(?:W/)?("[^"]*")\s*(?:,|\Z)')
@@ -79,6 +81,22 @@ def tagged(request: HttpRequest, content: BaseModel) -> HttpResponse:
     """Return an answer with the tag of all that is in it, or 304."""
     body = encoded(content)
     return unless_known(request, answer(body), tag(body))
+
+
+def require_match(request: HttpRequest, etag: str, *, current: Any) -> None:
+    """Raise RequestProblem with status 412 and what is stored, where If-Match names another representation.
+
+    A tag that was weakened on its way, by compression say, names the same one: tags are made of what is stored.
+    """
+    wanted = request.headers.get("If-Match")
+    if wanted is not None and not _names(wanted, etag):
+        raise RequestProblem(
+            412,
+            "precondition_failed",
+            "It was changed since you read it. What is stored now is in `current`.",
+            more={"current": current},
+            headers={"ETag": etag},
+        )
 
 
 def _names(header: str, etag: str) -> bool:

@@ -150,9 +150,9 @@ def _unfitting(request: HttpRequest, error: Any) -> HttpResponse:
 def _field_problem(found: Mapping[str, Any]) -> FieldProblem:
     # The first two parts say where it comes from, and the name of the function's argument.
     places = [str(place)[:100] for place in found["loc"]]
-    field = ".".join(places[2:] or places[1:] or places)
-    if found["type"] == "missing" and len(places) < 3:
+    if places[0] == "body" and len(places) == 2 and found["type"] == "missing":
         return FieldProblem(field="body", code="missing", detail="This needs a body in JSON.")
+    field = ".".join(places[2:]) or (places[0] if places[0] == "body" else places[-1])
     sentence = str(found["msg"]).removeprefix("Value error, ")
     return FieldProblem(field=field, code=str(found["type"]), detail=sentence)
 

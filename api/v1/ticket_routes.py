@@ -1,4 +1,4 @@
-"""Read tickets: lists with the filters that the queue has, and one ticket."""
+"""Read and write tickets: lists with the filters that the queue has, one ticket, and the status of many."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import Final
 from django.http import HttpResponse
 from ninja import Query
 
-from api.door import answers
+from api.door import answers, idempotency
+from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest, ApiRouter
-from api.v1.ticket_schemas import Number, TicketInFull, TicketInList, TicketList, TicketListQuery
+from api.v1.ticket_inputs import StatusOfMany, TicketToChange, TicketToCreate, tag_list
+from api.v1.ticket_schemas import ChangedTickets, Number, TicketInFull, TicketInList, TicketList, TicketListQuery
+from portal.dynamo.companions import Companion, beside
+from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
-from tickets.desk import filters, lists, timelines
+from tickets.desk import bulk, changing, creating, filters, lists, timelines
+from tickets.desk.bulk import BulkRefused
+from tickets.desk.changing import EditConflict, Present
 from tickets.desk.filters import TicketFilter
+from tickets.ticket.items import SummaryItem
 
 router: Final = ApiRouter()
 
@@ -49,3 +56,106 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Read a ticket."""
     ticket = TicketInFull.whole(request.tenant, *timelines.head(request.tenant, number))
     return answers.unless_known(request, answers.answer(ticket), answers.tag(*ticket.tag_parts))
+
+
+@router.declare(
+    "POST",
+    "/tickets",
+    scope=Scope.TICKETS_WRITE,
+    answers={201: TicketInFull},
+    headers={idempotency.HEADER: idempotency.ABOUT},
+)
+def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
+    """Create a ticket. Its requester is the API key."""
+
+    def write(companion: Companion[tuple[SummaryItem, str]]) -> None:
+        creating.create(
+            request.acting,
+            title=ticket.title,
+            description=ticket.description,
+            priority=ticket.priority,
+            tags=tag_list(ticket.tags),
+            companion=companion,
+        )
+
+    def render(made: tuple[SummaryItem, str]) -> HttpResponse:
+        shown = TicketInFull.whole(request.tenant, *made)
+        location = f"{request.path}/{shown.number}"
+        return answers.answer(shown, status=201, Location=location, ETag=answers.tag(*shown.tag_parts))
+
+    return idempotency.post(request, write, render)
+
+
+@router.declare(
+    "PATCH",
+    "/tickets/{ticket_number:number}",
+    scope=Scope.TICKETS_WRITE,
+    answers={200: TicketInFull},
+    problems_too=(412,),
+    headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the ticket is another since"},
+)
+def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -> HttpResponse:
+    """Change fields of a ticket, all that are named or none.
+
+    With If-Match it is changed only as the caller saw it. With a version, what others changed in other fields stays.
+    With neither, the fields become what is said, whatever they were.
+    """
+
+    def check(present: Present) -> None:
+        shown = _shown(request, present)
+        answers.require_match(request, answers.tag(*shown.tag_parts), current=shown.model_dump(mode="json"))
+
+    try:
+        written = changing.change(
+            request.acting, number, ticket.wishes, version=ticket.version, whole=True, check=check
+        )
+    except EditConflict as conflict:
+        current = TicketInList.of(conflict.stored).model_dump(mode="json")
+        raise RequestProblem(409, conflict.code, conflict.message, more={"current": current}) from conflict
+    shown = _shown(request, written)
+    return answers.answer(shown, ETag=answers.tag(*shown.tag_parts))
+
+
+def _shown(request: ApiRequest, present: Present) -> TicketInFull:
+    return TicketInFull.whole(request.tenant, present.summary, present.description or "")
+
+
+@router.declare(
+    "POST",
+    "/tickets/status",
+    scope=Scope.TICKETS_WRITE,
+    answers={200: ChangedTickets},
+    headers={idempotency.HEADER: idempotency.ABOUT},
+)
+def change_status_of_many(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
+    """Change the status of many tickets, of all or of none.
+
+    A version that is given has to be the ticket's still.
+    """
+    changed: HttpResponse = _with_one_status(request, change)
+    return changed
+
+
+@heavy
+def _with_one_status(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
+    def write(companion: Companion[int]) -> None:
+        try:
+            tickets = beside(companion, lambda: bulk.states(request.acting, change.versions))
+            bulk.change_status(request.acting, tickets, to=change.status, companion=companion)
+        except BulkRefused as refused:
+            raise _told(refused) from refused
+
+    def render(count: int) -> HttpResponse:
+        return answers.answer(ChangedTickets(count=count, status=change.status))
+
+    return idempotency.post(request, write, render)
+
+
+def _told(refused: BulkRefused) -> RequestProblem:
+    """Say which tickets stood in the way."""
+    errors = [
+        {"field": f"tickets.{one.number}", "code": "ticket_refused", "detail": f"Ticket {one.number} {one.reason}."}
+        for one in refused.refusals
+    ]
+    sentence = f"Nothing was changed. {errors[0]['detail']}"
+    return RequestProblem(409, refused.code, sentence, more={"errors": errors})

@@ -125,6 +125,15 @@ class TicketList(ApiModel):
     next: str | None = Field(description="the address of the next page; a page may be short where there is one")
 
 
+class ChangedTickets(ApiModel):
+    """What a bulk change did."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"count": 2, "status": "closed"}})
+
+    count: int
+    status: Status
+
+
 class TicketListQuery(ApiInput):
     """Which tickets: as the queue's address says it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.door.routing import RoutedApi
-from api.v1 import audit_routes, member_routes, number_routes, ticket_routes
+from api.v1 import activity_routes, audit_routes, member_routes, number_routes, ticket_routes
 
 version_1: Final = RoutedApi(
     title="Pooldesk",
@@ -14,6 +14,7 @@ version_1: Final = RoutedApi(
     urls_namespace="v1",
 )
 version_1.add_router("", ticket_routes.router, tags=["Tickets"])
+version_1.add_router("", activity_routes.router, tags=["Tickets"])
 version_1.add_router("", member_routes.router, tags=["Members"])
 version_1.add_router("", number_routes.router, tags=["Numbers"])
 version_1.add_router("", audit_routes.router, tags=["Audit trail"])

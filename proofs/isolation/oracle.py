@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from api.door.tables import ANSWERS
 from delivery.consuming.tables import DEAD_DELIVERIES
 from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
@@ -37,6 +38,7 @@ _ACTIONS: Final = {
     ENDPOINTS: ("GetItem", "Query", "UpdateItem"),
     SECRETS: ("GetItem",),
     DELIVERIES: ("GetItem", "Query", "UpdateItem"),
+    ANSWERS: ("UpdateItem",),
 }
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},

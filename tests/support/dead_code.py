@@ -26,6 +26,7 @@ DECORATORS = [
     "@OperatorSite.watches*",
     "@OperatorSite.page*",
     "@router.declare*",
+    "@model_validator",
 ]
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 DOTTED_PATH = re.compile(r'"(?:python:)?[a-z_]+(?:\.\w+)+"')
