@@ -126,7 +126,7 @@ class TicketList(ApiModel):
 
 
 class ChangedTickets(ApiModel):
-    """What a bulk change did."""
+    """Count what a bulk change did."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"count": 2, "status": "closed"}})
 

@@ -14,7 +14,7 @@ _Told = TypeVar("_Told", contravariant=True)
 
 
 class Companion(Protocol[_Told]):
-    """What a caller of a rule adds to the change: the record of an answer, say, which is written with it or not at all.
+    """Add what a rule's caller has to a change: the record of an answer, say, which is written with it or not at all.
 
     Its errors end the rule. It takes one member of the transaction.
     """

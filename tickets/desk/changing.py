@@ -50,7 +50,7 @@ class EditConflict(Conflict):
 
 @dataclass(frozen=True)
 class Wishes:
-    """What somebody wants a ticket's fields to be, None for those that are to stay. `resolver` is "" for nobody."""
+    """Hold what somebody wants a ticket's fields to be, None for those that stay. `resolver` is "" for nobody."""
 
     title: str | None = None
     description: str | None = None
@@ -164,7 +164,7 @@ def _read(tenant: TenantContext, number: int, wishes: Wishes, *, whole: bool) ->
 
 
 class _Revision:
-    """What remains of somebody's wishes when they are held against the ticket: raises EditConflict and Invalid."""
+    """Hold somebody's wishes against the ticket: what remains is a change. Raises EditConflict and Invalid."""
 
     def __init__(
         self, tenant: TenantContext, wishes: Wishes, present: Present, since: ChangesSince, of_form: bool

@@ -6,7 +6,7 @@ what lists and aggregates count. Only `noted_at` tells of it, which is in no ind
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from delivery.events.event_types import Event
 from delivery.outbox.telling import tell
@@ -79,14 +79,7 @@ def comment(
             raise
         if companion is not None:
             companion.join(transaction, entry)
-        try:
-            tenant.repository.transact(transaction)
-        except TransactionRefused as refused:
-            if companion is not None:
-                companion.blame(refused)
-            request = refused.reason(REQUEST)
-            if request is None or request.item is None:
-                raise
+        _write(tenant, transaction, companion)
         return summary
 
     return retrying(
@@ -96,6 +89,18 @@ def comment(
         first=_PAUSE,
         given_up=CommentNotAdded(),
     )
+
+
+def _write(tenant: TenantContext, transaction: Transaction, companion: Companion[Any] | None) -> None:
+    """Write the transaction, which is written already where its request record is."""
+    try:
+        tenant.repository.transact(transaction)
+    except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
+        request = refused.reason(REQUEST)
+        if request is None or request.item is None:
+            raise
 
 
 def _add(
