@@ -21,7 +21,7 @@ _COMMENT: Final[dict[str, Any]] = {
 
 
 class Author(ApiModel):
-    """Say who wrote or did something: a member, somebody who was one, or an API key. Without an account the id is null."""
+    """Say who wrote or did something: a member, a former one, or an API key. Without an account the id is null."""
 
     id: str | None
     name: str
