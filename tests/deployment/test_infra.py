@@ -60,7 +60,7 @@ ROLES = {
 KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole")
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2"],
-    "tenant": ["TenantPolicy"],
+    "tenant": ["TenantPolicy", "TenantPolicy2"],
     "worker": ["WorkerPolicy"],
     "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],
