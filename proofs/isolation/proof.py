@@ -12,6 +12,7 @@ from typing import Final
 from portal import clock
 from portal.errors import PortalError
 from proofs.isolation import data_attack, mutants
+from proofs.isolation.calls.call_attack import CALLS, CallAttack
 from proofs.isolation.data_attack import Crossing, Tally
 from proofs.isolation.mutants import Fate
 from proofs.isolation.schedule import AttackPlan
@@ -38,6 +39,7 @@ class Proof:
     with_http: bool = True
     tally: Tally = field(default_factory=Tally)
     visits: Visits = field(default_factory=Visits)
+    calls: Visits = field(default_factory=Visits)  # of the API
     fates: list[Fate] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)  # tenants whose sampled data are not what they were
     left_behind: int = 0
@@ -47,12 +49,12 @@ class Proof:
 
     @property
     def crossing(self) -> Crossing | None:
-        return self.tally.crossing or self.visits.crossing
+        return self.tally.crossing or self.visits.crossing or self.calls.crossing
 
     @property
     def refused(self) -> Crossing | None:
         """Return the first honest request that was not answered."""
-        return self.tally.refused or self.visits.refused
+        return self.tally.refused or self.visits.refused or self.calls.refused
 
     @property
     def survivors(self) -> list[Fate]:
@@ -97,22 +99,33 @@ def prove(proof: Proof, begin: Begin, *, only: str = "") -> None:
 
 
 def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, begin: Begin, only: str) -> None:
-    if only.startswith(_HTTP):
+    if only.startswith((_HTTP, CALLS)):
         if not people or not people.members:
             raise CannotRun("There is nobody who could visit the portal.")
-        attack = Attack(proof.seed, proof.targets, people)
-        attack.run([int(only.removeprefix(_HTTP))], proof.visits, lambda steps: None)
+        kind, _, number = only.rpartition("-")
+        attack, found = _over_http(proof, people)[f"{kind}-"]
+        attack.run([int(number)], found, lambda steps: None)
         return
     if only:
         data_attack.attack(plan, [int(only)], proof.tally, lambda steps: None)
         return
     data_attack.attack(plan, range(proof.data_requests), proof.tally, begin("Requests", proof.data_requests))
     if people and people.members and not proof.crossing and not proof.refused:
-        attack = Attack(proof.seed, proof.targets, people)
-        count = max(proof.requests // HTTP_SHARE, attack.least)
-        attack.run(range(count), proof.visits, begin("Visits", count))
+        visit = Attack(proof.seed, proof.targets, people)
+        count = max(proof.requests // HTTP_SHARE, visit.least)
+        visit.run(range(count), proof.visits, begin("Visits", count))
+    if people and people.members and not proof.crossing and not proof.refused:
+        call = CallAttack.of(proof.seed, proof.targets, people)
+        call.run(range(call.count), proof.calls, begin("Calls", call.count))
     if not proof.crossing and not proof.refused:
         proof.fates = mutants.run(plan, begin("Broken layers", len(mutants.MUTANTS)))
+
+
+def _over_http(proof: Proof, people: Visitors) -> dict[str, tuple[Attack | CallAttack, Visits]]:
+    return {
+        _HTTP: (Attack(proof.seed, proof.targets, people), proof.visits),
+        CALLS: (CallAttack.of(proof.seed, proof.targets, people), proof.calls),
+    }
 
 
 def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ _TEMPLATE: Final = Path(__file__).with_name("report.html")
 
 def document(proof: Proof) -> dict[str, Any]:
     """Everything, for machines. Tenants are numbers of tenants: a report for one customer names no other."""
-    tally, visits = proof.tally, proof.visits
+    tally, visits, calls = proof.tally, proof.visits, proof.calls
     return {
         "verdict": verdict(proof),
         "holds": proof.holds,
@@ -35,10 +35,11 @@ def document(proof: Proof) -> dict[str, Any]:
         "seconds": round(proof.seconds, 1),
         "tenants": len(proof.targets),
         "requests": {
-            "total": tally.total + visits.total,
+            "total": tally.total + visits.total + calls.total,
             "hostile": tally.stopped_by.total(),
-            "honest": tally.honest.total() + visits.honest,
+            "honest": tally.honest.total() + visits.honest + calls.honest,
             "visits": visits.total,
+            "calls": calls.total,
             "sent_to_engine": tally.sent,
             "crossings": int(proof.crossing is not None),
             "per_second": round(tally.total / max(tally.seconds, 0.001)),
@@ -60,6 +61,7 @@ def document(proof: Proof) -> dict[str, Any]:
             for (operation, place), count in sorted(tally.honest.items())
         ],
         "http": _http(visits),
+        "api": _http(calls),
         "mutants": _mutants(proof),
         "data": {"tenants_changed": len(proof.changed), "items_left_behind": proof.left_behind},
         "crossing": _found(proof.crossing),
@@ -147,6 +149,7 @@ def to_html(proof: Proof) -> str:
                 and crossing | {"text": json.dumps(crossing["request"], indent=1, ensure_ascii=False)},
                 "kinds": _by_kind(found["attacks"], [*found["stopped_by"]]),
                 "stops": [*found["stopped_by"]],
+                "over_http": [("Visits to the portal", found["http"]), ("Calls of the API", found["api"])],
                 "places": places,
                 "rows": [{"operation": o, "cells": [cells[o, p] or "" for p in places]} for o in operations],
             }

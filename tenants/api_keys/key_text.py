@@ -50,7 +50,7 @@ def new(tenant_id: str, prefix: str) -> str:
         raise ValueError("this is no prefix of a key")
     random = "".join(secrets.choice(_BASE) for _ in range(_RANDOM_LENGTH))
     body = f"sk_{settings.API_KEY_ENVIRONMENT}_{keys.tenant(tenant_id)}_{prefix}{random}"
-    return body + _checksum(body)
+    return body + checksum(body)
 
 
 def new_prefix(request_id: str) -> str:
@@ -66,7 +66,7 @@ def is_prefix(text: str) -> bool:
 def read(text: str) -> KeyAddress | None:
     """Take a key apart, or return None for what is no key or has a wrong checksum."""
     match = _KEY.match(text)
-    if match is None or not hmac.compare_digest(_checksum(match[1]), match[5]):
+    if match is None or not hmac.compare_digest(checksum(match[1]), match[5]):
         return None
     return KeyAddress(match[2], match[3], match[4])
 
@@ -81,7 +81,8 @@ def shown(prefix: str) -> str:
     return f"sk_{settings.API_KEY_ENVIRONMENT}_\N{HORIZONTAL ELLIPSIS}_{prefix}\N{HORIZONTAL ELLIPSIS}"
 
 
-def _checksum(body: str) -> str:
+def checksum(body: str) -> str:
+    """Return what has to stand behind the rest of a key. It is no secret: anybody can compute it."""
     return _in_base_62(zlib.crc32(body.encode()), _CHECKSUM_LENGTH)
 
 

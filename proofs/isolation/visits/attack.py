@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from http.cookies import SimpleCookie
@@ -19,9 +19,10 @@ from django.test import Client, override_settings
 
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.targets import Target, texts_of
+from proofs.isolation.targets import Target
 from proofs.isolation.transport import Crossed
 from proofs.isolation.visits import tricks
+from proofs.isolation.visits.foreign_texts import ForeignTexts
 from proofs.isolation.visits.routes import routes
 from proofs.isolation.visits.visit import Visit, plain
 from proofs.isolation.visits.visitors import Visitor, Visitors
@@ -30,7 +31,6 @@ from tenants.membership import mails
 
 HOST: Final = "testserver"
 _HTTP: Final = "http-"  # before the number of a visit
-_SHORTEST: Final = 12  # characters of a title that is worth looking for
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Attack:
         """Make these visits, up to the first that shows a hole."""
         watch = Watch({t.id: Oracle(t.id) for t in self.targets})
         browser = Client(raise_request_exception=False)
-        secret = _Secrets(self.targets)
+        secret = ForeignTexts(self.targets)
         hosts = [*settings.ALLOWED_HOSTS, HOST]
         nowhere = "django.core.mail.backends.dummy.EmailBackend"
         # A visit that is refused at the door for being one too many shows nothing.
@@ -112,7 +112,7 @@ class Attack:
         strangers = [t for t in self.targets if t.id not in visitor.homes]
         return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
 
-    def _greet(self, browser: Client, watch: Watch, visits: Visits, secrets: _Secrets) -> bool:
+    def _greet(self, browser: Client, watch: Watch, visits: Visits, secrets: ForeignTexts) -> bool:
         """Tell whether every visitor sees the own queue; else no refusal of the rest means anything."""
         for visitor in self.visitors.members.values():
             visit = plain(visitor)
@@ -127,7 +127,7 @@ class Attack:
 
 
 def _make(
-    browser: Client, watch: Watch, visit: Visit, secrets: _Secrets, visits: Visits, number: int
+    browser: Client, watch: Watch, visit: Visit, secrets: ForeignTexts, visits: Visits, number: int
 ) -> tuple[str, str]:
     """Return status and text of the answer, or "" for both after a crossing, which is then noted under this number."""
     try:
@@ -135,7 +135,7 @@ def _make(
             response = _send(browser, visit)
         body = unescape(getattr(response, "content", b"").decode(errors="replace"))
         body += "\n".join(f"{name}: {value}" for name, value in response.items())
-        for text in secrets.kept_from(visit):
+        for text in secrets.kept_from(visit.homes, visit.described):
             if text in body:
                 status = response.status_code
                 raise Crossed(f"The answer, {status}, holds {text!r} of a tenant that the visitor is not in.")
@@ -151,19 +151,3 @@ def _send(browser: Client, visit: Visit) -> Any:
     data = urlencode(visit.form if visit.method == "POST" else {}, doseq=True)
     headers: dict[str, Any] = dict(visit.headers)
     return browser.generic(visit.method, path, data, "application/x-www-form-urlencoded", secure=True, **headers)
-
-
-class _Secrets:
-    """The texts that one tenant's pages alone may show: its id, people and titles, each absent from all others."""
-
-    def __init__(self, targets: Sequence[Target]) -> None:
-        self._of = {t.id: {t.id} | {s for s in texts_of(t) if len(s) >= _SHORTEST} for t in targets}
-        self._all = {t.id: {*texts_of(t), t.tenant.name} for t in targets}
-
-    def kept_from(self, visit: Visit) -> Iterator[str]:
-        """Without what the visitor may see, and without what the request itself holds: an echo tells nothing."""
-        said = repr(visit.described)
-        seen = "\0".join(text for home in visit.homes if home in self._all for text in self._all[home])
-        for tenant_id, texts in self._of.items():
-            if tenant_id not in visit.homes:
-                yield from (text for text in texts if text not in said and text not in seen)

@@ -64,34 +64,35 @@ def aimed(rng: random.Random, visitor: Visitor, victim: Target, visitors: Visito
     theirs = visitors.members.get(victim.id)
     session = keys.session(theirs.session_key) if theirs else ""
 
-    def argument(converter: str, name: str) -> str:
+    def value(converter: str, name: str) -> str:
         if name == "session" and session:
             return session
-        return _argument(rng, visitor, victim, converter, name)
+        return argument(rng, visitor.target, victim, converter, name)
 
-    path = route.filled(argument)
+    path = route.filled(value)
     cookie, form = pinned_tenant.write_cookie(visitor.ids), _form(rng, visitor, victim)
     return Visit(visitor, victim, route, method, path, visitor.homes, cookie, form=form)
 
 
-def _number(rng: random.Random, visitor: Visitor, victim: Target) -> int:
+def number(rng: random.Random, own: Target, victim: Target) -> int:
     """Return a ticket of the victim's, beyond the visitor's own numbers where there is one."""
     real = [int(s.number) for s in victim.summaries]
-    beyond = [n for n in real if n > visitor.target.last_number]
-    return rng.choice(beyond or real or [visitor.target.last_number + 1])
+    beyond = [n for n in real if n > own.last_number]
+    return rng.choice(beyond or real or [own.last_number + 1])
 
 
-def _argument(rng: random.Random, visitor: Visitor, victim: Target, converter: str, name: str) -> str:
+def argument(rng: random.Random, own: Target, victim: Target, converter: str, name: str) -> str:
+    """Return what an address has in a place of this name, such that it asks for what is the victim's."""
     if "number" in converter or converter == "int" or name in ("number", "id", "pk"):
-        return str(_number(rng, visitor, victim))
+        return str(number(rng, own, victim))
     somebody = person(rng, victim)
     if name == "desk":  # the visitor's own, without which no view is reached
-        return visitor.target.tenant.slug
-    if name == "endpoint":
+        return own.tenant.slug
+    if name.startswith("endpoint"):
         return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
     if name == "api_key":
         return rng.choice(victim.api_keys or ["Ab0Cd1Ef"])
-    if name == "delivery":
+    if name.startswith("delivery"):
         name_of_none = f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
         return rng.choice(victim.deliveries)["name"] if victim.deliveries else name_of_none
     if name == "token":
@@ -106,10 +107,10 @@ def person(rng: random.Random, target: Target) -> str:
 
 def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any]:
     """Return every field that a form of the portal has, valid, so that a view would go on to its write."""
-    number = _number(rng, visitor, victim)
-    stored = next((s for s in victim.summaries if int(s.number) == number), None)
+    wanted = number(rng, visitor.target, victim)
+    stored = next((s for s in victim.summaries if int(s.number) == wanted), None)
     version = int(stored.version) if stored else 1
-    seen = f"{number}.{version}.{stored.status if stored else Status.OPEN.value}.{stored.resolver if stored else ''}"
+    seen = f"{wanted}.{version}.{stored.status if stored else Status.OPEN.value}.{stored.resolver if stored else ''}"
     return {
         "_page": page_mark.make(visitor.user.id, visitor.target.id),
         "title": "Proof",
@@ -121,8 +122,8 @@ def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any
         "then": rng.choice([*Status]).value,
         "resolver": rng.choice(["me", "none", person(rng, victim)]),
         "version": str(version),
-        "tickets": [seen, str(number)],
-        "number": str(number),
+        "tickets": [seen, str(wanted)],
+        "number": str(wanted),
         "request_id": f"{rng.getrandbits(128):032x}",
         "tags": "",
         "email": _NOBODY,

@@ -46,7 +46,7 @@ class Watch:
             events.register_last("after-call.dynamodb", self._search)
         for events in (tenant, seed, platform):
             events.register_first("before-call.dynamodb", self._withhold)
-        with listening(self._count), _quiet(logging.getLogger("django")):
+        with listening(self._count), _quiet("django"), _quiet("pooldesk.api"):
             try:
                 yield
             finally:
@@ -106,8 +106,9 @@ class Watch:
 
 
 @contextmanager
-def _quiet(log: logging.Logger) -> Iterator[None]:
-    """Keep the log quiet: thousands of refused hosts and bad requests are what the visits are for."""
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a log quiet: thousands of refused hosts and bad requests are what the visits are for."""
+    log = logging.getLogger(name)
     before = log.handlers, log.propagate
     log.handlers, log.propagate = [logging.NullHandler()], False
     try:

@@ -27,7 +27,7 @@ CANNOT_RUN = 2
 class Command(PortalCommand):
     help = (
         "Prove that no tenant reaches another's data: N randomised hostile requests in the name of every tenant, "
-        "through keys, guard and portal, then the same against layers broken on purpose. Nobody's data change. "
+        "through keys, guard, portal and API, then the same against layers broken on purpose. Nobody's data change. "
         "Exit status: 0 no request crossed, 1 one did, or the attack missed a broken layer, 2 it could not run. Run it "
         "where nobody works meanwhile: what others change would be taken for its own doing."
     )
@@ -45,7 +45,7 @@ class Command(PortalCommand):
         )
         parser.add_argument("--tenants", type=whole_number(1), metavar="M", help="attack the first M of them (all)")
         parser.add_argument("--only", type=_number, metavar="NUMBER", help="make this one attempt of --seed again")
-        parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages out")
+        parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages and the API out")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
 
@@ -83,7 +83,8 @@ class Command(PortalCommand):
         counted = found["requests"]
         self.stdout.write(
             f"{counted['hostile']:,} hostile and {counted['honest']:,} honest requests, {counted['visits']:,} visits "
-            f"to the portal, {found['tenants']} tenants, {proof.seconds:.0f} s ({counted['per_second']:,}/s)."
+            f"to the portal, {counted['calls']:,} calls of the API, {found['tenants']} tenants, "
+            f"{proof.seconds:.0f} s ({counted['per_second']:,}/s)."
         )
         for stop, count in found["stopped_by"].items():
             self.stdout.write(f"  {count:>9,}  {stop}")
@@ -108,7 +109,7 @@ class Command(PortalCommand):
 
 
 def _number(text: str) -> str:
-    if not re.fullmatch(r"(http-)?\d+", text, re.ASCII):
+    if not re.fullmatch(r"(http-|api-)?\d+", text, re.ASCII):
         raise ArgumentTypeError("must be a number as a former run has printed it")
     return text
 

@@ -1,0 +1,134 @@
+"""The attack on the API: clean where keys and scopes hold, loud where one of them does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from api.v1 import ticket_routes
+from portal.schema import registry
+from proofs.isolation import targets
+from proofs.isolation.calls import call_tricks
+from proofs.isolation.calls.call_attack import CallAttack
+from proofs.isolation.visits import visitors
+from proofs.isolation.visits.attack import Visits
+from tenants.api_keys import calling, key_places, key_text
+from tenants.api_keys.calling import ApiCaller
+from tenants.tenancy import context
+from tests.support.proving import stored, three
+from tests.support.world import World
+
+__all__ = ["three"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def attack(three: World) -> Iterator[CallAttack]:
+    found = targets.find([], None)
+    with visitors.visiting(found) as people:
+        yield CallAttack.of(1, found, people)
+
+
+def run(attack: CallAttack) -> Visits:
+    calls = Visits()
+    attack.run(range(attack.count), calls, lambda steps: None)
+    return calls
+
+
+def test_every_route_is_called_with_every_trick_for_every_tenant_and_nothing_crosses(attack: CallAttack) -> None:
+    before = stored()
+    calls = run(attack)
+    assert (calls.crossing, calls.refused) == (None, None)
+    assert calls.total == attack.count + len(attack.targets)
+    assert {*calls.tricks} == {*call_tricks.TRICKS}
+    assert len(calls.routes) == len(attack.routes) > 5
+    good = {status for trick, answers in calls.tricks.items() if "foreign" in trick for status in answers}
+    assert "200" in good
+    assert stored() == before
+
+
+def test_each_call_is_the_same_for_the_same_seed(attack: CallAttack) -> None:
+    def described(one: CallAttack, number: int) -> dict[str, Any]:
+        return one.call(number).described | {"key": "", "headers": {}}
+
+    again = replace(attack)
+    assert all(described(attack, number) == described(again, number) for number in range(attack.count))
+
+
+def test_no_key_of_the_attack_is_ever_stored(attack: CallAttack) -> None:
+    run(attack)
+    assert stored()["Tenants.ApiKeys"] == []
+    assert "Tenants.ApiKeys" in {table.name for table in registry.tables()}
+
+
+# --- a broken door ---
+
+
+def any_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calling, "hmac", SimpleNamespace(compare_digest=lambda given, stored: True))
+
+
+def ended_keys_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calling, "_refuse_ended", lambda key: None)
+
+
+def from_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_places, "includes", lambda networks, address: True)
+
+
+def any_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ApiCaller, "tenant_for", lambda self, scope: replace(self.tenant, role=scope.role))
+
+
+def any_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_text, "hmac", SimpleNamespace(compare_digest=lambda given, computed: True))
+
+
+def another_tenants_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The context of whoever called first serves all who call later."""
+    real, kept = context.of_tenant, []
+
+    def of_tenant(tenant: Any, **who: Any) -> Any:
+        kept.append(real(tenant, **who))
+        return replace(kept[0], suspended=False)
+
+    monkeypatch.setattr(context, "of_tenant", of_tenant)
+
+
+def a_cache_without_the_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, kept = ticket_routes.timelines.head, {}
+
+    def head(tenant: Any, number: int) -> Any:
+        kept.setdefault(1, None)
+        found = kept[1] = kept[1] or real(tenant, number)
+        return found
+
+    monkeypatch.setattr(ticket_routes.timelines, "head", head)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "trick"),
+    [
+        (any_digest, "own key in another tenant's name"),
+        (ended_keys_let_in, "a revoked key"),
+        (from_anywhere, "a key from elsewhere"),
+        (any_scope, "a key without the scope"),
+        (any_checksum, "a mistyped key"),
+        (a_cache_without_the_tenant, "foreign ids"),
+        (another_tenants_data, "none"),
+    ],
+)
+def test_a_broken_door_is_a_crossing_and_can_be_called_again(
+    break_it: Callable[[pytest.MonkeyPatch], None], trick: str, attack: CallAttack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(monkeypatch)
+    found = run(attack).crossing
+    assert found is not None
+    assert found.request["tricks"] == [trick]
+    monkeypatch.undo()
+    again = Visits()
+    attack.run([int(found.number.removeprefix("api-"))], again, lambda steps: None)
+    assert again.crossing is None
