@@ -25,9 +25,9 @@ DayInUtc = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", json_sch
 _EVENT: Final[dict[str, Any]] = {
     "id": "8f14e45fceea467f9a3b5d2c1e0f7a69",
     "at": "2026-11-20T09:30:00.000000Z",
-    "actor": {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "alice@example.com", "origin": "192.0.2.9"},
+    "actor": {"id": "5f0c1d2e3a4b4c5d8e6f708192a3b4c5", "name": "ana@desk.example", "origin": "192.0.2.9"},
     "action": "member.role_changed",
-    "entity": {"type": "user", "id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "bob@example.com"},
+    "entity": {"type": "user", "id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "ben@desk.example"},
     "before": {"role": "agent"},
     "after": {"role": "admin"},
 }

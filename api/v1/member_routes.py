@@ -25,7 +25,7 @@ KNOWN: Final = {"If-None-Match": "the tag of what the caller has: the answer is 
 _BOB: Final[dict[str, Any]] = {
     "id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9",
     "name": "Bob Example",
-    "email": "bob@example.com",
+    "email": "ben@desk.example",
     "role": "agent",
 }
 

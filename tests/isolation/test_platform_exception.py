@@ -73,6 +73,7 @@ CONNECTION = {
     "portal.dynamo.provisioning",
     "portal.dynamo.repository",  # in bulk, as the role of the seed
     "portal.streams.worker",
+    "proofs.isolation.calls.lent_keys",
     "proofs.isolation.visits.watch",
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.

@@ -59,7 +59,7 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class TrickPlay:
-    """What tricks are made with."""
+    """Hold what tricks are made with."""
 
     rng: random.Random
     keys: LentKeys
