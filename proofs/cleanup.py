@@ -83,6 +83,11 @@ def delete_reshardings(tenant_id: str) -> None:
     _delete(DIRECTORY, [{"kind": {"S": sharding_keys.RESHARDINGS}, "name": {"S": keys.tenant(tenant_id)}}])
 
 
+def delete_items(table: Table, found: Iterable[dict[str, Any]]) -> None:
+    """Delete the items with these keys, as DynamoDB takes them."""
+    _delete(table, found)
+
+
 def _delete_partition(table: Table, partition: str) -> int:
     return _delete(table, _keys(table, partition))
 

@@ -1,0 +1,267 @@
+"""A torture: tickets are created by the API, each sent several times at once, while those who create them are killed.
+
+Whoever sends a request sends it again until it is answered, as the clients of an API do. In the end there has to be one
+ticket for each, and one answer, however often it was heard.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import queue
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+
+from api.door import idempotency
+from api.door import keys as answer_keys
+from api.door.tables import ANSWERS
+from portal.dynamo.repository import TenantRepository
+from portal.engines.processes import Child
+from portal.errors import PortalError
+from proofs import cleanup
+from proofs.counting import journal
+from tenants.api_keys import key_changes
+from tenants.api_keys.key_changes import KeyChoice
+from tenants.api_keys.scopes import Scope
+from tenants.api_keys.tables import API_KEYS
+from tenants.audit_trail.recording import SYSTEM
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import context
+from tenants.tenancy.items import TenantItem
+from tickets.ticket import keys as ticket_keys
+from tickets.ticket.tables import TICKETS
+from tickets.verification import recount
+
+PATH: Final = "/api/v1/tickets"
+MOST_COPIES: Final = 5
+_CLAIM_SECONDS: Final = 1
+_THREADS: Final = 4  # of each server
+_STEP: Final = 0.02
+_PATIENCE: Final = 120.0  # seconds, for one answer and for a server's start
+_AGAIN: Final = (409, 429, 500, 503)  # statuses behind which a client sends again; 500 is counted as well
+_WAYS: Final = {"before": signal.SIGUSR1, "behind": signal.SIGUSR2, "anywhere": signal.SIGKILL}
+
+
+class ReplayTortureFailed(PortalError):
+    """It could not be carried out: nothing is said about repetitions."""
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    seed: int
+    posts: int
+    kills: int
+    servers: int = 2
+    senders: int = 12
+
+
+@dataclass
+class ReplayTorture:
+    """A running torture: its servers, and what its senders have heard."""
+
+    plan: ReplayPlan
+    folder: Path
+    tenant: TenantItem | None = None
+    key: str = ""
+    key_id: str = ""
+    key_prefix: str = ""
+    servers: dict[Path, Child] = field(default_factory=dict)
+    ports: list[int] = field(default_factory=list)
+    answers: dict[int, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
+    statuses: Counter[int] = field(default_factory=Counter)
+    replayed: int = 0
+    unheard: int = 0  # requests whose server died
+    kills: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def tenant_id(self) -> str:
+        return self.tenant.tenant_id if self.tenant else ""
+
+    def start(self) -> None:
+        """Start a server, which is asked from then on."""
+        path = self.folder / f"server-{uuid.uuid4().hex}.jsonl"
+        how = {"journal": str(path), "claim_seconds": _CLAIM_SECONDS, "threads": _THREADS}
+        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR), "TENANT_RATES": "off", "LOG_LEVEL": "ERROR"}
+        with path.with_suffix(".log").open("wb") as log:
+            command = [sys.executable, "-m", "proofs.replays.replay_server", json.dumps(how)]
+            self.servers[path] = Child("server", command, env=environ, output=log)
+
+    def refresh(self) -> None:
+        """Take the dead out, start as many anew, and see which ports are served."""
+        for path, child in list(self.servers.items()):
+            if child.poll() is not None:
+                del self.servers[path]
+                child.kill()
+                self.start()
+        self.ports = [line["port"] for path in self.servers for line in journal.lines(path)]
+
+
+@contextmanager
+def torture(plan: ReplayPlan) -> Iterator[ReplayTorture]:
+    """A torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
+    cleanup.refuse_in_production()
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
+        run = ReplayTorture(plan, Path(folder))
+        stack.callback(_remove, run)
+        yield run
+
+
+def prepare(run: ReplayTorture) -> None:
+    """Make the tenant and its key, and start the servers."""
+    slug = f"torture-{uuid.uuid4().hex[:8]}"
+    run.tenant = tenant_lifecycle.create(name="Torture", slug=slug, shards=1, by=SYSTEM)
+    scopes = frozenset({Scope.TICKETS_READ, Scope.TICKETS_WRITE})
+    item, run.key = key_changes.create(
+        context.for_system(run.tenant),
+        choice=KeyChoice(name="Torture", scopes=scopes),
+        request_id=uuid.uuid4().hex,
+        by=SYSTEM,
+    )
+    run.key_id, run.key_prefix = item.key_id, item.api_key_prefix
+    for _ in range(run.plan.servers):
+        run.start()
+    _until(lambda: len(run.ports) == run.plan.servers, run)
+
+
+def send(run: ReplayTorture, advance: Callable[[int], object]) -> None:
+    """Send everything, several at a time, and kill whoever answers as often as is planned."""
+    rng = random.Random(run.plan.seed)  # noqa: S311  # it has to be repeatable
+    copies = [number for number in range(run.plan.posts) for _ in range(rng.randint(1, MOST_COPIES))]
+    waiting: queue.Queue[int] = queue.Queue()
+    for number in copies:
+        waiting.put(number)
+    threads = [threading.Thread(target=_send_all, args=(run, waiting), daemon=True) for _ in range(run.plan.senders)]
+    for thread in threads:
+        thread.start()
+    due = sorted(rng.sample(range(len(copies)), min(run.plan.kills, len(copies))))
+    ways = [list(_WAYS)[n % len(_WAYS)] for n in range(len(due))]
+    heard = 0
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(_STEP)
+        run.refresh()
+        done = sum(sum(answers.values()) for answers in list(run.answers.values()))
+        advance(done - heard)
+        heard = done
+        if due and done >= due[0] and len(run.ports) == run.plan.servers:
+            due.pop(0)
+            _kill(run, rng, ways.pop(0))
+
+
+def _kill(run: ReplayTorture, rng: random.Random, way: str) -> None:
+    child = rng.choice(list(run.servers.values()))
+    with suppress(ProcessLookupError):
+        os.kill(child.pid, _WAYS[way])
+        run.kills[way] += 1
+
+
+def _send_all(run: ReplayTorture, waiting: queue.Queue[int]) -> None:
+    while True:
+        try:
+            number = waiting.get_nowait()
+        except queue.Empty:
+            return
+        until = time.monotonic() + _PATIENCE
+        while not _is_answered(run, number) and time.monotonic() < until:
+            time.sleep(_STEP)
+
+
+def _is_answered(run: ReplayTorture, number: int) -> bool:
+    """Send one copy once; tell whether its answer is one to keep."""
+    body = json.dumps({"title": f"Ticket {number}", "description": "It *broke*."})
+    headers = {
+        "Authorization": f"Bearer {run.key}",
+        "Content-Type": "application/json",
+        idempotency.HEADER: f"post-{number}",
+    }
+    ports = run.ports or [1]
+    connection = http.client.HTTPConnection("127.0.0.1", ports[threading.get_ident() % len(ports)], timeout=20)
+    try:
+        connection.request("POST", PATH, body, headers)
+        response = connection.getresponse()
+        content = response.read()
+    except (OSError, http.client.HTTPException):
+        with run.lock:
+            run.unheard += 1
+        return False
+    finally:
+        connection.close()
+    with run.lock:
+        run.statuses[response.status] += 1
+        run.replayed += response.headers.get("Idempotency-Replayed") == "true"
+        if response.status in _AGAIN:
+            return False
+        run.answers[number][content] += 1
+        return True
+
+
+def figures(run: ReplayTorture) -> dict[str, Any]:
+    """Hold what was heard against the tickets that there are."""
+    titles = Counter(_titles(TenantRepository(run.tenant_id)))
+    wanted = {f"Ticket {number}" for number in range(run.plan.posts)}
+    return {
+        "plan": asdict(run.plan),
+        "tickets": titles.total(),
+        "heard": sum(answers.total() for answers in run.answers.values()),
+        "replayed": run.replayed,
+        "unheard": run.unheard,
+        "kills": dict(run.kills),
+        "statuses": {str(status): count for status, count in sorted(run.statuses.items())},
+        "missing": sorted(wanted - titles.keys()),
+        "doubled": sorted(title for title, times in titles.items() if times > 1),
+        "unknown": sorted(titles.keys() - wanted),
+        "answered_differently": sorted(number for number, answers in run.answers.items() if len(answers) > 1),
+        "unanswered": sorted(set(range(run.plan.posts)) - run.answers.keys()),
+        "faults": run.statuses[500],
+    }
+
+
+def is_broken(found: dict[str, Any]) -> list[str]:
+    """Return the names of the figures that say that something is wrong."""
+    empty = ("missing", "doubled", "unknown", "answered_differently", "unanswered", "faults")
+    return [name for name in empty if found[name]]
+
+
+def _titles(repository: TenantRepository) -> Iterator[str]:
+    for several in recount.groups(recount.last_number(repository)):
+        for numbers in several:
+            for raw in repository.get_raw(TICKETS, ticket_keys.ticket, numbers, sort=ticket_keys.SUMMARY):
+                yield raw["title"]["S"]
+
+
+def _until(done: Callable[[], bool], run: ReplayTorture) -> None:
+    until = time.monotonic() + _PATIENCE
+    while not done():
+        run.refresh()
+        if time.monotonic() > until:
+            raise ReplayTortureFailed("The servers did not start.")
+        time.sleep(_STEP)
+
+
+def _remove(run: ReplayTorture) -> None:
+    for child in run.servers.values():
+        child.kill()
+    if run.tenant is None:
+        return
+    last = recount.last_number(TenantRepository(run.tenant_id))
+    cleanup.delete_tickets(run.tenant_id, range(1, last + 1))
+    kept = [answer_keys.answer(run.tenant_id, run.key_id, "POST", PATH, f"post-{n}") for n in range(run.plan.posts)]
+    cleanup.delete_items(ANSWERS, [{"pk": {"S": pk}} for pk in kept])
+    cleanup.delete_items(
+        API_KEYS, [{"tenant_id": {"S": run.tenant_id}, "api_key_prefix": {"S": run.key_prefix}}] if run.key else []
+    )
+    cleanup.delete_tenant(run.tenant_id, run.tenant.slug)
