@@ -8,4 +8,11 @@ from portal.schema.tables import Table
 
 ANSWERS = Table("Api.Answers", "tenant", "pk", ttl="expires_at", leading_keys=keys.OWN_COLLECTIONS)
 
-declare(ANSWERS, grants=(Grant("tenant", ANSWERS, ("UpdateItem",)),))
+declare(
+    ANSWERS,
+    grants=(
+        Grant("tenant", ANSWERS, ("UpdateItem",)),
+        # Changes of webhooks are written by the platform role, and their answers with them.
+        Grant("platform", ANSWERS, ("UpdateItem",)),
+    ),
+)

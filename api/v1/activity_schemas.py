@@ -56,6 +56,8 @@ class ActivityEntry(ApiModel):
 class ActivityList(ApiModel):
     """A page of a ticket's history: the entries of a page oldest first, the newest page first."""
 
+    model_config = ConfigDict(json_schema_extra={"example": {"data": [_COMMENT], "next": None}})
+
     data: list[ActivityEntry]
     next: str | None = Field(description="the address of the page with what came before")
 

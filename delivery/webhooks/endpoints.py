@@ -7,35 +7,30 @@ trail. An endpoint that is paused is subscribed to nothing, so what happens mean
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
 
 from delivery.webhooks import keys, safe_addresses, signatures, webhook_events
+from delivery.webhooks.endpoint_changes import CHANGED, ENDPOINT, ChangedEndpoint, Planned, commit, updated
 from delivery.webhooks.items import EndpointItem, SecretItem
 from delivery.webhooks.tables import ENDPOINTS
 from portal import clock, plain_text
+from portal.dynamo.companions import Companion
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from portal.errors import Conflict, Invalid, NotFound
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys as schema_keys
-from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import member_changes
-from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import TenantItem
 
 MOST: Final = 10  # endpoints of one tenant
 DESCRIPTION_LIMIT: Final = 200  # characters
 ACTIVE, PAUSED = "active", "paused"
-CHANGED: Final = "Somebody else has just changed this endpoint. Please check and try again."
-_SUBSCRIPTIONS: Final = "subscriptions"  # names of members of a transaction
-_ENDPOINT: Final = "endpoint"
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,14 @@ def find(repository: TenantRepository, endpoint_id: str) -> EndpointItem:
     return found
 
 
-def add(tenant: TenantContext, *, choice: EndpointChoice, request_id: str, by: Actor) -> tuple[EndpointItem, str]:
+def add(
+    tenant: TenantContext,
+    *,
+    choice: EndpointChoice,
+    request_id: str,
+    by: Actor,
+    companion: Companion[ChangedEndpoint] | None = None,
+) -> tuple[EndpointItem, str]:
     """Add an endpoint and return it with its secret, which is not shown again.
 
     Raises Conflict where there are MOST already, and for a form that has made its endpoint before.
@@ -96,175 +98,124 @@ def add(tenant: TenantContext, *, choice: EndpointChoice, request_id: str, by: A
         rotated_at=now,
     )
 
-    def build(stored: TenantItem) -> Transaction:
-        others = listed(tenant.repository, consistent=True)
+    def plan(others: list[EndpointItem]) -> Planned:
         if any(other.endpoint_id == item.endpoint_id for other in others):
             raise Conflict("This endpoint has been added already. Its secret was shown then; you can replace it.")
         if len(others) >= MOST:
             raise Conflict(f"A desk can have up to {MOST} endpoints. Remove one that is not used.")
         transaction = Transaction()
-        transaction.put(item, condition=EndpointItem.endpoint_id.does_not_exist(), name=_ENDPOINT)
+        transaction.put(item, condition=EndpointItem.endpoint_id.does_not_exist(), name=ENDPOINT)
         transaction.put(SecretItem(tenant.tenant_id, item.endpoint_id, current=secret))
-        return transaction
+        row = entry(item, AuditAction.WEBHOOK_ADDED, by, after=_shown(item))
+        return Planned(transaction, row, ChangedEndpoint(item, secret), subscribe=choice.event_types)
 
-    _commit(tenant, item, build, AuditAction.WEBHOOK_ADDED, by, subscribe=choice.event_types, after=_shown(item))
+    commit(tenant, partial(listed, tenant.repository, consistent=True), plan, companion=companion)
     return item, secret
 
 
-def change(tenant: TenantContext, *, endpoint_id: str, choice: EndpointChoice, version: int, by: Actor) -> bool:
-    """Store what an admin chose anew, and tell whether that changed anything.
+def change(
+    tenant: TenantContext,
+    *,
+    endpoint_id: str,
+    choose: Callable[[EndpointItem], EndpointChoice],
+    version: int | None,
+    by: Actor,
+) -> EndpointItem:
+    """Store what an admin chose anew, made of what is stored, and return the endpoint as it is then.
 
-    `version` is the one that the form showed. Raises NotFound and Conflict.
+    `version` is the one that the form showed, None where `choose` has judged what is stored. Where nothing changes,
+    nothing is written. Raises NotFound and Conflict.
     """
-    item = find(tenant.repository, endpoint_id)
-    if item.version != version:
-        raise Conflict(CHANGED)
-    before = _shown(item)
-    item.url, item.description, item.event_types = choice.url, choice.description, sorted(choice.event_types)
-    after = _shown(item)
-    changed = {name for name in after if before[name] != after[name]}
-    if not changed:
-        return False
-    actions = [
-        EndpointItem.url.set(item.url),
-        EndpointItem.description.set(item.description),
-        EndpointItem.event_types.set(item.event_types),
-    ]
-    _commit(
-        tenant,
-        item,
-        lambda stored: updated(item, actions),
-        AuditAction.WEBHOOK_CHANGED,
-        by,
-        subscribe=choice.event_types if item.state == ACTIVE else (),
-        before={name: before[name] for name in changed},
-        after={name: after[name] for name in changed},
-    )
-    return True
+    changed = list[EndpointItem]()
+
+    def plan(item: EndpointItem) -> Planned | None:
+        changed[:] = [item]
+        if version is not None and item.version != version:
+            raise Conflict(CHANGED)
+        choice, before = choose(item), _shown(item)
+        item.url, item.description, item.event_types = choice.url, choice.description, sorted(choice.event_types)
+        after = _shown(item)
+        names = {name for name in after if before[name] != after[name]}
+        if not names:
+            return None
+        actions = [
+            EndpointItem.url.set(item.url),
+            EndpointItem.description.set(item.description),
+            EndpointItem.event_types.set(item.event_types),
+        ]
+        was, now = ({name: values[name] for name in names} for values in (before, after))
+        row = entry(item, AuditAction.WEBHOOK_CHANGED, by, before=was, after=now)
+        subscribe = choice.event_types if item.state == ACTIVE else ()
+        return Planned(updated(item, actions), row, ChangedEndpoint(item), subscribe=subscribe)
+
+    commit(tenant, partial(find, tenant.repository, endpoint_id), plan)
+    return changed[0]
 
 
 def pause(
-    tenant: TenantContext, *, endpoint_id: str, by: Actor, because: str = "", mails: Sequence[OutgoingMail] = ()
-) -> EndpointItem:
+    tenant: TenantContext,
+    *,
+    endpoint_id: str,
+    by: Actor,
+    because: str = "",
+    mails: Sequence[OutgoingMail] = (),
+    companion: Companion[ChangedEndpoint] | None = None,
+) -> None:
     """Send an endpoint nothing more, until it is resumed. The mails leave with that, where they leave by the outbox.
 
     Raises NotFound and Conflict.
     """
-    item = find(tenant.repository, endpoint_id)
-    if item.state == PAUSED:
-        raise Conflict("This endpoint is paused already.")
-    actions = [EndpointItem.state.set(PAUSED), EndpointItem.paused_because.set(because)]
-    reason = {"because": because} if because else {}
 
-    def build(stored: TenantItem) -> Transaction:
+    def plan(item: EndpointItem) -> Planned:
+        if item.state == PAUSED:
+            raise Conflict("This endpoint is paused already.")
+        item.state, item.paused_because = PAUSED, because
+        actions = [EndpointItem.state.set(PAUSED), EndpointItem.paused_because.set(because)]
         transaction = updated(item, actions)
         outgoing.join(transaction, mails)
-        return transaction
+        row = entry(item, AuditAction.WEBHOOK_PAUSED, by, after={"because": because} if because else {})
+        return Planned(transaction, row, ChangedEndpoint(item), subscribe=())
 
-    _commit(tenant, item, build, AuditAction.WEBHOOK_PAUSED, by, after=reason)
-    return item
+    commit(tenant, partial(find, tenant.repository, endpoint_id), plan, companion=companion)
 
 
-def resume(tenant: TenantContext, *, endpoint_id: str, by: Actor) -> EndpointItem:
+def resume(
+    tenant: TenantContext, *, endpoint_id: str, by: Actor, companion: Companion[ChangedEndpoint] | None = None
+) -> None:
     """Send an endpoint again what it subscribed to, from now on. Raises NotFound and Conflict."""
-    item = find(tenant.repository, endpoint_id)
-    if item.state == ACTIVE:
-        raise Conflict("This endpoint is active already.")
-    actions = [
-        EndpointItem.state.set(ACTIVE),
-        EndpointItem.paused_because.remove(),
-        EndpointItem.failing_since.remove(),
-    ]
-    subscribe = tuple(item.event_types)
-    _commit(tenant, item, lambda _: updated(item, actions), AuditAction.WEBHOOK_RESUMED, by, subscribe=subscribe)
-    return item
+
+    def plan(item: EndpointItem) -> Planned:
+        if item.state == ACTIVE:
+            raise Conflict("This endpoint is active already.")
+        item.state, item.paused_because, item.failing_since = ACTIVE, None, None
+        actions = [
+            EndpointItem.state.set(ACTIVE),
+            EndpointItem.paused_because.remove(),
+            EndpointItem.failing_since.remove(),
+        ]
+        row = entry(item, AuditAction.WEBHOOK_RESUMED, by)
+        return Planned(updated(item, actions), row, ChangedEndpoint(item), subscribe=tuple(item.event_types))
+
+    commit(tenant, partial(find, tenant.repository, endpoint_id), plan, companion=companion)
 
 
-def remove(tenant: TenantContext, *, endpoint_id: str, by: Actor) -> EndpointItem:
-    """Remove an endpoint and its secrets. What it still has to get is not sent. Raises NotFound."""
-    item = find(tenant.repository, endpoint_id)
+def remove(tenant: TenantContext, *, endpoint_id: str, by: Actor) -> None:
+    """Remove an endpoint and its secrets. What it still has to get is not sent. Raises NotFound and Conflict."""
 
-    def build(stored: TenantItem) -> Transaction:
+    def plan(item: EndpointItem) -> Planned:
         transaction = Transaction()
         key = EndpointItem(item.tenant_id, item.endpoint_id)
-        transaction.delete(key, condition=EndpointItem.endpoint_id.exists(), name=_ENDPOINT)
+        transaction.delete(key, condition=EndpointItem.endpoint_id.exists(), name=ENDPOINT)
         transaction.delete(SecretItem(item.tenant_id, item.endpoint_id))
-        return transaction
+        row = entry(item, AuditAction.WEBHOOK_REMOVED, by, before=_shown(item))
+        return Planned(transaction, row, ChangedEndpoint(item), subscribe=())
 
-    _commit(tenant, item, build, AuditAction.WEBHOOK_REMOVED, by, before=_shown(item))
-    return item
-
-
-def updated(item: EndpointItem, actions: Sequence[Any], *beside: Any) -> Transaction:
-    """Return the transaction that updates an endpoint if it is still the one that was read, and puts `beside`."""
-    transaction = Transaction()
-    grown = EndpointItem.version.set(int(item.version) + 1)
-    unchanged = EndpointItem.version == int(item.version)
-    key = EndpointItem(item.tenant_id, item.endpoint_id)
-    transaction.update(key, [*actions, grown], condition=unchanged, name=_ENDPOINT)
-    for other in beside:
-        transaction.put(other)
-    return transaction
-
-
-def commit_alone(tenant: TenantContext, transaction: Transaction, entry: AuditEntry) -> None:
-    """Write a change of an endpoint that leaves its subscriptions as they are. Raises Conflict."""
-    _refusals(lambda: recording.commit(_by_role(transaction, tenant), [entry]))
+    commit(tenant, partial(find, tenant.repository, endpoint_id), plan)
 
 
 def entry(item: EndpointItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
     """Return the row of the audit trail for a change of an endpoint."""
     return AuditEntry(item.tenant_id, action, by, "webhook", item.endpoint_id, item.url, **values)
-
-
-def _commit(
-    tenant: TenantContext,
-    item: EndpointItem,
-    build: Callable[[TenantItem], Transaction],
-    action: AuditAction,
-    by: Actor,
-    *,
-    subscribe: Sequence[str] = (),
-    **values: Any,
-) -> None:
-    """Write a change together with what the endpoint is subscribed to from then on."""
-
-    def whole() -> Transaction:
-        stored = tenant_directory.get(tenant.tenant_id)
-        transaction = build(stored)
-        text = _subscribed(stored.subscriptions, item.endpoint_id, subscribe)
-        now = TenantItem.subscriptions.set(text) if text else TenantItem.subscriptions.remove()
-        seen = TenantItem.subscriptions
-        unmoved = seen == stored.subscriptions if stored.subscriptions else seen.does_not_exist()
-        condition = unmoved & TenantItem.tenant_id.exists()
-        transaction.update(TenantItem(stored.tenant_id), [now], condition=condition, name=_SUBSCRIPTIONS)
-        return _by_role(transaction, tenant)
-
-    row = entry(item, action, by, **values)
-    _refusals(lambda: recording.commit_built(whole, [row], depending=(_SUBSCRIPTIONS,)))
-
-
-def _by_role(transaction: Transaction, tenant: TenantContext) -> Transaction:
-    if tenant.user_id:  # a worker that pauses an endpoint is nobody's
-        member_changes.require_role(transaction, tenant)
-    return transaction
-
-
-def _refusals(commit: Callable[[], None]) -> None:
-    try:
-        commit()
-    except TransactionRefused as refused:
-        raise Conflict(CHANGED) from refused
-
-
-def _subscribed(text: str | None, endpoint_id: str, types: Sequence[str]) -> str:
-    """Return the tenant's subscriptions as JSON, "" for none, with those of one endpoint replaced by these types."""
-    subscriptions: dict[str, list[str]] = json.loads(text) if text else {}
-    for name in {*subscriptions, *types}:
-        others = [other for other in subscriptions.get(name, ()) if other != endpoint_id]
-        subscriptions[name] = sorted([*others, endpoint_id]) if name in types else others
-    kept = {name: ids for name, ids in sorted(subscriptions.items()) if ids}
-    return json.dumps(kept, separators=(",", ":")) if kept else ""
 
 
 def _shown(item: EndpointItem) -> dict[str, str]:

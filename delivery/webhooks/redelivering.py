@@ -17,9 +17,11 @@ from delivery.outbox import progress, telling
 from delivery.outbox.items import OutboxItem
 from delivery.webhooks import delivery_log, endpoints, webhook_events
 from delivery.webhooks import keys as webhook_keys
+from delivery.webhooks.endpoint_changes import ChangedEndpoint
 from delivery.webhooks.items import DeliveryItem, EndpointItem
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from tenants.tenancy.context import TenantContext
@@ -38,14 +40,21 @@ class Redelivered:
     more_from: str | None
 
 
-def send_test(tenant: TenantContext, *, endpoint_id: str) -> None:
+def send_test(tenant: TenantContext, *, endpoint_id: str, companion: Companion[ChangedEndpoint] | None = None) -> None:
     """Send an endpoint a test event, whatever it subscribed to. Raises NotFound and, where it is paused, Conflict."""
-    endpoint = _active(tenant, endpoint_id)
+    endpoint = beside(companion, lambda: _active(tenant, endpoint_id))
     data = {"endpoint": endpoint.endpoint_id, "sent_by": tenant.user_name}
     transaction = Transaction()
     event = Event(webhook_events.TEST, data, sequence=1)
     telling.tell(tenant, transaction, event, subject="a test", open_to=endpoint.endpoint_id)
-    tenant.repository.transact(transaction)
+    if companion is not None:
+        companion.join(transaction, ChangedEndpoint(endpoint))
+    try:
+        tenant.repository.transact(transaction)
+    except TransactionRefused as refused:
+        if companion is not None:
+            companion.blame(refused)
+        raise
 
 
 def redeliver(tenant: TenantContext, *, endpoint_id: str, name: str) -> None:

@@ -71,7 +71,11 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
         version = form.cleaned_data["version"] or 0
         try:
             endpoints.change(
-                request.tenant, endpoint_id=endpoint, choice=form.choice, version=version, by=actor_of(request)
+                request.tenant,
+                endpoint_id=endpoint,
+                choose=lambda item: form.choice,
+                version=version,
+                by=actor_of(request),
             )
         except Conflict as error:
             form.add_error(None, error.message)

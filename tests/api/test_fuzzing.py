@@ -28,6 +28,7 @@ SEED: Final = int(os.environ.get("FUZZ_SEED", "20261122"))
 EXAMPLES: Final = int(os.environ.get("FUZZ_EXAMPLES", "3"))  # of each route in each phase
 # What fits the document may still be refused by a rule: a cursor of another list, days that end before they begin.
 TAKEN: Final = ["2xx", "3xx", "404", "409", "412", "422"]
+REFUSED: Final = ["400", "401", "404", "405", "409", "413", "415", "422"]
 
 
 @dataclass
@@ -73,7 +74,10 @@ def fuzzed(key: str) -> Fuzzed:
             "seed": SEED,
             "headers": {"Authorization": f"Bearer {key}"},
             "generation": {"max-examples": EXAMPLES, "deterministic": True, "no-shrink": True, "database": "none"},
-            "checks": {"positive_data_acceptance": {"expected-statuses": TAKEN}},
+            "checks": {
+                "positive_data_acceptance": {"expected-statuses": TAKEN},
+                "negative_data_rejection": {"expected-statuses": REFUSED},
+            },
         }
     )
     run = Fuzzed()

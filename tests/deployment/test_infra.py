@@ -59,7 +59,7 @@ ROLES = {
 }
 KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole")
 POLICIES = {
-    "platform": ["PlatformPolicy", "PlatformPolicy2"],
+    "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3"],
     "tenant": ["TenantPolicy", "TenantPolicy2"],
     "worker": ["WorkerPolicy"],
     "delivery": ["DeliveryPolicy"],
@@ -387,9 +387,10 @@ def test_the_command_prints_a_policy_whole_and_in_its_parts() -> None:
         statements: list[Json] = json.loads(said.getvalue())["Statement"]
         return statements
 
-    assert printed("--part", "1") + printed("--part", "2") == printed() == policies.document("platform")["Statement"]
-    with pytest.raises(CommandError, match="has the parts 1 to 2"):
-        printed("--part", "3")
+    parts = [statement for part in "123" for statement in printed("--part", part)]
+    assert parts == printed() == policies.document("platform")["Statement"]
+    with pytest.raises(CommandError, match="has the parts 1 to 3"):
+        printed("--part", "4")
 
 
 def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack) -> None:

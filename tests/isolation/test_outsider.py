@@ -42,6 +42,7 @@ ACMES = {
     "app_label": "tenants",
     "user": "d" * 32,
     "member_id": "d" * 32,
+    "webhook_id": "ep_0123456789abcdef",
     "invite": "e" * 32,
     "session": "f" * 32,
     "endpoint": "ep_0123456789abcdef",

@@ -51,7 +51,7 @@ def test_a_change_a_pause_and_a_removal_are_what_the_tenants_item_says(world: Wo
     alice = world.context("alice", "acme")
     item, _ = endpoint(alice)
     other = EndpointChoice(url=URL, event_types=("parcel.lost",))
-    endpoints.change(alice, endpoint_id=item.endpoint_id, choice=other, version=1, by=by(world))
+    endpoints.change(alice, endpoint_id=item.endpoint_id, choose=lambda _: other, version=1, by=by(world))
     assert subscriptions(world) == {"parcel.lost": (item.endpoint_id,)}
     endpoints.pause(alice, endpoint_id=item.endpoint_id, by=by(world))
     assert subscriptions(world) == {}
@@ -67,7 +67,7 @@ def test_a_change_of_a_paused_endpoint_subscribes_it_to_nothing(world: World) ->
     item, _ = endpoint(alice)
     endpoints.pause(alice, endpoint_id=item.endpoint_id, by=by(world))
     choice = EndpointChoice(url=URL, event_types=("parcel.lost",))
-    endpoints.change(alice, endpoint_id=item.endpoint_id, choice=choice, version=2, by=by(world))
+    endpoints.change(alice, endpoint_id=item.endpoint_id, choose=lambda _: choice, version=2, by=by(world))
     assert subscriptions(world) == {}
 
 
@@ -84,7 +84,7 @@ def test_each_change_has_its_row_in_the_audit_trail_and_no_secret_in_it(world: W
     item, secret = endpoint(alice)
     rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
     choice = EndpointChoice(url=f"{URL}/2", event_types=("parcel.sent",))
-    endpoints.change(alice, endpoint_id=item.endpoint_id, choice=choice, version=2, by=by(world))
+    endpoints.change(alice, endpoint_id=item.endpoint_id, choose=lambda _: choice, version=2, by=by(world))
     endpoints.pause(alice, endpoint_id=item.endpoint_id, by=by(world))
     endpoints.resume(alice, endpoint_id=item.endpoint_id, by=by(world))
     endpoints.remove(alice, endpoint_id=item.endpoint_id, by=by(world))
@@ -99,7 +99,8 @@ def test_saving_what_is_there_already_changes_nothing(world: World) -> None:
     alice = world.context("alice", "acme")
     item, _ = endpoint(alice)
     choice = EndpointChoice(url=URL, event_types=("parcel.sent",))
-    assert not endpoints.change(alice, endpoint_id=item.endpoint_id, choice=choice, version=1, by=by(world))
+    same = endpoints.change(alice, endpoint_id=item.endpoint_id, choose=lambda _: choice, version=1, by=by(world))
+    assert same.version == 1
     assert [row.action for row in trail(world)] == ["webhook.added"]
 
 
@@ -135,7 +136,13 @@ def test_of_two_who_change_an_endpoint_at_the_same_time_the_second_is_told(world
     for version, url in ((1, f"{URL}/a"), (1, f"{URL}/b")):
         choice = EndpointChoice(url=url, event_types=("parcel.sent",))
         try:
-            endpoints.change(alice, endpoint_id=item.endpoint_id, choice=choice, version=version, by=by(world))
+            endpoints.change(
+                alice,
+                endpoint_id=item.endpoint_id,
+                choose=lambda _, choice=choice: choice,
+                version=version,
+                by=by(world),
+            )
         except Conflict as error:
             refused = error
     assert "Somebody else" in refused.message

@@ -1,0 +1,159 @@
+"""Set up webhooks, and read what came of their deliveries."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from django.http import HttpResponse
+from ninja import Query
+
+from api.door import answers, idempotency
+from api.door.routing import ApiRequest, ApiRouter
+from api.v1.member_routes import KNOWN
+from api.v1.webhook_schemas import (
+    DeliveryOut,
+    DeliveryPage,
+    DeliveryQuery,
+    WebhookId,
+    WebhookList,
+    WebhookOut,
+    WebhookToAdd,
+    WebhookToChange,
+    WebhookWithSecret,
+)
+from delivery.webhooks import delivery_log, endpoints, redelivering, rotation
+from delivery.webhooks.endpoint_changes import ChangedEndpoint
+from delivery.webhooks.endpoints import EndpointChoice
+from delivery.webhooks.items import EndpointItem
+from portal.dynamo.client import fan_out
+from tenants.api_keys.scopes import Scope
+
+router: Final = ApiRouter()
+_ONCE: Final = {idempotency.HEADER: idempotency.ABOUT}
+_SCOPE: Final = Scope.WEBHOOKS_MANAGE
+
+
+@router.declare("GET", "/webhooks", scope=_SCOPE, answers={200: WebhookList, 304: None}, headers=KNOWN)
+def list_webhooks(request: ApiRequest) -> HttpResponse:
+    """List the endpoints of the desk, the oldest first."""
+    found = endpoints.listed(request.acting.repository)
+    return answers.tagged(request, WebhookList(data=[WebhookOut.of(item) for item in found], next=None))
+
+
+@router.declare("POST", "/webhooks", scope=_SCOPE, answers={201: WebhookWithSecret}, headers=_ONCE)
+def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
+    """Add an endpoint. The answer has the secret that signs what is sent to it, which is not shown again."""
+    choice = webhook.choice
+
+    def write(companion: Any) -> None:
+        endpoints.add(
+            request.acting,
+            choice=choice,
+            request_id=uuid.uuid4().hex,
+            by=request.caller.actor,
+            companion=companion,
+        )
+
+    def render(made: ChangedEndpoint) -> HttpResponse:
+        location = f"{request.path}/{made.item.endpoint_id}"
+        return answers.answer(WebhookWithSecret.told(made), status=201, Location=location)
+
+    return idempotency.post(request, write, render)
+
+
+@router.declare("GET", "/webhooks/{webhook_id}", scope=_SCOPE, answers={200: WebhookOut, 304: None}, headers=KNOWN)
+def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Read an endpoint."""
+    return answers.tagged(request, WebhookOut.of(endpoints.find(request.acting.repository, webhook_id)))
+
+
+@router.declare(
+    "PATCH",
+    "/webhooks/{webhook_id}",
+    scope=_SCOPE,
+    answers={200: WebhookOut},
+    problems_too=(412,),
+    headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the endpoint is another since"},
+)
+def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookToChange) -> HttpResponse:
+    """Change fields of an endpoint."""
+
+    def choose(item: EndpointItem) -> EndpointChoice:
+        shown = WebhookOut.of(item)
+        answers.require_match(request, answers.tag(answers.encoded(shown)), current=shown.model_dump(mode="json"))
+        return webhook.choice(item)
+
+    changed = endpoints.change(
+        request.acting, endpoint_id=webhook_id, choose=choose, version=None, by=request.caller.actor
+    )
+    shown = WebhookOut.of(changed)
+    return answers.answer(shown, ETag=answers.tag(answers.encoded(shown)))
+
+
+@router.declare("DELETE", "/webhooks/{webhook_id}", scope=_SCOPE, answers={204: None})
+def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Remove an endpoint and its secret.
+
+    What it still has to get is not sent.
+    """
+    endpoints.remove(request.acting, endpoint_id=webhook_id, by=request.caller.actor)
+    return HttpResponse(status=204)
+
+
+@router.declare("POST", "/webhooks/{webhook_id}/pause", scope=_SCOPE, answers={200: WebhookOut}, headers=_ONCE)
+def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Pause an endpoint.
+
+    What happens while it is paused is not sent to it later.
+    """
+    return _done(request, partial(endpoints.pause, endpoint_id=webhook_id, by=request.caller.actor))
+
+
+@router.declare("POST", "/webhooks/{webhook_id}/resume", scope=_SCOPE, answers={200: WebhookOut}, headers=_ONCE)
+def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Resume an endpoint that is paused."""
+    return _done(request, partial(endpoints.resume, endpoint_id=webhook_id, by=request.caller.actor))
+
+
+@router.declare("POST", "/webhooks/{webhook_id}/test", scope=_SCOPE, answers={202: WebhookOut}, headers=_ONCE)
+def test_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Send an endpoint a test event, whatever it subscribed to."""
+    return _done(request, partial(redelivering.send_test, endpoint_id=webhook_id), status=202)
+
+
+def _done(request: ApiRequest, act: Callable[..., object], *, status: int = 200) -> HttpResponse:
+    def render(changed: ChangedEndpoint) -> HttpResponse:
+        return answers.answer(WebhookOut.of(changed.item), status=status)
+
+    return idempotency.post(request, lambda companion: act(request.acting, companion=companion), render)
+
+
+@router.declare("POST", "/webhooks/{webhook_id}/secret", scope=_SCOPE, answers={200: WebhookWithSecret}, headers=_ONCE)
+def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+    """Replace the secret of an endpoint.
+
+    For 24 hours the old one signs beside the new, so that nothing is refused meanwhile.
+    """
+
+    def write(companion: Any) -> None:
+        rotation.rotate(
+            request.acting, endpoint_id=webhook_id, version=None, by=request.caller.actor, companion=companion
+        )
+
+    return idempotency.post(request, write, lambda made: answers.answer(WebhookWithSecret.told(made)))
+
+
+@router.declare("GET", "/webhooks/{webhook_id}/deliveries", scope=_SCOPE, answers={200: DeliveryPage})
+def list_deliveries(request: ApiRequest, webhook_id: WebhookId, query: Query[DeliveryQuery]) -> HttpResponse:
+    """List what was sent to an endpoint, the latest event first."""
+    repository = request.acting.repository
+    reads: list[Callable[[], Any]] = [
+        partial(endpoints.find, repository, webhook_id),
+        partial(delivery_log.page, repository, webhook_id, after=query.after, size=query.limit),
+    ]
+    _, log = fan_out(reads)
+    found = DeliveryPage(data=[DeliveryOut.of(row) for row in log.rows], next=answers.next_url(request, log.next))
+    return answers.page(request, found, after=log.next)
