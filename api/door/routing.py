@@ -32,6 +32,15 @@ _PROBLEM: Final = {
     "content": {problems.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
+_SENTENCES: Final = {
+    "missing": "This member is missing",
+    "extra_forbidden": "There is no such member here",
+    "string_type": "This needs a text",
+    "int_type": "This needs a whole number",
+    "list_type": "This needs a list",
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "This needs an object"),
+}
+
 RouteView = Callable[..., HttpResponse]
 
 
@@ -153,8 +162,13 @@ def _field_problem(found: Mapping[str, Any]) -> FieldProblem:
     if places[0] == "body" and len(places) == 2 and found["type"] == "missing":
         return FieldProblem(field="body", code="missing", detail="This needs a body in JSON.")
     field = ".".join(places[2:]) or (places[0] if places[0] == "body" else places[-1])
-    sentence = str(found["msg"]).removeprefix("Value error, ")
-    return FieldProblem(field=field, code=str(found["type"]), detail=sentence)
+    return FieldProblem(field=field, code=str(found["type"]), detail=_sentence(found))
+
+
+def _sentence(found: Mapping[str, Any]) -> str:
+    """Say it in words of JSON: pydantic's name classes, and types of Python."""
+    said = _SENTENCES.get(str(found["type"])) or str(found["msg"]).removeprefix("Value error, ")
+    return said.replace("Input should", "It should", 1).rstrip(".") + "."
 
 
 __all__ = ["ApiRequest", "ApiRoute", "ApiRouter", "RequestProblem", "RoutedApi"]

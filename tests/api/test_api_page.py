@@ -1,0 +1,105 @@
+"""The page docs/api.md: each of its examples is run, and answers what the page says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from api.door import problems
+from tests.support.commands import run
+from tests.support.served import served
+from tests.support.world import World
+from tickets.desk import timelines
+
+PAGE = (Path(settings.BASE_DIR) / "docs" / "api.md").read_text()
+BLOCKS = re.findall(r"^```(bash|json|python)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+KEY, *EXAMPLES = BLOCKS
+
+
+@pytest.fixture
+def environ(world: World) -> Iterator[dict[str, str]]:
+    """A running portal, and a key that was made as the page says."""
+    command = re.search(r"manage\.py (create_api_key .*?)\)", KEY[1], re.DOTALL)
+    assert command is not None
+    made = run(*shlex.split(command[1].replace("\\\n", " ")))
+    assert made.status == 0, made.err
+    with served() as address:
+        yield {"POOLDESK": f"{address}/api/v1", "POOLDESK_KEY": made.out.strip()}
+
+
+def shape(value: Any) -> Any:
+    """The names and types of a value, without what differs from one answer to the next."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\b[0-9a-f]{12}\b|\b[0-9a-f]{32}\b", "…", str(value))
+
+
+def test_the_page_begins_with_a_key_and_has_examples_of_both_kinds() -> None:
+    assert KEY[0] == "bash"
+    assert [kind for kind, _ in EXAMPLES].count("json") == 3
+    assert {"bash", "python"} <= {kind for kind, _ in EXAMPLES}
+
+
+def test_the_examples_with_curl_do_what_the_page_says(environ: dict[str, str], world: World) -> None:
+    shell = [text for kind, text in EXAMPLES if kind == "bash"]
+    said = [json.loads(text) for kind, text in EXAMPLES if kind == "json"]
+    assert len(shell) == len(said)
+
+    script = "\n".join(f"{text}\necho -e '\\x1e'" for text in shell)
+    ended = subprocess.run(
+        ["bash", "-eu", "-c", script],  # noqa: S607  # the bash of whoever runs the tests
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    answers = [json.loads(text) for text in ended.stdout.split("\x1e") if text.strip()]
+
+    assert [shape(answer) for answer in answers] == [shape(value) for value in said]
+    found = timelines.ticket(world.context("alice", "acme"), 1)
+    assert (found.summary.status, found.summary.requester_name) == ("resolved", "First steps (API key)")
+
+
+def test_the_examples_in_python_do_what_the_page_says(
+    environ: dict[str, str], world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    names: dict[str, Any] = {}
+    for kind, text in EXAMPLES:
+        if kind == "python":
+            exec(compile(text, "docs/api.md", "exec"), names)  # noqa: S102  # our own page
+
+    assert capsys.readouterr().out == "1 open\n1 The invoice is wrong\n"
+    assert names["changed"]["title"] == "Read"
+    # The tag of what was read before the change is another's now.
+    with pytest.raises(names["urllib"].error.HTTPError) as refused:
+        names["call"]("PATCH", "/tickets/1", {"title": "Again"}, If_Match=names["headers"]["ETag"])
+    assert json.load(refused.value)["code"] == "precondition_failed"
+
+
+def test_the_codes_of_the_page_are_those_of_the_code() -> None:
+    table = PAGE[PAGE.index("| status | codes |") : PAGE.index("Unknown members and")]
+    told = {
+        code for row in table.splitlines()[2:] if row for code in re.findall(r"`([a-z]+_?[a-z_]*)`", row.split("|")[2])
+    }
+    sources = [
+        p.read_text()
+        for app in ("api", "tenants", "tickets", "portal")
+        for p in (Path(settings.BASE_DIR) / app).rglob("*.py")
+    ]
+    raised = {code for text in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)*)"', text)}
+    assert told - raised == set()
+    assert problems.CONTENT_TYPE in PAGE

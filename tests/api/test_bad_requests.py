@@ -1,0 +1,132 @@
+"""Requests that nobody should send: each is answered by a problem with a sentence, on every route that takes a body."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Final
+
+import pytest
+
+from api.documents import openapi
+from tests.support import embedded
+from tests.support.api_client import ApiClient, api_client
+from tests.support.commands import everything
+from tests.support.endpoints import endpoint
+
+SCHEMAS: Final = openapi.document()["components"]["schemas"]
+
+
+def body_routes() -> dict[str, tuple[str, str, dict[str, Any]]]:
+    """Each route that takes a body: method, address for what is there, and the example of its document."""
+    found = {}
+    for path, methods in openapi.document()["paths"].items():
+        for method, told in methods.items():
+            if content := told.get("requestBody", {}).get("content"):
+                name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                address = path.removeprefix("/api/v1").replace("{number}", "1")
+                found[f"{method.upper()} {path}"] = (method.upper(), address, SCHEMAS[name]["example"])
+    return found
+
+
+ROUTES: Final = body_routes()
+
+
+@pytest.fixture(scope="module")
+def client() -> ApiClient:
+    """One desk for all: what is refused changes nothing."""
+    embedded.make_empty()
+    world = embedded.world(shards=1)
+    world.tickets("acme", 1)
+    item, _ = endpoint(world.context("alice", "acme"))
+    made = api_client(world)
+    made.webhook = item.endpoint_id  # type: ignore[attr-defined]
+    return made
+
+
+def refused(client: ApiClient, route: str, body: bytes, **headers: str) -> dict[str, Any]:
+    """Send it, and return the problem that comes back."""
+    method, address, _ = ROUTES[route]
+    before = everything()
+    response = client.call(method, address.replace("{webhook_id}", client.webhook), body, **headers)  # type: ignore[attr-defined]
+    assert 400 <= response.status_code < 500, (route, response.content)
+    assert response["Content-Type"] == "application/problem+json"
+    said = response.json()
+    assert said["detail"].endswith(".")
+    assert "Traceback" not in response.content.decode()
+    assert everything() == before
+    return said | {"status": response.status_code}  # type: ignore[no-any-return]
+
+
+def test_there_are_routes_that_take_a_body() -> None:
+    assert {"POST /api/v1/tickets", "PATCH /api/v1/tickets/{number}", "POST /api/v1/webhooks"} <= set(ROUTES)
+    assert len(ROUTES) >= 7
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_body_of_another_type_is_refused(client: ApiClient, route: str, kind: str) -> None:
+    said = refused(client, route, json.dumps(ROUTES[route][2]).encode(), Content_Type=kind)
+    assert (said["status"], said["code"]) == (415, "content_type")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "says"),
+    [
+        (b'{"title": ', "malformed_json", "line 1, column 11"),
+        (b'{\n "a": 1,\n}', "malformed_json", "line 3, column 1"),
+        (b'{"a": NaN}', "malformed_json", "NaN"),
+        (b'{"a": "\xff"}', "malformed_json", "byte 8"),
+        (b"\xef\xbb\xbf{}", "malformed_json", "line 1"),
+        (b'{"a": 1e999}', "number_out_of_range", "too large"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "number_out_of_range", "digits"),
+        (b'{"status": "open", "status": "closed"}', "duplicate_member", "twice"),
+        (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "nested_too_deeply", "deep"),
+        (b"[" * 200_000, "nested_too_deeply", "deep"),
+    ],
+)
+@pytest.mark.parametrize("route", ["POST /api/v1/tickets", "PATCH /api/v1/webhooks/{webhook_id}"])
+def test_json_that_could_be_read_in_two_ways_or_none_is_refused_with_its_place(
+    client: ApiClient, route: str, body: bytes, code: str, says: str
+) -> None:
+    said = refused(client, route, body)
+    assert (said["status"], said["code"]) == (400, code)
+    assert says in said["detail"]
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"text"', b"7", b"null", b"true", b"{}"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_what_is_no_object_with_the_wanted_members_is_refused(client: ApiClient, route: str, body: bytes) -> None:
+    assert refused(client, route, body)["status"] == 422
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_member_that_a_route_does_not_know_is_refused_by_name(client: ApiClient, route: str) -> None:
+    said = refused(client, route, json.dumps(ROUTES[route][2] | {"tenant_id": "a" * 32}).encode())
+    assert (said["status"], said["field"]) == (422, "tenant_id")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_body_of_more_than_a_megabyte_is_refused(client: ApiClient, route: str) -> None:
+    assert refused(client, route, b'{"title": "' + b"x" * 1_100_000 + b'"}')["status"] == 413
+
+
+def test_numbers_out_of_their_range_are_refused_at_their_field(client: ApiClient) -> None:
+    for number in (0, -1, 10**15, 1.5, "1", True, None):
+        body = json.dumps({"status": "closed", "tickets": [{"number": number}]}).encode()
+        said = refused(client, "POST /api/v1/tickets/status", body)
+        assert (said["status"], said["field"]) == (422, "tickets.0.number")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/tickets/{}", "/tickets?{}=1", "/tickets?tag={}", "/tickets?after={}", "/members/{}", "/webhooks/{}", "/{}"],
+)
+def test_a_key_in_the_wrong_place_stands_in_no_log(
+    client: ApiClient, caplog: pytest.LogCaptureFixture, address: str
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        response = client.ask(address.format(client.key), X_Request_Id=client.key)
+    assert response.status_code in (200, 404, 422)
+    assert client.key not in caplog.text
+    assert response["X-Request-Id"] != client.key
