@@ -201,7 +201,7 @@ def updated(key: ApiKeyItem, actions: Sequence[Action]) -> Transaction:
     """Return the transaction that updates a key if nobody has changed it since it was read."""
     transaction = Transaction()
     grown = ApiKeyItem.version.set(int(key.version) + 1)
-    unchanged = (ApiKeyItem.version == int(key.version)) & ApiKeyItem.revoked_at.does_not_exist()
+    unchanged = ApiKeyItem.version == int(key.version)
     transaction.update(ApiKeyItem(key.tenant_id, key.api_key_prefix), [*actions, grown], condition=unchanged)
     return transaction
 

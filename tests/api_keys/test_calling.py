@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
+from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
-from portal.errors import TransactionRefused
-from tenants.api_keys import calling, key_changes, key_text
+from portal.errors import Conflict, TransactionRefused
+from tenants.api_keys import calling, key_changes, key_text, key_uses
 from tenants.api_keys.calling import ApiCaller, KeyRefused
 from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.scopes import Scope
@@ -25,7 +26,12 @@ from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
+from tenants.tenancy.tables import TENANTS
+from tests.desk.test_cost import _watching
+from tests.support.api_client import ApiClient
 from tests.support.api_keys import alter, make_key
+from tests.support.endpoints import endpoint
+from tests.support.stored import send
 from tests.support.world import World
 
 TENANT = "0123456789abcdef" * 2
@@ -145,6 +151,12 @@ def test_a_key_that_was_never_made_is_unknown(world: World) -> None:
     assert refusal(key_text.new(TENANT, "Ab0Cd1Ef")) == (401, "key_unknown")
 
 
+def test_a_key_whose_tenant_is_gone_is_unknown(world: World) -> None:
+    key, text = make_key(world.context("alice", "acme"))
+    send("DeleteItem", TableName=TENANTS.full_name, Key={"tenant_id": {"S": key.tenant_id}})
+    assert refusal(text) == (401, "key_unknown")
+
+
 def test_the_prefix_of_a_key_with_another_secret_is_unknown_and_tells_nothing(world: World) -> None:
     key, _ = make_key(world.context("alice", "acme"))
     guessed = key_text.new(key.tenant_id, key.api_key_prefix)
@@ -201,6 +213,16 @@ def test_a_key_of_a_suspended_desk_is_refused(world: World) -> None:
 # --- what it does depends on it ---
 
 
+def test_a_key_does_what_only_admins_may_where_its_scope_says_so(world: World) -> None:
+    key, text = make_key(world.context("alice", "acme"), Scope.WEBHOOKS_MANAGE, name="Hooks")
+    caller = call(text)
+    item, _ = endpoint(caller.tenant_for(Scope.WEBHOOKS_MANAGE))
+    assert [one.endpoint_id for one in endpoints.listed(caller.tenant.repository)] == [item.endpoint_id]
+    alter(key, revoked_at=clock.stamp())
+    with pytest.raises(Conflict):
+        endpoint(caller.tenant_for(Scope.WEBHOOKS_MANAGE))
+
+
 def test_what_a_key_does_is_refused_once_it_is_revoked(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"))
     caller = call(text)
@@ -234,6 +256,14 @@ def test_a_use_is_noted_once_the_answer_was_sent_and_not_before(world: World) ->
     assert noted.last_used_from == HERE
 
 
+def test_a_request_costs_no_trip_more_for_being_noted(world: World) -> None:
+    key, text = make_key(world.context("alice", "acme"))
+    with _watching() as bills:
+        assert ApiClient(text).ask("/tickets").status_code == 200
+    assert bills[0].trips == 2
+    assert keep(world, key).last_used_from == "127.0.0.1"
+
+
 def test_uses_are_noted_once_in_five_minutes(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"))
 
@@ -250,6 +280,14 @@ def test_uses_are_noted_once_in_five_minutes(world: World) -> None:
     alter(keep(world, key), last_used_at=clock.stamp(clock.now() - timedelta(minutes=6)))
     second = noted_after_a_call()
     assert (first or "") < (second or "")
+
+
+def test_of_processes_that_note_the_same_use_one_writes_it(world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"))
+    for address in (HERE, "192.0.2.1"):
+        key_uses.note(key, address=address)  # as each of them has read it
+        key_uses.write()
+    assert keep(world, key).last_used_from == HERE
 
 
 def test_a_use_of_a_key_that_is_refused_is_not_noted(world: World) -> None:

@@ -194,6 +194,12 @@ def test_a_key_gets_no_name_of_another(world: World) -> None:
         changed(world, other, name="billing")
 
 
+def test_the_two_keys_of_a_roll_may_have_one_name(world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"), name="Billing")
+    successor, _ = rolled(world, key)
+    assert changed(world, successor, name="BILLING")
+
+
 # --- rolling ---
 
 

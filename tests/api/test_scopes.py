@@ -1,0 +1,73 @@
+"""Which key opens which route: every route with every scope, against what is written down here a second time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tenants.api_keys.scopes import Scope
+from tests.support import embedded
+from tests.support.api_client import ApiClient, api_client
+from tests.support.world import World
+
+# The first line that fits counts. Written without a look at the declarations.
+OPENED_BY = (
+    ("POST", r"tickets/_/comments", Scope.COMMENTS_WRITE),
+    ("POST", r"tickets/_/notes", Scope.NOTES_WRITE),
+    ("GET", r"tickets(/.+)?", Scope.TICKETS_READ),
+    ("POST PATCH", r"tickets(/.+)?", Scope.TICKETS_WRITE),
+    ("GET", r"members(/_)?", Scope.MEMBERS_READ),
+    ("GET", r"aggregates|tags", Scope.AGGREGATES_READ),
+    ("GET", r"audit-events", Scope.AUDIT_READ),
+    ("GET POST PATCH DELETE", r"webhooks(/.+)?", Scope.WEBHOOKS_MANAGE),
+)
+
+
+def api_routes(patterns: list[URLPattern | URLResolver] | None = None, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Method and address of everything that takes a key, with `_` for each parameter."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from api_routes(pattern.url_patterns, path)
+        else:
+            for method in getattr(pattern.callback, "api_routes", {}):
+                yield method, re.sub(r"<[^>]+>", "_", path).removeprefix("api/v1/")
+
+
+ROUTES = sorted(api_routes())
+
+
+def opener(method: str, path: str) -> Scope | None:
+    fitting = (scope for methods, form, scope in OPENED_BY if method in methods.split() and re.fullmatch(form, path))
+    return next(fitting, None)
+
+
+@pytest.fixture(scope="module")
+def clients() -> dict[Scope, ApiClient]:
+    """A client for each scope, whose key has that scope alone."""
+    embedded.make_empty()
+    world: World = embedded.world(shards=1)
+    return {scope: api_client(world, scope, name=scope.value) for scope in Scope}
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES, ids=[" ".join(route) for route in ROUTES])
+def test_a_route_is_opened_by_its_scope_and_by_no_other(
+    method: str, path: str, clients: dict[Scope, ApiClient]
+) -> None:
+    let_in = set()
+    for scope, client in clients.items():
+        response = client.call(method, "/" + path.replace("_", "7"), None if method == "GET" else {})
+        refused = response.status_code == 403 and response.json()["code"] == "scope_missing"
+        let_in |= set() if refused else {scope}
+        assert response.status_code < 500
+    assert let_in == {opener(method, path)}
+
+
+def test_what_is_written_here_is_about_routes_that_there_are() -> None:
+    assert len(ROUTES) >= 7
+    opened = {opener(*route) for route in ROUTES}
+    assert None not in opened
+    assert opened >= {Scope.TICKETS_READ, Scope.MEMBERS_READ, Scope.AGGREGATES_READ, Scope.AUDIT_READ}
