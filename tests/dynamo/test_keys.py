@@ -18,6 +18,7 @@ from django.conf import settings as django_settings
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from api.door import keys as door_keys
 from delivery.outbox import keys as outbox_keys
 from delivery.webhooks import keys as webhook_keys
 from portal import clock
@@ -59,6 +60,7 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     ticket_keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
     outbox_keys.outbox_row: st.tuples(st.uuids().map(lambda row: row.hex)),
     outbox_keys.held: st.tuples(),
+    door_keys.answer: st.tuples(parts, parts, parts, parts),
     webhook_keys.deliveries: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
 # They read a key instead of making one.
@@ -106,6 +108,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         ticket_keys.ticket: (7,), ticket_keys.request: ("r",), import_keys.import_source: ("s",),
         ticket_keys.tenant_status: ("OPEN", 0), aggregate_keys.marker: ("b", 0),
         webhook_keys.deliveries: ("ep_0123456789abcdef",),
+        door_keys.answer: ("c", "POST", "/x", "k"),
         outbox_keys.outbox_row: ("f" * 32,), audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
