@@ -102,7 +102,8 @@ def _route(method: str, path: str, told: Json) -> ShownRoute:
         method=method.upper(),
         path=path,
         summary=told["summary"],
-        description=told.get("description", ""),
+        # A docstring of one line is both.
+        description="" if (said := told.get("description", "")).rstrip(".") == told["summary"] else said,
         scope=told["x-scope"],
         parameters=tuple(
             _value(p["name"], p["in"], p["schema"], is_required=p["required"], summary=p.get("description", ""))

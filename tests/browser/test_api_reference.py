@@ -1,0 +1,58 @@
+"""The API's page in a browser, under the strict policy: it is read, and its forms call the API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tenants.api_keys.scopes import Scope
+from tests.browser.conftest import NewPage, Witness
+from tests.browser.page_audit import audit
+from tests.support.api_client import api_client
+from tests.support.world import World
+
+pytestmark = pytest.mark.browser
+
+PAGE = "/api/v1/docs/"
+
+
+def test_the_page_is_readable_in_both_colours_and_sizes(world: World, person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    assert audit(page, PAGE, within="#main") == []
+
+
+def test_a_form_calls_the_api_with_the_key_that_was_typed(world: World, person: NewPage, witness: Witness) -> None:
+    world.tickets("acme", 1)
+    key = api_client(world, Scope.TICKETS_READ).key
+    witness.accepts(401)
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    route = page.get_by_role("region", name="List tickets, the one that changed last first")
+    route.get_by_text("Try it").click()
+
+    route.get_by_role("button", name="Send").click()
+    expect(route.get_by_role("status")).to_contain_text("Type your API key at the top of this page first.")
+
+    page.get_by_label("API key", exact=True).fill(key)
+    route.get_by_label("priority").select_option("normal")
+    route.get_by_role("button", name="Send").click()
+    expect(route.get_by_role("status")).to_contain_text("GET /api/v1/tickets?priority=normal")
+    expect(route.get_by_role("status")).to_contain_text('"title": "Ticket 1"')
+
+    page.get_by_label("API key", exact=True).fill(key[:-1] + "x")
+    route.get_by_role("button", name="Send").click()
+    expect(route.get_by_role("status")).to_contain_text("key_malformed")
+
+
+def test_the_queue_is_saved_as_a_file(world: World, person: NewPage, tmp_path: Path) -> None:
+    world.tickets("acme", 2)
+    page = person("vera", "acme")
+    page.goto("/acme/tickets/")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export this list as CSV").click()
+    download.value.save_as(tmp_path / "tickets.csv")
+    assert download.value.suggested_filename.startswith("tickets-acme-")
+    assert (tmp_path / "tickets.csv").read_text().count("Ticket ") == 2
