@@ -56,7 +56,11 @@ def receiving() -> Iterator[tuple[EventReceiver, str]]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # who was sending it has been killed
+                self.close_connection = True
+                return
             self.send_response(204 if receiver.take(json.loads(body)) else 503)
             self.send_header("Content-Length", "0")
             self.end_headers()

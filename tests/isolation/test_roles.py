@@ -13,12 +13,15 @@ from tests.support.world import World
 
 DESK = "<slug:desk>/"
 TICKET = "tickets/<ticket_number:number>/"
+API_KEYS = "desk/settings/api-keys/"
+API_KEY = f"{API_KEYS}<str:api_key>/"
 WEBHOOKS = "desk/settings/webhooks/"
 ENDPOINT = f"{WEBHOOKS}<str:endpoint>/"
 DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
-        "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", TICKET, f"{TICKET}updates/",
+        "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", "tickets/export/",
+        TICKET, f"{TICKET}updates/",
     ),
     Role.AGENT: (
         "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",
@@ -29,6 +32,7 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
+        API_KEYS, f"{API_KEYS}new/", API_KEY, *(f"{API_KEY}{act}/" for act in ("edit", "roll", "revoke")),
         WEBHOOKS, f"{WEBHOOKS}new/", f"{WEBHOOKS}events/", ENDPOINT, DELIVERY, f"{DELIVERY}redeliver/",
         *(f"{ENDPOINT}{act}/" for act in ("edit", "rotate", "pause", "resume", "remove", "test", "redeliver")),
     ),
