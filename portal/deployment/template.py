@@ -42,7 +42,8 @@ HEADER: Final = """\
 #   DefaultFromEmail=<DEFAULT_FROM_EMAIL of the portal>
 #
 # The zip holds portal/, tenants/, delivery/, tickets/, api/, templates/ and what
-# `pip install --target . -r requirements.txt` brings for Linux on x86_64. Both at the same time count nothing twice, send some events twice, and cost twice.
+# `pip install --target . -r requirements.txt` brings for Linux on x86_64. Both at the same time count nothing twice,
+# send some events twice, and cost twice.
 #
 # The portal then needs DYNAMODB_TABLE_PREFIX=<TablePrefix>, TENANT_ROLE_ARN=<output TenantRoleArn>, AWS_REGION and
 # AWS_ACCOUNT_ID, and it runs as the web role. It creates no table there: no role may.
