@@ -19,6 +19,8 @@ from portal.schema import keys, registry
 from portal.schema.registry import ROLES
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
+from proofs.isolation.calls import call_attack
+from proofs.isolation.calls.api_routes import api_routes
 from proofs.isolation.mutants import CONTROL, MUTANTS, Mutant
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import attack, tricks, visitors
@@ -47,6 +49,8 @@ def clean(three: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended
     folder = tmp_path_factory.mktemp("clean")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(tricks, "PASSES", PASSES[:2])
+        some = [*api_routes()][:3]  # all of them are called in test_call_attack.py
+        monkeypatch.setattr(call_attack, "api_routes", lambda: iter(some))
         before = stored()
         ended, report = reported(folder / "proof.json", "--html", folder / "proof.html", requests=500)
         assert stored() == before

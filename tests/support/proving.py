@@ -14,6 +14,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from portal.dynamo import client
 from portal.schema import registry
 from proofs.isolation import data_attack, mutants, targets
+from proofs.isolation.calls import call_attack
+from proofs.isolation.calls.api_routes import api_routes
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import attack, tricks
 from proofs.isolation.visits.routes import routes
@@ -57,11 +59,14 @@ def three() -> Iterator[World]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the broken layers; with one visit where three are made, and none that is not about tickets."""
+    """Without the broken layers; with one visit where three are made, and none that is not about tickets; with one
+    route of the API."""
     monkeypatch.setattr(mutants, "MUTANTS", {})
     monkeypatch.setattr(tricks, "PASSES", tricks.PASSES[:1])
     about_tickets = [route for route in routes() if route.path.startswith("<slug:desk>/tickets")]
     monkeypatch.setattr(attack, "routes", lambda: iter(about_tickets))
+    listing = [route for route in api_routes() if (route.method, route.path.path) == ("GET", "api/v1/tickets")]
+    monkeypatch.setattr(call_attack, "api_routes", lambda: iter(listing))
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def call(play: TrickPlay, trick: str, own: Target, victim: Target, route: Callab
         path,
         homes=frozenset({own.id}),
         key=play.keys.text(own, "good"),
-        body=route.body(play.rng, victim) if route.method in _BODY else None,
+        body=route.body(play.rng, own, victim) if route.method in _BODY else None,
     )
     return TRICKS[trick](play, made)
 

@@ -88,7 +88,7 @@ def argument(rng: random.Random, own: Target, victim: Target, converter: str, na
     somebody = person(rng, victim)
     if name == "desk":  # the visitor's own, without which no view is reached
         return own.tenant.slug
-    if name.startswith("endpoint"):
+    if name.startswith(("endpoint", "webhook")):
         return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
     if name == "api_key":
         return rng.choice(victim.api_keys or ["Ab0Cd1Ef"])
