@@ -2,11 +2,12 @@
 
 Decisions for many tenants in random order, allowed and refused, with the bill of calls to the database, which is none.
 Beside them, the check of the cookie's signature, which each request has anyway, so that the machine can be told from
-the code.
+the code, and the same of an API key: its checksum, its digest and the comparison, without what is read.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import random
 import statistics
@@ -29,6 +30,7 @@ def main() -> int:
     django.setup()
     from portal.dynamo import meter
     from portal.limits.tenant_limiter import TenantLimiter
+    from tenants.api_keys import calling, key_text
     from tenants.tenancy import pinned_tenant
 
     limiter = TenantLimiter()
@@ -50,8 +52,21 @@ def main() -> int:
         for _ in tenants:
             pinned_tenant.read_cookie(cookie)
 
+    text = key_text.new("b" * 32, "0aZ9bY8c")
+    stored = key_text.digest(text)
+
+    def verify() -> None:
+        for _ in tenants:
+            calling.address_in(text)
+            hmac.compare_digest(key_text.digest(text), stored)
+
     with meter.measure() as bill:
-        found = {"decide": _each(decide), "refuse": _each(refuse), "check a cookie": _each(check)}
+        found = {
+            "decide": _each(decide),
+            "refuse": _each(refuse),
+            "check a cookie": _each(check),
+            "verify an API key": _each(verify),
+        }
     for name, each in found.items():
         ratio = each / found["check a cookie"]
         sys.stdout.write(f"{name}: {each:.1f} us, {ratio:.2f} of a cookie's check\n")

@@ -17,18 +17,21 @@ TIMEOUT = 30  # seconds
 
 
 class RawRequest(NamedTuple):
-    """Hold what a browser would send. `body` is an URL-encoded form, empty for GET."""
+    """Hold what a browser would send: `body` is an URL-encoded form, empty for GET. With an API key, JSON."""
 
     method: str
     path: str
     cookie: str = ""
     body: str = ""
+    key: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         headers = {"Cookie": self.cookie} if self.cookie else {}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
         if self.method == "POST":
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            headers["Content-Type"] = "application/json" if self.key else "application/x-www-form-urlencoded"
         return headers
 
 
@@ -93,6 +96,7 @@ class InProcess:
             "SERVER_PROTOCOL": "HTTP/1.1",
             "HTTP_HOST": HOST,
             "HTTP_COOKIE": request.cookie,
+            "HTTP_AUTHORIZATION": request.headers.get("Authorization", ""),
             "REMOTE_ADDR": HOST,
             "CONTENT_TYPE": request.headers.get("Content-Type", ""),
             "CONTENT_LENGTH": str(len(body)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from html import unescape
 from typing import Final
 from urllib.parse import urlencode
@@ -15,7 +17,12 @@ from benchmarks.exchange import Answer, RawRequest, Send
 from benchmarks.fill import Filled
 from benchmarks.stack import BenchmarkError
 from benchmarks.ticket_ranges import AGAIN, COMMENTS, MINE
+from portal import clock
 from portal.streams import watermark
+from tenants.api_keys import key_changes
+from tenants.api_keys.key_changes import KeyChoice
+from tenants.api_keys.scopes import Scope
+from tenants.audit_trail.recording import SYSTEM
 from tickets.desk import lists
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
@@ -36,6 +43,7 @@ class SignedInVisitor:
     second_page: str
     groups: list[list[TicketState]]
     sequences: int
+    key: str  # of the API
     turns: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def request(self, page: MeasuredPage, sequence: int) -> RawRequest:
@@ -50,6 +58,11 @@ class SignedInVisitor:
     def post(self, path: str, fields: list[tuple[str, str]]) -> RawRequest:
         fields = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), *fields]
         return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode(fields))
+
+    def call(self, path: str, body: object = None) -> RawRequest:
+        """A request of the API: a GET, or a POST of this body."""
+        sent = "" if body is None else json.dumps(body)
+        return RawRequest("POST" if sent else "GET", f"/api/v1{path}", body=sent, key=self.key)
 
     def verify(self) -> None:
         """Raises BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
@@ -118,6 +131,17 @@ def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     return visitor.post("/tickets/bulk/", [("to", to.value), ("confirmed", "yes"), *selected])
 
 
+def _activity(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    return visitor.call(
+        f"/tickets/{visitor.tenant.layout.talked[(turn * visitor.sequences + sequence) % AGAIN]}/activity"
+    )
+
+
+def _create(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    title = "The label printer prints only every second label"
+    return visitor.call("/tickets", {"title": title, "description": _SENTENCE * 3, "tags": ["hardware", "printer"]})
+
+
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
 
 PAGES: Final = (
@@ -136,6 +160,14 @@ PAGES: Final = (
         shows=('id="lately-title"', 1),
         rest=2 * watermark.CACHED_SECONDS,
     ),
+    MeasuredPage(
+        "api-list",
+        "API: list, 50 rows",
+        lambda v, *_: v.call(f"/tickets?status={Status.PENDING.value}"),
+        shows=('"number":', lists.PAGE_SIZE),
+    ),
+    MeasuredPage("api-ticket", "API: activity, 20 comments", _activity, shows=('"kind":', COMMENTS + 2)),
+    MeasuredPage("api-new", "API: create a ticket", _create, status=201),
     MeasuredPage("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
 )
 
@@ -162,4 +194,14 @@ def visit(send: Send, tenant: Filled, *, email: str, password: str, sequences: i
     if mark is None or following is None:
         raise BenchmarkError(f"The list of {tenant.slug} has no second page.\n{listed[:400]}")
     groups = [tenant.seen(group) for group in tenant.layout.groups[:sequences]]
-    return SignedInVisitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, sequences)
+    key = _key(tenant)
+    return SignedInVisitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, sequences, key)
+
+
+def _key(tenant: Filled) -> str:
+    """Make an API key of the tenant that works for a day."""
+    scopes = frozenset({Scope.TICKETS_READ, Scope.TICKETS_WRITE, Scope.NOTES_READ})
+    name = f"Bench {uuid.uuid4().hex[:8]}"
+    choice = KeyChoice(name=name, scopes=scopes, expires_at=clock.now() + timedelta(days=1))
+    _, text = key_changes.create(tenant.context, choice=choice, request_id=uuid.uuid4().hex, by=SYSTEM)
+    return text

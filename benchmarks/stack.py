@@ -79,6 +79,7 @@ def _settings() -> dict[str, str]:
     return {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "DEBUG": "0",
+        "API_KEY_ENVIRONMENT": "bench",  # in the portal that counts, with DEBUG, as well
         "SECRET_KEY": "measurements-only-0123456789-abcdefghijklmnopqrstuvwxyz",
         "ALLOWED_HOSTS": LOOPBACK,
         "SECURE_SSL_REDIRECT": "0",

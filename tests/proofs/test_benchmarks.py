@@ -16,6 +16,7 @@ from benchmarks.ticket_ranges import BULK, COMMENTS, SMALLEST, Layout
 pytestmark = pytest.mark.timeout(600)
 
 PAGES = {"list", "mine", "next", "ticket", "ticket-cold", "new", "comment", "bulk", "dashboard", "chooser"}
+PAGES |= {"api-list", "api-ticket", "api-new"}
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
