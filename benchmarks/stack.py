@@ -88,6 +88,7 @@ def _settings() -> dict[str, str]:
         "TENANT_ROLE_ARN": "",
         "WEB_THREADS": str(THREADS),
         "TENANT_RATES": "off",
+        "HEAVY_AT_A_TIME": str(THREADS),  # all requests are one desk's
         "CLOUDWATCH_METRICS": "off",  # stdout has figures
         "LOG_LEVEL": "WARNING",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,6 +204,20 @@ def test_who_was_so_slow_that_another_one_took_over_writes_nothing_and_answers_a
     assert tickets(client) == 1
 
 
+def test_who_lost_its_claim_writes_nothing_while_the_other_one_is_at_work(
+    client: ApiClient, interrupted: _Interrupted, later: Callable[[float], None]
+) -> None:
+    def taken_over() -> None:
+        later(CLAIM_SECONDS + 1)
+        interrupted.before(fail(Died()))
+        with suppress(Died):
+            create(client)
+
+    interrupted.before(taken_over)
+    assert told(create(client)) == (409, "idempotency_in_progress")
+    assert tickets(client) == 0
+
+
 def test_a_comment_that_was_taken_over_is_added_once(
     world: World, client: ApiClient, interrupted: _Interrupted, later: Callable[[float], None]
 ) -> None:
@@ -274,6 +289,15 @@ def test_an_answer_sent_again_takes_two_trips(client: ApiClient) -> None:
     with _watching() as bills:
         create(client)
     assert bills[0].trips == 2
+
+
+def test_a_key_costs_three_write_units_more_than_a_form_does(client: ApiClient) -> None:
+    """One to claim it, and two for each KB of the answer in the transaction."""
+    with _watching() as bills:
+        create(client, key="")
+        create(client)
+    without, with_key = (bill.write_units for bill in bills)
+    assert with_key - without == 3
 
 
 def test_an_answer_of_the_longest_ticket_is_kept(client: ApiClient) -> None:

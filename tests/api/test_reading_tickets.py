@@ -10,7 +10,7 @@ from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
 from tests.support.api_client import ApiClient, api_client
 from tests.support.world import World
-from tickets.desk import changing, commenting, creating
+from tickets.desk import changing, commenting, creating, lists
 from tickets.ticket.fields import Priority, Status
 
 
@@ -141,6 +141,22 @@ def test_the_tag_changes_with_a_change_and_with_a_comment(acme: World, client: A
     commenting.comment(alice, 1, body="Done.")
     tags.append(client.ask("/tickets/1")["ETag"])
     assert len(set(tags)) == 3
+
+
+def test_a_filter_that_little_matches_ends_its_page_early_and_leads_on(
+    client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "_FIRST_ROUND", 2)
+    path, pages = "/api/v1/tickets?status=any&tag=printer&limit=1", list[list[int]]()
+    while path:
+        with _watching() as bills:
+            response = client.call("GET", path, api="")
+        assert bills[0].trips == 2
+        pages.append(numbers(response))
+        path = response.json()["next"]
+    assert len(pages) > 1
+    assert pages[0] == []
+    assert [number for page in pages for number in page] == [4]
 
 
 @pytest.mark.parametrize(
