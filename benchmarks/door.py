@@ -60,13 +60,9 @@ def main() -> int:
             calling.address_in(text)
             hmac.compare_digest(key_text.digest(text), stored)
 
+    work = {"decide": decide, "refuse": refuse, "check a cookie": check, "verify an API key": verify}
     with meter.measure() as bill:
-        found = {
-            "decide": _each(decide),
-            "refuse": _each(refuse),
-            "check a cookie": _each(check),
-            "verify an API key": _each(verify),
-        }
+        found = {name: _each(one) for name, one in work.items()}
     for name, each in found.items():
         ratio = each / found["check a cookie"]
         sys.stdout.write(f"{name}: {each:.1f} us, {ratio:.2f} of a cookie's check\n")
