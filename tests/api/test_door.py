@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.test import Client
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import resolve
 
 from api.v1 import ticket_routes
 from portal.dynamo import meter
@@ -16,6 +19,7 @@ from portal.errors import Throttled, Unavailable
 from portal.limits.tenant_limiter import TenantLimiter
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy import admission
+from tenants.tenancy.access_middleware import AccessMiddleware
 from tests.desk.test_cost import _watching
 from tests.limits.test_token_bucket import HandClock
 from tests.support.api_client import ApiClient, api_client
@@ -69,6 +73,15 @@ def test_a_key_without_the_scope_is_told_which_one(world: World) -> None:
     assert problem(response) == (403, "scope_missing")
     assert 'error="insufficient_scope", scope="tickets:read"' in response["WWW-Authenticate"]
     assert "tickets:read" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_whoever_goes_round_the_door_is_let_in_by_nobody(world: World, method: str) -> None:
+    """The pages' middlewares know nothing of keys, and refuse a route of the API that reaches them."""
+    request = RequestFactory().generic(method, "/api/v1/tickets")
+    view = resolve(request.path).func
+    with pytest.raises(ImproperlyConfigured, match="door_middleware"):
+        AccessMiddleware(lambda _: HttpResponse()).process_view(request, view, (), {})
 
 
 # --- addresses and methods ---

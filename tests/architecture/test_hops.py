@@ -19,6 +19,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity.accounts import new_id
 from tenants.membership import inviting
 from tenants.tenancy.roles import Role
+from tests.support.api_client import api_client
 from tests.support.operators import Operator, make_operator
 from tests.support.world import Browser, World
 from tickets.counting.stream_handler import handle
@@ -73,6 +74,14 @@ def test_from_accepting_an_invitation(world: World, ways: list[Way]) -> None:
     answer = Browser().post(f"/invitation/{outcome.sent.secret}/", account)
     assert answer.status_code == 302
     assert too_long(ways, through="tenants.membership.accepting") == []
+
+
+def test_from_a_comment_of_the_api(world: World, ways: list[Way]) -> None:
+    world.tickets("acme", 1)
+    client = api_client(world)
+    ways.clear()
+    assert client.send("/tickets/1/comments", {"body": "x"}, Idempotency_Key="once").status_code == 201
+    assert too_long(ways, through="tickets.desk.commenting") == []
 
 
 def test_from_an_operators_list_of_tenants(world: World, ways: list[Way]) -> None:
