@@ -31,6 +31,7 @@ SLOW = {
     "streams",
     "verification",
     "api/test_fuzzing.py",
+    "api_keys/test_key_pages.py",
     "audit_trail/test_audit.py",
     "audit_trail/test_audit_page.py",
     "counting/test_exactly_once.py",

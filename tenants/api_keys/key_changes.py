@@ -26,6 +26,7 @@ from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 
 MOST: Final = 50  # keys of one tenant that work; simultaneous forms may make some more
+MOST_KEPT: Final = 500  # with those that ended of late: a list, and the making of a key, read them all
 NAME_LIMIT: Final = 60  # characters
 PLACES_LIMIT: Final = 20  # networks, and origins, of one key
 LONGEST: Final = timedelta(days=3653)
@@ -103,6 +104,7 @@ def create(tenant: TenantContext, *, choice: KeyChoice, request_id: str, by: Act
             raise Conflict("This key has been made already. It was shown then; you can roll it.")
         if sum(map(works, others)) >= MOST:
             raise Conflict(f"A desk can have up to {MOST} keys. Revoke one that is not used.")
+        refuse_too_many(others)
         _refuse_taken_name(others, key)
         transaction = Transaction()
         transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
@@ -159,6 +161,12 @@ def revoke(tenant: TenantContext, *, prefix: str, by: Actor) -> ApiKeyItem:
     row = entry(key, AuditAction.API_KEY_REVOKED, by, before={"prefix": prefix})
     commit(tenant, lambda: updated(key, actions), row)
     return key
+
+
+def refuse_too_many(stored: Sequence[ApiKeyItem]) -> None:
+    """Raise Conflict where a tenant has as many keys as are kept, working ones and ended ones."""
+    if len(stored) >= MOST_KEPT:
+        raise Conflict(f"This desk has made {MOST_KEPT} keys in {KEPT.days} days. Try again in some days.")
 
 
 def refuse_ended(key: ApiKeyItem) -> None:

@@ -46,6 +46,7 @@ def roll(
         end = min(end, clock.parse(old.expires_at))
 
     def build() -> Transaction:
+        key_changes.refuse_too_many(key_changes.listed(tenant.repository, consistent=True))
         actions = [ApiKeyItem.replaced_by.set(key.api_key_prefix), *key_changes.ending(end)]
         transaction = key_changes.updated(old, actions)
         transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())

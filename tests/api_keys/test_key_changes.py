@@ -93,6 +93,19 @@ def test_a_desk_has_a_bounded_number_of_working_keys(world: World, monkeypatch: 
     assert make_key(alice, name="c")
 
 
+def test_ended_keys_do_not_pile_up_without_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_changes, "MOST_KEPT", 2)
+    alice = world.context("alice", "acme")
+    for name in ("a", "b"):
+        key, _ = make_key(alice, name=name)
+        key_changes.revoke(alice, prefix=key.api_key_prefix, by=BY)
+    alter(key, revoked_at=None)
+    with pytest.raises(Conflict, match="2 keys in 30 days"):
+        make_key(alice, name="c")
+    with pytest.raises(Conflict, match="2 keys in 30 days"):
+        rolled(world, stored(world, key))
+
+
 def test_who_is_no_admin_any_more_makes_no_key(world: World) -> None:
     alice, bob = world.context("alice", "acme"), world.users["bob"]
     member_changes.set_role(user_id=bob.id, tenant_id=alice.tenant_id, role=Role.ADMIN, seen=Role.AGENT, by=BY)
