@@ -34,6 +34,7 @@ from tenants.tenancy.client_address import client_address
 log = logging.getLogger("pooldesk.api")
 
 PREFIX: Final = "/api/"
+_METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 _REALM: Final = 'Bearer realm="Pooldesk"'
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -79,8 +80,11 @@ def _answer(request: HttpRequest) -> HttpResponse:
     response.headers.setdefault("Cache-Control", "private, no-cache")
     patch_vary_headers(response, ("Authorization", "Origin"))
     cross_origin.open_to(request, response, caller)
+    if response.status_code in (204, 304):
+        del response["Content-Type"]
+    else:
+        response["Content-Length"] = str(len(response.content))  # else the server ends the connection behind it
     if request.method == "HEAD":
-        response["Content-Length"] = str(len(response.content))
         response.content = b""
     log.info(
         "%s %s %.0f ms key=%s [%s]",
@@ -96,7 +100,8 @@ def _answer(request: HttpRequest) -> HttpResponse:
 def _route_of(request: HttpRequest) -> str:
     """Return what the log says of the request: never what the caller wrote, in which a key may stand."""
     match = request.resolver_match
-    return f"{request.method if match else '?'} /{match.route if match else '?'}"
+    method = request.method if request.method in _METHODS else "?"
+    return f"{method} /{match.route if match else '?'}"
 
 
 def _routed(request: HttpRequest) -> HttpResponse:

@@ -105,6 +105,15 @@ def test_head_is_get_without_the_body(client: ApiClient) -> None:
     assert asked["ETag"] == got["ETag"]
 
 
+def test_an_answer_says_how_long_it_is_so_that_its_connection_can_be_kept(client: ApiClient) -> None:
+    for response in (client.ask("/tickets"), client.ask("/tickets", Accept_Encoding="gzip"), client.ask("/nothing")):
+        assert response["Content-Length"] == str(len(response.content))
+    same = client.ask("/tickets/1", If_None_Match=client.ask("/tickets/1")["ETag"])
+    for empty in (same, client.call("OPTIONS", "/tickets")):
+        assert "Content-Length" not in empty
+        assert "Content-Type" not in empty
+
+
 def test_options_needs_no_key_and_no_read(world: World) -> None:
     with _watching() as bills:
         response = Client().options("/api/v1/tickets/1")
@@ -140,8 +149,9 @@ def test_the_log_has_a_line_for_each_request_and_no_key(client: ApiClient, caplo
         client.ask("/tickets/1", X_Request_Id="my-request-1")
         client.ask(f"/{client.key}?{client.key}")
         client.ask("/tickets", Authorization=f"Basic {client.key}", X_Request_Id=client.key)
+        client.call(client.key, "/tickets")
     lines = [r.getMessage() for r in caplog.records if r.name == "pooldesk.api"]
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[0].startswith("GET /api/v1/tickets/<ticket_number:number> 200")
     assert "[my-request-1]" in lines[0]
     assert client.key not in caplog.text
