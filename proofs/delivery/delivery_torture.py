@@ -25,6 +25,7 @@ from django.conf import settings
 
 from delivery.dispatching import outbox_reader
 from delivery.outbox import keys
+from delivery.outbox.progress import CERTAINLY_ANSWERED
 from delivery.queues.queue_transport import QueueTransport
 from portal import clock
 from portal.dynamo.repository import TenantRepository
@@ -41,7 +42,8 @@ from tenants.provisioning import tenant_lifecycle
 from tickets.verification import recount
 
 ROLES: Final = ("writer", "dispatcher", "consumer")
-PATIENCE: Final = 120.0  # seconds without any progress, after which it is given up
+# Seconds without any progress, after which it is given up. What a message did not bring, its row brings again.
+PATIENCE: Final = CERTAINLY_ANSWERED.total_seconds() + 120.0
 _STEP: Final = 0.1
 _PENDING_LOOK: Final = 1000  # keys of each shard of the index that are looked at
 _UNLIMITED: Final = {"DELIVERY_IN_FLIGHT": "100000", "DELIVERY_PER_SECOND": "100000", "DELIVERY_BURST": "100000"}
