@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -202,13 +202,16 @@ def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
     The first, and each that finds no thread idle, runs in the caller's thread. So a call never waits for a thread, and
     one that fans out itself cannot wait for itself. Half of the threads at most work for one tenant: where its
     partitions are slow, the rest is free for others. Each keeps the caller's context (tenant, meter). The first error
-    is raised.
+    is raised, once nothing that was begun is at work any more: what ends a request leaves no read behind.
     """
     if len(calls) < 2:
         return [call() for call in calls]
     with meter.together():
         started = [None, *(_start(call) for call in calls[1:])]
-        return [call() if future is None else future.result() for call, future in zip(calls, started, strict=True)]
+        try:
+            return [call() if future is None else future.result() for call, future in zip(calls, started, strict=True)]
+        finally:
+            wait([future for future in started if future is not None])
 
 
 def _start(call: Callable[[], _T]) -> Future[_T] | None:

@@ -420,6 +420,23 @@ class Impatient(threading.Semaphore):
         return False
 
 
+def test_fan_out_leaves_nothing_at_work_when_it_raises() -> None:
+    raised, done = threading.Event(), threading.Event()
+
+    def fails() -> None:
+        raised.set()
+        raise ValueError
+
+    def lasts() -> None:
+        raised.wait(5)
+        threading.Event().wait(0.05)  # as a read takes
+        done.set()
+
+    with pytest.raises(ValueError, match=r"^$"):
+        client.fan_out([fails, lasts])
+    assert done.is_set()
+
+
 def test_calls_that_fan_out_themselves_do_not_wait_for_each_others_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     many = client.FAN_OUT_THREADS
     monkeypatch.setattr(client, "_idle_threads", Impatient(many))
