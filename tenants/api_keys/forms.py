@@ -9,11 +9,10 @@ from typing import Any
 from django import forms
 
 from portal import clock
-from portal.errors import Invalid
 from portal.schema import keys
 from tenants.api_keys import scopes
 from tenants.api_keys.items import ApiKeyItem
-from tenants.api_keys.key_changes import KeyChoice
+from tenants.api_keys.key_changes import KeyChoice, KeyChoiceInvalid
 from tenants.api_keys.scopes import Scope
 
 _GRACES = {"0": "not at all: it ends at once", "1": "for an hour", "24": "for a day", "168": "for a week"}
@@ -107,19 +106,21 @@ class KeyForm(forms.Form):
         return request_id
 
     def clean(self) -> None:
-        if self.errors:
-            return
         fields = self.cleaned_data
         try:
             self.choice = KeyChoice(
-                name=fields["name"],
-                scopes=scopes.named(fields["scopes"]),
-                expires_at=_end_of(fields["expires_on"], key=self._key),
-                addresses=_lines(fields["addresses"]),
-                origins=_lines(fields["origins"]),
+                name=fields.get("name", ""),
+                scopes=scopes.named(fields.get("scopes", ())),
+                expires_at=_end_of(fields.get("expires_on"), key=self._key),
+                addresses=_lines(fields.get("addresses", "")),
+                origins=_lines(fields.get("origins", "")),
             )
-        except Invalid as error:
-            self.add_error(error.field, error.message)
+        except KeyChoiceInvalid as error:
+            # What a field itself has refused was left out above, and has its message.
+            refused = set(self.errors)
+            for fault in error.faults:
+                if fault.field not in refused:
+                    self.add_error(fault.field, fault.message)
 
 
 def _lines(text: str) -> tuple[str, ...]:
@@ -143,7 +144,8 @@ class RollForm(forms.Form):
         """Return the form that gives a key's successor as many days as the key had."""
         last = None
         if key.expires_at:
-            last = (clock.now() + (clock.parse(key.expires_at) - clock.parse(key.created_at))).date()
+            # By days, as the form counts: the last day is a whole one, and by hours each successor would get one more.
+            last = clock.now().date() + (clock.parse(key.expires_at).date() - clock.parse(key.created_at).date())
         return cls(initial={"grace": "24", "expires_on": last, "version": int(key.version)})
 
     @property

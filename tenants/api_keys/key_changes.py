@@ -7,7 +7,7 @@ digest of a key is stored: the text is returned once, when it is made.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -34,9 +34,17 @@ KEPT: Final = timedelta(days=30)  # after its end
 CHANGED: Final = "Somebody else has just changed this key. Please check and try again."
 
 
+class KeyChoiceInvalid(Invalid):
+    """What was chosen for a key cannot be. `faults` names all that is wrong, each with its field."""
+
+    def __init__(self, faults: Sequence[Invalid]) -> None:
+        super().__init__(" ".join(fault.message for fault in faults), field=faults[0].field)
+        self.faults = tuple(faults)
+
+
 @dataclass(frozen=True)
 class KeyChoice:
-    """Hold what an admin chooses for a key. Raises Invalid, with the field, for what cannot be.
+    """Hold what an admin chooses for a key. Raises KeyChoiceInvalid for what cannot be.
 
     `expires_at` is None for a key that works until it is revoked.
     """
@@ -48,24 +56,34 @@ class KeyChoice:
     origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.name) <= NAME_LIMIT:
-            raise Invalid(f"Use 1-{NAME_LIMIT} characters for the name.", field="name")
-        if not plain_text.is_visible_name(self.name):
-            raise Invalid("Use characters that can be seen.", field="name")
-        if not self.scopes:
-            raise Invalid("Choose at least one scope.", field="scopes")
-        if self.expires_at is not None and self.expires_at <= clock.now():
-            raise Invalid("Choose a day that is not over.", field="expires_on")
-        if self.expires_at is not None and self.expires_at > clock.now() + LONGEST:
-            raise Invalid("Choose a day within the next ten years.", field="expires_on")
-        for field, places, read in (
-            ("addresses", self.addresses, key_places.network),
-            ("origins", self.origins, key_places.origin),
-        ):
+        faults = [*self._faults()]
+        for field, read in (("addresses", key_places.network), ("origins", key_places.origin)):
+            places = getattr(self, field)
             if len(places) > PLACES_LIMIT:
-                raise Invalid(f"A key can have up to {PLACES_LIMIT} of them.", field=field)
+                faults.append(Invalid(f"A key can have up to {PLACES_LIMIT} of them.", field=field))
+                continue
+            stored = []
+            for place in places:
+                try:
+                    stored.append(read(place))
+                except Invalid as fault:
+                    faults.append(fault)
             # As they are stored, each once.
-            object.__setattr__(self, field, tuple(dict.fromkeys(map(read, places))))
+            object.__setattr__(self, field, tuple(dict.fromkeys(stored)))
+        if faults:
+            raise KeyChoiceInvalid(faults)
+
+    def _faults(self) -> Iterator[Invalid]:
+        if not 1 <= len(self.name) <= NAME_LIMIT:
+            yield Invalid(f"Use 1-{NAME_LIMIT} characters for the name.", field="name")
+        elif not plain_text.is_visible_name(self.name):
+            yield Invalid("Use characters that can be seen.", field="name")
+        if not self.scopes:
+            yield Invalid("Choose at least one scope.", field="scopes")
+        if self.expires_at is not None and self.expires_at <= clock.now():
+            yield Invalid("Choose a day that is not over.", field="expires_on")
+        if self.expires_at is not None and self.expires_at > clock.now() + LONGEST:
+            yield Invalid("Choose a day within the next ten years.", field="expires_on")
 
 
 def listed(repository: TenantRepository, *, consistent: bool = False) -> list[ApiKeyItem]:

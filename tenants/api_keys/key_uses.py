@@ -28,8 +28,13 @@ _waiting = threading.local()
 
 def note(key: ApiKeyItem, *, address: str) -> None:
     """Take down that a key, as just read, lets somebody in from this address, unless that was done of late."""
-    if not key.last_used_at or key.last_used_at < _before():
+    if not is_of_late(key):
         _waiting.use = (key.tenant_id, key.api_key_prefix, address)
+
+
+def is_of_late(key: ApiKeyItem) -> bool:
+    """Tell whether a use of the key is noted that is no older than EVERY: any use since then is not noted."""
+    return bool(key.last_used_at and key.last_used_at >= _before())
 
 
 def write(**_: Any) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from portal import clock
-from tenants.api_keys import key_changes, key_text, scopes
+from tenants.api_keys import key_changes, key_text, key_uses, scopes
 from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.scopes import Scope
 
@@ -34,6 +34,9 @@ def api_key(key: ApiKeyItem) -> dict[str, Any]:
         "revoked_at": clock.parse(key.revoked_at) if key.revoked_at else None,
         "last_used_at": clock.parse(key.last_used_at) if key.last_used_at else None,
         "last_used_from": key.last_used_from or "",
+        # A use is noted once in so many minutes, so that the last one may be later than what is noted.
+        "noted_minutes": key_uses.EVERY // timedelta(minutes=1),
+        "used_of_late": key_uses.is_of_late(key),
         "version": int(key.version),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -84,6 +84,14 @@ def test_bad_input_is_said_at_its_field_and_nothing_typed_is_lost(
     assert keys_of(world) == []
 
 
+def test_all_that_is_wrong_is_said_at_once(world: World) -> None:
+    wrong = {"name": " ", "expires_on": "2020-01-31", "addresses": "here\n192.0.2.1, there", "origins": "a b\n*"}
+    form = world.browser("alice", "acme").send(f"{PAGES}new/", FORM | wrong).context["form"]
+    said = {field: len(errors) for field, errors in form.errors.items()}
+    assert said == {"name": 1, "expires_on": 1, "addresses": 2, "origins": 2}
+    assert ["here" in form.errors["addresses"][0], "there" in form.errors["addresses"][1]] == [True, True]
+
+
 def test_a_key_works_until_its_last_day_ends(world: World) -> None:
     day = (clock.now() + timedelta(days=3)).date()
     alice = world.browser("alice", "acme")
@@ -125,6 +133,17 @@ def test_an_admin_rolls_a_key_and_sees_the_new_one_once(world: World) -> None:
     assert [shown["badge"]["word"] for shown in alice.get(PAGES).context["keys"]] == ["Active", "Being replaced"]
 
 
+@pytest.mark.parametrize("made_at", [time.min, time(12), time.max])
+def test_the_successor_of_a_key_gets_as_many_days_as_the_key_had(world: World, made_at: time) -> None:
+    today = clock.now().date()
+    alice = world.browser("alice", "acme")
+    alice.send(f"{PAGES}new/", FORM | {"expires_on": f"{today + timedelta(days=7)}"})
+    (key,) = keys_of(world)
+    alter(key, created_at=clock.stamp(datetime.combine(today, made_at, UTC)))
+    form = alice.get(at(key, "roll/")).context["form"]
+    assert form["expires_on"].value() == today + timedelta(days=7)
+
+
 @pytest.mark.parametrize("values", [{"grace": "9999"}, {"grace": ""}, {"expires_on": "2020-01-31"}, {"version": "x"}])
 def test_a_roll_that_cannot_be_is_refused(values: dict[str, str], world: World) -> None:
     key, _ = make_key(world.context("alice", "acme"))
@@ -151,6 +170,16 @@ def test_the_list_costs_one_read_and_a_key_one(world: World) -> None:
         with _watching() as bills:
             alice.get(address)
         assert [call.operation for call in bills[0].calls] == ["BatchGetItem", operation]
+
+
+def test_no_page_says_more_of_the_last_use_than_is_noted(world: World) -> None:
+    key, _ = make_key(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    for minutes, said in ((4, "in the last 5 minutes"), (6, "6 min ago")):
+        alter(keys_of(world)[0], last_used_at=clock.stamp(clock.now() - timedelta(minutes=minutes)))
+        pages = {address: alice.get(address).content.decode() for address in (PAGES, at(key), at(key, "revoke/"))}
+        assert [address for address, page in pages.items() if said not in page] == []
+    assert "once in 5 minutes" in pages[at(key)]
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AGENT])
