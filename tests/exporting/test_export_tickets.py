@@ -248,14 +248,46 @@ def test_a_number_far_beyond_is_not_kept(world: World, path: Path) -> None:
     assert [one["number"] for one in exported("acme", path)] == [1, 2]
 
 
-def test_a_resolver_who_is_no_agent_here_is_named_and_becomes_a_tag(world: World, path: Path) -> None:
+def test_a_resolver_who_is_no_agent_here_becomes_a_tag_and_is_named_once(world: World, path: Path) -> None:
     stranger = {"id": world.users["charlie"].id, "name": "Charlie Example"}
 
-    ended = taken(write(path, line(1, resolver=stranger)))
+    ended = taken(write(path, line(1, resolver=stranger), line(2, resolver=stranger)))
 
-    assert "Ticket 1 was assigned to Charlie Example, who is no agent of this desk; nobody has it now." in ended.err
-    (one,) = exported("acme", path)
-    assert (one["resolver"], one["tags"]) == (None, ["assignee:charlie-example"])
+    assert ended.err == ""
+    assert "2 tickets were assigned to Charlie Example" in ended.out
+    assert ended.out.count("“assignee:charlie-example”") == 1
+    assert [(t["resolver"], t["tags"]) for t in exported("acme", path)] == [(None, ["assignee:charlie-example"])] * 2
+
+
+def test_of_very_many_strangers_those_with_most_tickets_are_named(world: World, path: Path) -> None:
+    people = [{"id": f"{number:032x}", "name": f"Stranger {number}"} for number in range(1, 22)]
+    write(path, *(line(number, resolver=people[min(number, 21) - 1]) for number in range(1, 23)))
+
+    ended = taken(path, "--dry-run")
+
+    assert ended.out.count("assigned to Stranger") == 20
+    assert "2 tickets were assigned to Stranger 21" in ended.out
+    assert "Tickets of other people" in ended.out
+
+
+def test_which_ticket_became_which_is_written_at_once_and_afterwards(world: World, path: Path) -> None:
+    world.tickets("acme", 2)
+    write(path, line(1), line(9))
+    first, later = path.with_name("first.csv"), path.with_name("later.csv")
+
+    assert "--numbers writes which" in taken(path, "--numbers", str(first)).out
+    taken(path, "--numbers", str(later))
+
+    assert first.read_text() == later.read_text() == "kind,number,ticket\nticket,1,3\nticket,9,9\n"
+
+
+def test_no_file_is_written_over_by_the_numbers(world: World, path: Path) -> None:
+    before = write(path, line(1)).read_text()
+
+    ended = taken(path, "--numbers", str(path))
+
+    assert (ended.status, path.read_text()) == (1, before)
+    assert "File exists" in ended.err
 
 
 def test_a_resolver_of_another_installation_is_found_by_name(world: World, path: Path) -> None:

@@ -96,6 +96,17 @@ def test_of_a_text_of_escapes_less_than_a_pair_is_looked_at_twice(path: Path) ->
     )
 
 
+def test_a_dry_run_that_meets_a_fault_does_not_say_that_anything_is_done(world: World, path: Path) -> None:
+    archives.write(path, issue(1), issue(2))
+    path.write_bytes(path.read_bytes()[:-100])
+
+    ended = imported(path, "--dry-run")
+
+    assert (ended.status, "is done" in ended.err) == (1, False)
+    assert "Nothing was written, as this is a dry run; mend the file" in ended.err
+    assert sound(world) == {}
+
+
 def test_what_comes_before_a_fault_is_imported_and_a_mended_file_is_continued(world: World, path: Path) -> None:
     archives.write(path, *(issue(i) for i in range(1, 11)))
     whole = path.read_bytes()
@@ -105,6 +116,7 @@ def test_what_comes_before_a_fault_is_imported_and_a_mended_file_is_continued(wo
     broken = imported(path)
     assert broken.status == 1
     assert f"is damaged at byte {place:,} (line 1, column {place + 1:,}), in row 6 of issues" in broken.err
+    assert "What was read before that is done" in broken.err
     assert "5 tickets new" in broken.out
     assert len(sound(world)) == 5
 

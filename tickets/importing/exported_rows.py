@@ -73,9 +73,8 @@ class ExportedTicket:
             return made, []
         if found := people.find(made.resolver_name):
             return replace(made, resolver=found.id, resolver_name=found.name), []
-        tags, left = tag_list([*made.tags, f"assignee:{made.resolver_name}"])
-        remarks = [f"was assigned to {short(made.resolver_name)}, who is no agent of this desk; nobody has it now"]
-        remarks += [f"has no room for the tag “{name}”" for name in left]
+        tags, left = tag_list([*made.tags, people.tag_for(made.resolver_name)])
+        remarks = [f"has no room for the tag “{name}”" for name in left]
         return replace(made, resolver="", resolver_name="", tags=tuple(tags)), remarks
 
 

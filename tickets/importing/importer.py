@@ -7,6 +7,7 @@ interrupted anywhere, even killed, is finished by running it again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ class ImportResult:
     renumbered: int = 0  # of those of an export: its numbers were not free here
     comments: int = 0
     reviews: int = 0
+    strangers: Counter[str] = field(default_factory=Counter)  # new tickets of a name that is no one agent's here
 
     @property
     def complete(self) -> bool:
@@ -50,6 +52,8 @@ class ImportResult:
 class Import:
     """One run. `say` gets a sentence per row that is not taken as it is, `advance` the bytes read since the last call.
 
+    `placed` gets the kind and the number of each row that is a ticket, and the number of that ticket.
+
     `source` names the archive among all that a tenant imports; by default it is what the archive calls its
     repository, the desk whose export it is, or else the name of the file.
     """
@@ -60,6 +64,7 @@ class Import:
     dry_run: bool = False
     say: Callable[[str], object] = lambda line: None
     advance: Callable[[int], object] = lambda steps: None
+    placed: Callable[[str, int, int], object] = lambda kind, number, ticket: None
     outcome: ImportResult = field(default_factory=ImportResult)
 
     def run(self) -> ImportResult:
@@ -68,6 +73,7 @@ class Import:
             raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
         archive = exported_lines.archive_of(self.path)
         self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
+        self.outcome.strangers = self._people.strangers
         markers: Markers | None = None
         reported = 0
         with NumberBlocks(self.tenant.repository) as self._numbers:
@@ -101,6 +107,7 @@ class Import:
         self.outcome.reviews += row.reviews
         marker = markers.find(row.id)
         if marker is not None and marker.done:
+            self.placed(row.kind, row.number, int(marker.number))
             self._compare(row, marker.digest, int(marker.number))
             return
         identity = f"{self.source}/{row.id}"
@@ -108,6 +115,7 @@ class Import:
         number = 0
         if not self.dry_run:
             number = ticket_writer.write(self.tenant, self.source, row, made, marker, self._numbers)
+            self.placed(row.kind, row.number, number)
         self.outcome.new += 1
         self.outcome.comments += made.comment_count
         self.outcome.renumbered += bool(row.own_number and number and number != row.own_number)

@@ -24,7 +24,7 @@ from tickets.importing.exported_rows import ExportedTicket
 from tickets.importing.items import ImportItem
 from tickets.importing.ledger import NumberBlocks
 from tickets.importing.row_values import Refused
-from tickets.importing.ticket_people import TicketPeople
+from tickets.importing.ticket_people import TicketPeople, assignee_tag
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
@@ -44,7 +44,11 @@ def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer:
     """
     found = [(name, people.find(name)) for name in row.assignees]
     resolver = next((member for _, member in found if member), None)
-    others = [f"assignee:{name}" for name, member in found if member is None or member is not resolver]
+    others = [
+        people.tag_for(name) if member is None else assignee_tag(name)
+        for name, member in found
+        if member is None or member is not resolver
+    ]
     tags, left = tag_list([*row.labels, *others])
     remarks = [f"has no room for the tag “{name}”" for name in left]
     entries = [opened(row.created_at, "", row.author)]

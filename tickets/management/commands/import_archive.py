@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,20 @@ from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
 from tickets.importing.archive import size_of
+from tickets.importing.archive_texts import short
 from tickets.importing.importer import Import, ImportResult
+from tickets.importing.ticket_people import assignee_tag
 
 INCOMPLETE = 3
+STRANGERS_NAMED = 20  # by name, those with most tickets
 
 
 class Command(PortalCommand):
     help = (
         "Import an issue archive as i-d-template's archive tool writes it: issues and pull requests become tickets, "
         "their conversation becomes comments, labels become tags; reviews of code are left out. Or what export_tickets "
-        "wrote: tickets come back with all that they held, and keep their numbers where those are free. Run again, it "
+        "wrote: tickets come back with all that they held, and keep their numbers where those are free. A ticket of "
+        "somebody who is no agent of the tenant gets the tag assignee:<name>, by which it can be found. Run again, it "
         "continues where it was interrupted and changes nothing that is imported already. "
         "Exit status: 0 all rows are tickets; 1 stopped by an error, which is named with its place; "
         "3 some rows were refused, or differ from what was imported before; 130 stopped by Ctrl-C."
@@ -38,20 +44,31 @@ class Command(PortalCommand):
             metavar="NAME",
             help="what to know this archive by when it comes again (what it calls its repository, or the file's name)",
         )
+        parser.add_argument(
+            "--numbers",
+            type=Path,
+            metavar="CSV",
+            help="write to this new file which ticket each row is now, also where an earlier run has imported it",
+        )
         parser.add_argument("--dry-run", action="store_true", help="read and check everything, write nothing")
 
     def work(self, options: dict[str, Any]) -> None:
+        if options["dry_run"]:
+            self.again = "Nothing was written; run it again to check the whole file."
         size = size_of(options["file"])
         tenant = context.for_system(tenant_directory.find(options["tenant"]))
         run = Import(tenant, options["file"], source=options["source"], dry_run=options["dry_run"])
         started = time.monotonic()
         try:
-            with Progress(self, "Importing", size or None) as progress:
+            with Progress(self, "Importing", size or None) as progress, _numbers_file(options["numbers"]) as run.placed:
                 run.say, run.advance = progress.say, progress.advance
                 run.run()
         except Invalid as error:
             if run.outcome.rows:
-                error.message += " What was read before that is done; mend the file and run this again."
+                done = (
+                    "Nothing was written, as this is a dry run" if run.dry_run else "What was read before that is done"
+                )
+                error.message += f" {done}; mend the file and run this again."
             raise
         finally:
             if run.outcome.rows:
@@ -66,6 +83,22 @@ class Command(PortalCommand):
             raise CommandError(message, returncode=INCOMPLETE)
 
 
+@contextmanager
+def _numbers_file(path: Path | None) -> Iterator[Callable[[str, int, int], object]]:
+    """Open the file of numbers, and hand out what writes a line of it. Raises Invalid."""
+    if path is None:
+        yield lambda kind, number, ticket: None
+        return
+    try:
+        # No file is written over: the archive itself may be named by mistake.
+        file = path.open("x")
+    except OSError as error:
+        raise Invalid(f"The numbers cannot be written to {path}: {error.strerror}.") from error
+    with file:
+        file.write("kind,number,ticket\n")
+        yield lambda kind, number, ticket: file.write(f"{kind},{number},{ticket}\n")
+
+
 def _summary(outcome: ImportResult, *, seconds: float, dry_run: bool) -> str:
     new = "would be new" if dry_run else "new"
     lines = [
@@ -78,8 +111,15 @@ def _summary(outcome: ImportResult, *, seconds: float, dry_run: bool) -> str:
     if outcome.renumbered:
         lines.append(
             f"{outcome.renumbered:,} ticket{pluralize(outcome.renumbered, ' has,s have')} another number than in the "
-            "export, whose numbers were given out here before."
+            "export, whose numbers were given out here before; --numbers writes which."
         )
+    lines += [
+        f"{many:,} ticket{pluralize(many, ' was,s were')} assigned to {short(name)}, a name that none, or several, of "
+        f"the agents here have; each gets the tag “{assignee_tag(name)}”."
+        for name, many in outcome.strangers.most_common(STRANGERS_NAMED)
+    ]
+    if len(outcome.strangers) > STRANGERS_NAMED:
+        lines.append("Tickets of other people who are no agents here have such a tag as well.")
     if dry_run:
         lines.append("Dry run: nothing was written.")
     return "\n".join(lines)
