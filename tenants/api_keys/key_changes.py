@@ -35,7 +35,7 @@ CHANGED: Final = "Somebody else has just changed this key. Please check and try 
 
 
 class KeyChoiceInvalid(Invalid):
-    """What was chosen for a key cannot be. `faults` names all that is wrong, each with its field."""
+    """Say that a key cannot be what was chosen. `faults` holds all that is wrong, each with its field."""
 
     def __init__(self, faults: Sequence[Invalid]) -> None:
         super().__init__(" ".join(fault.message for fault in faults), field=faults[0].field)
