@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from api.door.problems import RequestProblem
 
 CONTENT_TYPE: Final = "application/json"
-_TAG: Final = re.compile(r'\s*(?:W/)?("[^"]*")\s*(?:,|\Z)')
+_TAG: Final = re.compile(r'"[^"]*"')
 
 
 class ApiModel(BaseModel):

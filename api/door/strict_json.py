@@ -68,11 +68,11 @@ def _too_deep() -> RequestProblem:
 
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
-        names = [name for name, _ in members]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise RequestProblem(400, "duplicate_member", "This member stands twice in one object.", field=twice[:100])
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise RequestProblem(400, "duplicate_member", "This member stands twice in one object.", field=name[:100])
+        found[name] = value
     return found
 
 

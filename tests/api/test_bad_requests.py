@@ -130,3 +130,24 @@ def test_a_key_in_the_wrong_place_stands_in_no_log(
     assert response.status_code in (200, 404, 422)
     assert client.key not in caplog.text
     assert response["X-Request-Id"] != client.key
+
+
+# --- what is made to be slow: with a cost that grows by the square, these would outlast the suite ---
+
+
+@pytest.mark.timeout(60)
+def test_the_longest_header_of_tags_is_looked_through_once(client: ApiClient) -> None:
+    for path in ("/openapi.json", "/tickets/1"):
+        assert client.ask(path, If_None_Match='"a"' + " " * 60_000 + "x").status_code == 200
+
+
+@pytest.mark.timeout(60)
+def test_a_double_among_very_many_members_is_found_in_one_pass(client: ApiClient) -> None:
+    members = ", ".join(f'"m{number}": 1' for number in range(60_000))
+    said = refused(client, "POST /api/v1/tickets", f'{{{members}, "m59999": 1}}'.encode())
+    assert (said["code"], said["field"]) == ("duplicate_member", "m59999")
+
+
+def test_more_parameters_than_are_read_are_a_bad_request(client: ApiClient) -> None:
+    answer = client.ask("/tickets?" + "&".join("a=1" for _ in range(1_100)))
+    assert (answer.status_code, answer.json()["code"]) == (400, "unreadable")
