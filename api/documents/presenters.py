@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
@@ -19,20 +20,18 @@ _BOUNDS: Final = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
     "maxItems": "at most {} of them",
-    "default": "{} where it is left out",
 }
 
 
 @dataclass(frozen=True)
 class ShownValue:
-    """A parameter, or a member of a shape. `shapes` are the names of the shapes that it may have."""
+    """A parameter, or a member of a shape. `type` is its words, each with the name of the shape that it is, or ""."""
 
     name: str
     place: str  # path, query, header or body
-    type: str
+    type: tuple[tuple[str, str], ...]
     is_required: bool
     summary: str
-    shapes: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
 
 
@@ -106,7 +105,9 @@ def _route(method: str, path: str, told: Json) -> ShownRoute:
         description="" if (said := told.get("description", "")).rstrip(".") == told["summary"] else said,
         scope=told["x-scope"],
         parameters=tuple(
-            _value(p["name"], p["in"], p["schema"], is_required=p["required"], summary=p.get("description", ""))
+            _value(
+                p["name"], p["in"], _sendable(p["schema"]), is_required=p["required"], summary=p.get("description", "")
+            )
             for p in told.get("parameters", ())
         ),
         body=name,
@@ -136,12 +137,31 @@ def _shape(name: str, told: Json) -> ShownShape:
 
 def _value(name: str, place: str, schema: Json, *, is_required: bool, summary: str) -> ShownValue:
     bounds = [words.format(part[key]) for part in _parts(schema) for key, words in _BOUNDS.items() if key in part]
+    bounds += _default(schema)
     shapes = _shapes(schema)
     schemas = openapi.document()["components"]["schemas"]
     choices = [choice for part in _parts(schema) for choice in part.get("enum", ())]
     choices += [choice for shape in shapes for choice in schemas[shape].get("enum", ())]
     sentence = "; ".join([*([summary] if summary else []), *bounds])
-    return ShownValue(name, place, _type(schema), is_required, sentence, shapes, tuple(map(str, choices)))
+    return ShownValue(name, place, _linked(_type(schema), shapes), is_required, sentence, tuple(map(str, choices)))
+
+
+def _sendable(schema: Json) -> Json:
+    """Return the schema of a parameter without null: nothing can be sent as null there, it is left out."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    rest = {key: told for key, told in schema.items() if key != "anyOf"}
+    return rest | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds}) if kinds else schema
+
+
+def _default(schema: Json) -> list[str]:
+    default = schema.get("default")
+    return [] if default is None else [f"{default if default != '' else 'empty'} where it is left out"]
+
+
+def _linked(words: str, shapes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the words of a type in pieces, each with the name of the shape that it is, "" for none."""
+    pieces = re.split(rf"\b({'|'.join(shapes)})\b", words) if shapes else [words]
+    return tuple((piece, piece if piece in shapes else "") for piece in pieces if piece)
 
 
 def _parts(schema: Json) -> list[Json]:
@@ -171,7 +191,9 @@ def _type(schema: Json) -> str:
         return "one of " + ", ".join(map(str, schema["enum"]))
     if schema.get("type") == "object":
         inner = schema.get("additionalProperties")
-        return f"object of {_type(inner)}" if isinstance(inner, dict) else "object"
+        names = schema.get("propertyNames")
+        by = f" by {_type(names)}" if isinstance(names, dict) else ""
+        return f"object of {_type(inner)}{by}" if isinstance(inner, dict) else "object"
     return str(schema.get("format") or schema.get("type") or "anything")
 
 

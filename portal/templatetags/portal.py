@@ -77,6 +77,15 @@ def breakable(text: str) -> SafeString:
     return mark_safe(joined)  # noqa: S308  # of escaped pieces
 
 
+_CODE = re.compile(r"`([^`]+)`")
+
+
+@register.filter
+def coded(text: str) -> SafeString:
+    """Text of ours whose words between backticks are shown as code."""
+    return mark_safe(_CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S308  # escaped before
+
+
 @register.filter
 def when(moment: datetime | None) -> SafeString | str:
     """A moment as a person says it, with the exact time for who asks."""

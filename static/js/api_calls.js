@@ -28,12 +28,30 @@ function readable(text) {
   try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
 }
 
+// A browser sends no other characters in a header, and says of them only that something failed.
+function unsendable(headers) {
+  const [name] = Object.entries(headers).find(([, value]) => /[^\x20-\x7e]/.test(value)) ?? [];
+  if (name === "Authorization") return "This is no API key, or something was copied with it: a key has only letters from a to z, digits and _.";
+  return name && `The header ${name} can have only letters from a to z, digits and the signs of a plain keyboard.`;
+}
+
 async function said(form) {
   const [url, how] = request(form);
+  const refused = unsendable(how.headers);
+  if (refused) return refused;
   const answer = await fetch(url, how);
   const heads = SHOWN.filter((name) => answer.headers.has(name)).map((name) => `${name}: ${answer.headers.get(name)}`);
   return [`${how.method} ${url}`, `${answer.status} ${answer.statusText}`, ...heads, "", readable(await answer.text())].join("\n");
 }
+
+// What a link leads to is unfolded.
+function unfold() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target?.matches("details")) target.open = true;
+}
+
+addEventListener("hashchange", unfold);
+unfold();
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;

@@ -89,6 +89,18 @@ def test_the_page_shows_every_route_with_its_scope_and_every_shape() -> None:
         assert f'id="shape-{link}"' in text
 
 
+def test_the_page_says_types_once_and_leads_from_them_to_the_shapes() -> None:
+    text = Client().get("/api/v1/docs/").content.decode()
+    shown = re.sub(r"<pre.*?</pre>|<textarea.*?</textarea>", "", text, flags=re.DOTALL)
+    assert "`" not in shown
+    assert "<code>next</code>" in shown
+    assert not re.search(r"(query|header|path), [^<]*null", shown)
+    assert "None where" not in shown
+    assert 'query, <a href="#shape-Priority">Priority</a></span>' in shown
+    assert 'object of integer by <a href="#shape-Status">Status</a></span>' in shown
+    assert not re.search(r">(\w+)</a>[^<]*</span>[^<]*<a [^>]*>\1</a>", shown)
+
+
 def test_the_page_keeps_the_strict_policy_and_has_nothing_inline() -> None:
     page = Client().get("/api/v1/docs/")
     text = page.content.decode()

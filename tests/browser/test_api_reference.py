@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from playwright.sync_api import expect
 
 from tenants.api_keys.scopes import Scope
 from tests.browser.conftest import NewPage, Witness
-from tests.browser.page_audit import audit
+from tests.browser.page_audit import NARROW, audit
 from tests.support.api_client import api_client
 from tests.support.world import World
 
@@ -21,7 +22,23 @@ PAGE = "/api/v1/docs/"
 def test_the_page_is_readable_in_both_colours_and_sizes(world: World, person: NewPage) -> None:
     page = person("alice", "acme")
     page.goto(PAGE)
-    assert audit(page, PAGE, within="#main") == []
+    found = audit(page, "folded", within="#main")
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    assert found + audit(page, "unfolded", within="#main") == []
+
+
+def test_the_page_is_folded_and_a_link_unfolds_what_it_leads_to(person: NewPage) -> None:
+    page = person("alice", "acme", viewport=NARROW)
+    page.goto(PAGE)
+    assert page.evaluate("document.documentElement.scrollHeight") < 8 * NARROW["height"]
+    shape, route = (page.get_by_role("region", name=name, exact=True) for name in ("Problem", "Read a ticket"))
+    expect(shape.get_by_text("stable, for programs")).to_be_hidden()
+
+    page.get_by_role("link", name="Problem").click()
+    expect(shape.get_by_text("stable, for programs")).to_be_visible()
+
+    page.goto(PAGE + "#read_ticket")
+    expect(route.get_by_text("Needs the scope")).to_be_visible()
 
 
 def test_a_form_calls_the_api_with_the_key_that_was_typed(world: World, person: NewPage, witness: Witness) -> None:
@@ -31,6 +48,7 @@ def test_a_form_calls_the_api_with_the_key_that_was_typed(world: World, person: 
     page = person("alice", "acme")
     page.goto(PAGE)
     route = page.get_by_role("region", name="List tickets, the one that changed last first")
+    route.get_by_text("GET /api/v1/tickets").click()
     route.get_by_text("Try it").click()
 
     route.get_by_role("button", name="Send").click()
@@ -45,6 +63,10 @@ def test_a_form_calls_the_api_with_the_key_that_was_typed(world: World, person: 
     page.get_by_label("API key", exact=True).fill(key[:-1] + "x")
     route.get_by_role("button", name="Send").click()
     expect(route.get_by_role("status")).to_contain_text("key_malformed")
+
+    page.get_by_label("API key", exact=True).fill(key[:-1] + "к")
+    route.get_by_role("button", name="Send").click()
+    expect(route.get_by_role("status")).to_have_text(re.compile("^This is no API key"))
 
 
 def test_the_queue_is_saved_as_a_file(world: World, person: NewPage, tmp_path: Path) -> None:
