@@ -14,6 +14,7 @@ from typing import Any, Final
 from django.http import HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from portal.dynamo.cursor import BadCursor
 from portal.errors import (
     Conflict,
     Forbidden,
@@ -98,7 +99,7 @@ def of(error: PortalError, request_id: str) -> HttpResponse:
     """Return the problem that an error of ours is."""
     status, code = _kind(error)
     more = dict(getattr(error, "more", {}))
-    if field := getattr(error, "field", None):
+    if field := "after" if isinstance(error, BadCursor) else getattr(error, "field", None):
         more["field"] = field
     headers = dict(getattr(error, "headers", {}))
     if isinstance(error, LimitReached | Unavailable):

@@ -13,6 +13,10 @@ from django.core import signing
 from portal.errors import Invalid
 
 
+class BadCursor(Invalid):
+    """No position of this list stands in the text. The edge knows the name of the parameter that it came in."""
+
+
 def _salt(tenant_id: str, query: tuple[object, ...]) -> str:
     return "cursor:" + repr((tenant_id, query))
 
@@ -25,11 +29,11 @@ def dump(position: list[Any], *, tenant_id: str, query: tuple[object, ...]) -> s
 def load(cursor: str, *, tenant_id: str, query: tuple[object, ...]) -> list[Any]:
     """Return the position in a cursor. Raises Invalid for what `dump` did not make for the same tenant and query."""
     if len(cursor) > 2000:
-        raise Invalid("This page link is damaged.")
+        raise BadCursor("This page link is damaged.")
     try:
         position = signing.loads(cursor, salt=_salt(tenant_id, query))
     except (signing.BadSignature, ValueError, UnicodeError) as error:
-        raise Invalid("This page link is damaged, or was made for another list.") from error
+        raise BadCursor("This page link is damaged, or was made for another list.") from error
     if not isinstance(position, list):
-        raise Invalid("This page link is damaged.")
+        raise BadCursor("This page link is damaged.")
     return position

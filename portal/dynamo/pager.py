@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.dynamo import cursor
-from portal.errors import Invalid
+from portal.dynamo.cursor import BadCursor
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Pager:
         """Read a cursor whose position has `size` values. Raises Invalid for what is not a cursor of this list."""
         backwards, *position = cursor.load(text, tenant_id=self.tenant_id, query=self.query) or [None]
         if backwards not in (0, 1) or len(position) != size:
-            raise Invalid("This page link is damaged.")
+            raise BadCursor("This page link is damaged.")
         return Place(position, bool(backwards))
 
     def links(self, place: Place | None, *, begin: Sequence[Any], end: Sequence[Any], more: bool) -> Links:

@@ -181,22 +181,27 @@ def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str,
 
 
 def filter_of(*, actor: str = "", entity: str = "", first: str = "", last: str = "") -> TrailFilter:
-    """Return the filter of a page's address. An entity is given as "user:<id>". Raises Invalid."""
+    """Return the filter of a page's address. An entity is given as "user:<id>". Raises Invalid with the parameter."""
+    if actor and entity:
+        raise Invalid("Choose what one actor did or what was done to one thing, not both.", field="entity")
+    only = TrailFilter(actor=actor, first=_day(first, "first"), last=_day(last, "last"))
     try:
-        only = TrailFilter(actor=actor, first=_day(first), last=_day(last))
-        if entity and not actor:
+        if entity:
             kind, _, entity_id = entity.partition(":")
             only = replace(only, entity=(kind, entity_id))
         _partition(TenantRepository(keys.PLATFORM), only)
     except ValueError as error:
-        raise Invalid("This filter is not valid.") from error
+        raise Invalid("This filter is not valid.", field="entity" if entity else "actor") from error
     if only.first and only.last and only.first > only.last:
-        raise Invalid("The first day must not be after the last day.")
+        raise Invalid("The first day must not be after the last day.", field="first")
     return only
 
 
-def _day(text: str) -> date | None:
-    return date.fromisoformat(text) if text else None
+def _day(text: str, field: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise Invalid("This filter is not valid: a day is written as 2026-11-20.", field=field) from error
 
 
 def _partition(repository: TenantRepository, only: TrailFilter) -> tuple[tables.Index | None, Any, tuple[str, ...]]:

@@ -97,8 +97,10 @@ def test_pages_lead_to_each_other_and_show_each_ticket_once(client: ApiClient) -
 
 def test_a_cursor_of_another_list_is_refused(client: ApiClient) -> None:
     after = client.ask("/tickets?limit=1").json()["next"].partition("after=")[2]
-    response = client.ask(f"/tickets?status=closed&after={after}")
-    assert (response.status_code, response.json()["code"]) == (422, "invalid")
+    for foreign in (f"/tickets?status=closed&after={after}", "/tickets?after=garbage", "/tickets/1/activity?after=x"):
+        response = client.ask(foreign)
+        assert (response.status_code, response.json()["code"]) == (422, "invalid")
+        assert response.json()["field"] == "after"
 
 
 def test_a_ticket_is_shown_with_all_that_its_page_says_of_it(acme: World, client: ApiClient) -> None:
