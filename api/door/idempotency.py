@@ -37,6 +37,7 @@ _T = TypeVar("_T")
 HEADER: Final = "Idempotency-Key"
 KEPT_SECONDS: Final = 24 * 3600
 CLAIM_SECONDS: Final = 10  # longer than a request takes that is well
+_A_MOMENT: Final = 2  # seconds within which nearly every request is answered
 ABOUT: Final = "a text of your own, new for each request: sent again with it, the request is done once (24 hours)"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}\Z")
 _MEMBER: Final = "answer"  # the name of the answer in a transaction
@@ -51,11 +52,18 @@ class _Replayed(Exception):
 
 
 def post(
-    request: ApiRequest, write: Callable[[Companion[_T]], object], render: Callable[[_T], HttpResponse]
+    request: ApiRequest,
+    write: Callable[[Companion[_T]], object],
+    render: Callable[[_T], HttpResponse],
+    *,
+    keep: Callable[[_T], HttpResponse] | None = None,
 ) -> HttpResponse:
     """Answer a POST once. `write` calls a rule with the companion that it is given; `render` makes the answer of what
-    the rule tells it. Errors of the rule are raised, and kept as answers as well where they are for good."""
-    once = _Once(request, render)
+    the rule tells it. Errors of the rule are raised, and kept as answers as well where they are for good.
+
+    `keep` makes what a repetition gets, where that is less than the first answer: a secret is not kept.
+    """
+    once = _Once(request, render, keep or render)
     try:
         write(once)
     except _Replayed as replayed:
@@ -72,8 +80,10 @@ def post(
 class _Once(Generic[_T]):
     """The companion of a rule that a POST calls. Without an Idempotency-Key it only makes the answer."""
 
-    def __init__(self, request: ApiRequest, render: Callable[[_T], HttpResponse]) -> None:
-        self._tenant, self._render = request.tenant, render
+    def __init__(
+        self, request: ApiRequest, render: Callable[[_T], HttpResponse], keep: Callable[[_T], HttpResponse]
+    ) -> None:
+        self._tenant, self._render, self._keep = request.tenant, render, keep
         self._request_id = request.request_id
         self._claim = uuid.uuid4().hex
         self._is_claimed = False
@@ -111,7 +121,7 @@ class _Once(Generic[_T]):
         """Make the answer, and add it to the transaction."""
         self.response = self._render(told)
         if self._pk:
-            actions = _answered(self.response)
+            actions = _answered(self._keep(told))
             transaction.update(AnswerItem(self._pk), actions, name=_MEMBER, condition=self._still_mine)
 
     def blame(self, refused: TransactionRefused) -> None:
@@ -162,7 +172,15 @@ class _Once(Generic[_T]):
         if kept.status is not None:
             raise _Replayed(kept)
         if kept.claim != self._claim:
-            raise _in_progress(max(1, int(kept.claimed_until) - int(time.time()) + 1))
+            raise _in_progress(_seconds_to_wait(int(kept.claimed_until) - int(time.time())))
+
+
+def _seconds_to_wait(claimed: int) -> int:
+    """Return when to come back, of the seconds that a claim still stands: what is well is done in a moment, and what
+    is not by then may have died."""
+    if claimed >= CLAIM_SECONDS - _A_MOMENT:
+        return 1
+    return max(1, claimed + 1)
 
 
 def _in_progress(seconds: int) -> RequestProblem:

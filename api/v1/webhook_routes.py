@@ -45,7 +45,11 @@ def list_webhooks(request: ApiRequest) -> HttpResponse:
 
 @router.declare("POST", "/webhooks", scope=_SCOPE, answers={201: WebhookWithSecret}, headers=_ONCE)
 def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
-    """Add an endpoint. The answer has the secret that signs what is sent to it, which is not shown again."""
+    """Add an endpoint.
+
+    The answer has the secret that signs what is sent to it, which is shown this once. Sent again with the same
+    Idempotency-Key, the request gets the endpoint with null in its place: where the first answer was lost, replace it.
+    """
     choice = webhook.choice
 
     def write(companion: Any) -> None:
@@ -57,11 +61,10 @@ def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
             companion=companion,
         )
 
-    def render(made: ChangedEndpoint) -> HttpResponse:
-        location = f"{request.path}/{made.item.endpoint_id}"
-        return answers.answer(WebhookWithSecret.told(made), status=201, Location=location)
+    def answer(shown: WebhookWithSecret) -> HttpResponse:
+        return answers.answer(shown, status=201, Location=f"{request.path}/{shown.id}")
 
-    return idempotency.post(request, write, render)
+    return _with_secret(request, write, answer)
 
 
 @router.declare("GET", "/webhooks/{webhook_id}", scope=_SCOPE, answers={200: WebhookOut, 304: None}, headers=KNOWN)
@@ -135,7 +138,8 @@ def _done(request: ApiRequest, act: Callable[..., object], *, status: int = 200)
 def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Replace the secret of an endpoint.
 
-    For 24 hours the old one signs beside the new, so that nothing is refused meanwhile.
+    For 24 hours the old one signs beside the new, so that nothing is refused meanwhile. Sent again with the same
+    Idempotency-Key, the request gets the endpoint with null in the place of the secret.
     """
 
     def write(companion: Any) -> None:
@@ -143,7 +147,21 @@ def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpRe
             request.acting, endpoint_id=webhook_id, version=None, by=request.caller.actor, companion=companion
         )
 
-    return idempotency.post(request, write, lambda made: answers.answer(WebhookWithSecret.told(made)))
+    return _with_secret(request, write, answers.answer)
+
+
+def _with_secret(
+    request: ApiRequest, write: Callable[[Any], None], answer: Callable[[WebhookWithSecret], HttpResponse]
+) -> HttpResponse:
+    """Answer with the secret, and keep the answer without it."""
+
+    def render(made: ChangedEndpoint) -> HttpResponse:
+        return answer(WebhookWithSecret.told(made))
+
+    def keep(made: ChangedEndpoint) -> HttpResponse:
+        return answer(WebhookWithSecret.told(made).kept())
+
+    return idempotency.post(request, write, render, keep=keep)
 
 
 @router.declare("GET", "/webhooks/{webhook_id}/deliveries", scope=_SCOPE, answers={200: DeliveryPage})

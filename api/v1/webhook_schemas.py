@@ -86,17 +86,22 @@ class WebhookOut(ApiModel):
 
 
 class WebhookWithSecret(WebhookOut):
-    """An endpoint with the secret that signs what is sent to it. It is not shown again."""
+    """An endpoint with the secret that signs what is sent to it, which is not shown again: the same request, sent again
+    with its Idempotency-Key, is answered with null in its place."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": _WEBHOOK | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}}
     )
 
-    secret: str = Field(description="as Standard Webhooks writes it")
+    secret: str | None = Field(description="as Standard Webhooks writes it; null in an answer that is sent again")
 
     @classmethod
     def told(cls, changed: ChangedEndpoint) -> Self:
         return cls.of(changed.item, secret=changed.secret)
+
+    def kept(self) -> Self:
+        """Return it as it may be kept: without the secret."""
+        return self.model_copy(update={"secret": None})
 
 
 class WebhookList(ApiModel):

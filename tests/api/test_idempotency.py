@@ -160,9 +160,24 @@ def test_while_the_first_is_at_work_the_second_is_told_to_come_back(
     first = create(client)
     (second,) = answers
     assert told(second) == (409, "idempotency_in_progress")
-    assert 1 <= int(second["Retry-After"]) <= CLAIM_SECONDS + 1
+    assert second["Retry-After"] == "1"
     assert create(client).content == first.content
     assert tickets(client) == 1
+
+
+def test_who_finds_a_request_that_is_long_at_work_comes_back_when_its_claim_ends(
+    client: ApiClient, interrupted: _Interrupted, later: Callable[[float], None]
+) -> None:
+    answers: list[Any] = []
+
+    def meanwhile() -> None:
+        later(6)
+        answers.append(create(client))
+
+    interrupted.before(meanwhile)
+    create(client)
+    assert told(answers[0]) == (409, "idempotency_in_progress")
+    assert int(answers[0]["Retry-After"]) in (CLAIM_SECONDS - 6, CLAIM_SECONDS - 5)
 
 
 def test_what_died_before_it_wrote_is_done_by_the_next_one_when_its_claim_has_ended(

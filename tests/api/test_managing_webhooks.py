@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import uuid
+import zlib
 from typing import Any
 
 import pytest
 
+from api.door.tables import ANSWERS
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.tenancy import tenant_directory
 from tests.desk.test_cost import _watching
 from tests.support.api_client import ApiClient, api_client
+from tests.support.commands import everything
 from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.world import World
 from tickets.desk import creating
@@ -203,16 +206,28 @@ def test_a_change_stands_in_the_audit_trail_under_the_keys_name_and_without_the_
     assert "whsec_" not in str(rows)
 
 
-def test_a_post_that_is_sent_again_adds_one_endpoint_and_answers_the_same(client: ApiClient) -> None:
+def test_a_post_that_is_sent_again_adds_one_endpoint_and_answers_without_its_secret(client: ApiClient) -> None:
     once = uuid.uuid4().hex
     first, again = (client.send("/webhooks", NEW, Idempotency_Key=once) for _ in range(2))
-    assert first.content == again.content
+    assert first.json()["secret"].startswith("whsec_")
+    assert again.json() == first.json() | {"secret": None}
     assert (again.status_code, again["Idempotency-Replayed"], again["Location"]) == (201, "true", first["Location"])
     assert len(client.ask("/webhooks").json()["data"]) == 1
     assert problem(client.send("/webhooks", NEW | {"description": ""}, Idempotency_Key=once)) == (
         422,
         "idempotency_key_reused",
     )
+
+
+def test_a_new_secret_is_not_kept_with_the_answer(client: ApiClient) -> None:
+    made = client.send("/webhooks", NEW, Idempotency_Key="once").json()
+    path = f"/webhooks/{made['id']}/secret"
+    first, again = (client.send(path, Idempotency_Key="once") for _ in range(2))
+    assert first.json()["secret"].startswith("whsec_")
+    assert again.json() == first.json() | {"secret": None}
+    kept = [zlib.decompress(item["body"]["B"]) for item in everything(ANSWERS)]
+    assert len(kept) == 2
+    assert b"whsec_" not in b"".join(kept)
 
 
 @pytest.mark.parametrize("keyed", [False, True])
