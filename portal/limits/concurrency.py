@@ -6,9 +6,17 @@ from typing import Final
 
 from django.conf import settings
 
+from portal.errors import LimitReached
 from portal.tenant_places import TenantPlaces
 
+TOO_MANY: Final = "too_many_at_once"  # the code of what is refused here, for programs
 _threads: int | None = None
+
+
+class TooHeavy(LimitReached):
+    """The tenant has as much heavy work under way as it may have at a time."""
+
+    code = TOO_MANY
 
 
 def serve_with(threads: int) -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from portal.errors import LimitReached
 from portal.limits import concurrency
+from portal.limits.concurrency import TooHeavy
 from portal.noise import noise_teller
 from portal.noise.noise_tally import NoiseTally
 from portal.web.access import SAFE
@@ -27,7 +27,7 @@ def heavy(view: _View) -> _View:
             return view(request, *args, **kwargs)
         if not concurrency.heavy.enter(tenant.tenant_id):
             noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
-            raise LimitReached("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
+            raise TooHeavy("This desk has as much heavy work under way as it may have at a time.", retry_after=2)
         leave = _Once(lambda: concurrency.heavy.leave(tenant.tenant_id))
         try:
             response = view(request, *args, **kwargs)

@@ -19,12 +19,17 @@ from tenants.tenancy.context import TenantContext
 
 
 class NotAdmitted(LimitReached):
-    """The tenant asks for too much. `answer` tells of its rate, None where too much is at work at the same time."""
+    """The tenant asks for too much. `answer` tells of its rate, None where too much is at work at the same time.
+
+    `code` tells programs which of the two it is: fewer requests, or fewer of them at once.
+    """
 
     def __init__(self, answer: RateAnswer | None = None) -> None:
         if answer is None:
-            super().__init__("This desk is asking for very much at the same moment.")
+            self.code = concurrency.TOO_MANY
+            super().__init__("This desk has as many requests at work as it may have at the same time.")
         else:
+            self.code = "rate_limited"
             sentence = "This desk is asking for more than its plan allows."
             super().__init__(sentence, retry_after=max(1, answer.seconds))
         self.answer = answer

@@ -16,7 +16,9 @@ from django.urls import resolve
 from api.v1 import ticket_routes
 from portal.dynamo import meter
 from portal.errors import Throttled, Unavailable
+from portal.limits import concurrency
 from portal.limits.tenant_limiter import TenantLimiter
+from portal.tenant_places import TenantPlaces
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy import admission
 from tenants.tenancy.access_middleware import AccessMiddleware
@@ -185,6 +187,22 @@ def test_a_desk_that_asks_for_too_much_is_told_when_to_come_back(
     assert answers[0]["RateLimit"] == '"desk";r=9;t=1'
     assert problem(answers[-1]) == (429, "rate_limited")
     assert (answers[-1]["Retry-After"], answers[-1]["RateLimit"]) == ("1", '"desk";r=0;t=1')
+
+
+def test_too_many_at_once_is_told_apart_from_too_many(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "requests", TenantPlaces(lambda: 0))
+    response = client.ask("/tickets")
+    assert problem(response) == (429, "too_many_at_once")
+    assert response["Retry-After"] == "1"
+
+
+def test_too_much_heavy_work_at_once_is_told_in_the_same_way(
+    client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(concurrency, "heavy", TenantPlaces(lambda: 0))
+    response = client.send("/tickets/status", {"status": "closed", "tickets": [{"number": 1}]})
+    assert problem(response) == (429, "too_many_at_once")
+    assert response["Retry-After"] == "2"
 
 
 def test_a_flood_is_refused_without_a_read(
