@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from django.http import HttpResponse
@@ -13,6 +14,7 @@ from api.door.routing import ApiRequest, ApiRouter
 from api.v1.ticket_inputs import StatusOfMany, TicketToChange, TicketToCreate, tag_list
 from api.v1.ticket_schemas import ChangedTickets, Number, TicketInFull, TicketInList, TicketList, TicketListQuery
 from portal.dynamo.companions import Companion, beside
+from portal.errors import Invalid
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.desk import bulk, changing, creating, filters, lists, timelines
@@ -27,6 +29,9 @@ router: Final = ApiRouter()
 @router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList})
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
     """List tickets, the one that changed last first.
+
+    Without `status` they are the open ones. A ticket that changes while you go from page to page moves to the front, so
+    the walk may miss it: webhooks tell of each change, and the command export_tickets writes all tickets.
 
     A page looks at so many tickets as one round trip brings. So with a filter beside `status` and `resolver` it may be
     short, or empty, while there are more: go on as long as there is a `next`.
@@ -110,8 +115,13 @@ def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -
             request.acting, number, ticket.wishes, version=ticket.version, whole=True, check=check
         )
     except EditConflict as conflict:
-        current = TicketInList.of(conflict.stored).model_dump(mode="json")
-        raise RequestProblem(409, conflict.code, conflict.message, more={"current": current}) from conflict
+        stored = TicketInFull.whole(request.tenant, conflict.stored, conflict.description)
+        more, etag = {"current": stored.model_dump(mode="json")}, answers.tag(*stored.tag_parts)
+        raise RequestProblem(409, conflict.code, conflict.message, more=more, headers={"ETag": etag}) from conflict
+    except Invalid as refused:
+        if refused.field == "resolver":
+            refused.field = "resolver_id"  # as it is called in the body
+        raise
     shown = _shown(request, written)
     return answers.answer(shown, ETag=answers.tag(*shown.tag_parts))
 
@@ -143,7 +153,7 @@ def _with_one_status(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
             tickets = beside(companion, lambda: bulk.states(request.acting, change.versions))
             bulk.change_status(request.acting, tickets, to=change.status, companion=companion)
         except BulkRefused as refused:
-            raise _told(refused) from refused
+            raise _told(refused, list(change.versions)) from refused
 
     def render(count: int) -> HttpResponse:
         return answers.answer(ChangedTickets(count=count, status=change.status))
@@ -151,10 +161,14 @@ def _with_one_status(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
     return idempotency.post(request, write, render)
 
 
-def _told(refused: BulkRefused) -> RequestProblem:
-    """Say which tickets stood in the way."""
+def _told(refused: BulkRefused, asked: Sequence[int]) -> RequestProblem:
+    """Say which tickets stood in the way, by their places among those that were asked for."""
     errors = [
-        {"field": f"tickets.{one.number}", "code": "ticket_refused", "detail": f"Ticket {one.number} {one.reason}."}
+        {
+            "field": f"tickets.{asked.index(one.number)}",
+            "code": "ticket_refused",
+            "detail": f"Ticket {one.number} {one.reason}.",
+        }
         for one in refused.refusals
     ]
     sentence = f"Nothing was changed. {errors[0]['detail']}"

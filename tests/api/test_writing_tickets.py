@@ -154,7 +154,7 @@ def test_a_change_that_changes_nothing_writes_nothing(client: ApiClient) -> None
         ({"title": " "}, "title"),
         ({"status": "gone"}, "status"),
         ({"resolver_id": "me"}, "resolver_id"),
-        ({"resolver_id": "0" * 32}, "resolver"),
+        ({"resolver_id": "0" * 32}, "resolver_id"),
         ({"version": 0, "title": "x"}, "version"),
         ({"version": 1.0, "title": "x"}, "version"),
     ],
@@ -199,7 +199,9 @@ def test_with_a_version_other_fields_are_merged_and_the_same_one_is_a_conflict(w
     assert (merged["title"], merged["priority"]) == ("Mine", "low")
     response = client.call("PATCH", "/tickets/1", {"priority": "high", "version": 1})
     assert problem(response) == (409, "edit_conflict")
-    assert response.json()["current"]["priority"] == "low"
+    now = client.ask("/tickets/1")
+    assert (response.json()["current"], response["ETag"]) == (told(now), now["ETag"])
+    assert told(now)["priority"] == "low"
 
 
 def test_a_change_that_is_overtaken_holds_for_what_the_ticket_is_then(
@@ -233,6 +235,13 @@ def test_a_comment_may_change_the_status_where_the_key_may(world: World, client:
     assert problem(api_client(world, Scope.COMMENTS_WRITE).send("/tickets/1/comments", body)) == (403, "scope_missing")
     told(client.send("/tickets/1/comments", body), 201)
     assert told(client.ask("/tickets/1"))["status"] == "resolved"
+
+
+def test_a_status_that_no_comment_can_bring_is_refused_at_the_status(client: ApiClient) -> None:
+    client.call("PATCH", "/tickets/1", {"status": "closed"})
+    response = client.send("/tickets/1/comments", {"body": "Wait.", "status": "pending"})
+    assert problem(response) == (422, "invalid")
+    assert response.json()["field"] == "status"
 
 
 def test_notes_are_read_only_by_who_may(world: World, client: ApiClient) -> None:
@@ -269,7 +278,8 @@ def test_many_tickets_get_one_status(client: ApiClient) -> None:
 def test_all_of_them_or_none(client: ApiClient, third: dict[str, int]) -> None:
     response = client.send("/tickets/status", {"status": "closed", "tickets": [{"number": 1}, third]})
     assert problem(response) == (409, "bulk_refused")
-    assert [e["field"] for e in response.json()["errors"]] == [f"tickets.{third['number']}"]
+    assert [e["field"] for e in response.json()["errors"]] == ["tickets.1"]
+    assert f"Ticket {third['number']} " in response.json()["detail"]
     assert told(client.ask("/tickets/1"))["status"] == "open"
 
 

@@ -39,13 +39,16 @@ _ATTEMPTS: Final = 6  # of a change that loses the race against changes of other
 
 
 class EditConflict(Conflict):
-    """The same field was changed since the form was made. `stored` is the ticket as it is, `since` what was done."""
+    """The same field was changed since the form was made. `stored` is the ticket as it is, `since` what was done.
+
+    `description` is its description, "" where the change did not read it.
+    """
 
     code = "edit_conflict"
 
-    def __init__(self, stored: SummaryItem, since: ChangesSince) -> None:
+    def __init__(self, stored: SummaryItem, since: ChangesSince, *, description: str | None = None) -> None:
         super().__init__("This ticket was changed meanwhile.")
-        self.stored, self.since = stored, since
+        self.stored, self.since, self.description = stored, since, description or ""
 
 
 @dataclass(frozen=True)
@@ -147,9 +150,10 @@ def change(
     try:
         return retrying(attempt, again=lambda error: isinstance(error, TransactionRefused), attempts=_ATTEMPTS)
     except TransactionRefused as refused:
-        stored = summaries.read(tenant, number)
-        seen = int(stored.version) if version is None else version
-        raise EditConflict(stored, timelines.changes_since(tenant, stored, seen)) from refused
+        present = _read(tenant, number, Wishes(), whole=whole)
+        seen = int(present.summary.version) if version is None else version
+        since = timelines.changes_since(tenant, present.summary, seen)
+        raise EditConflict(present.summary, since, description=present.description) from refused
 
 
 def _read(tenant: TenantContext, number: int, wishes: Wishes, *, whole: bool) -> Present:
@@ -187,7 +191,7 @@ class _Revision:
         if wanted == stored or (self.of_form and wanted == self.since.before.get(name)):
             return False
         if not self.since.is_known or name in self.since.before:
-            raise EditConflict(self.present.summary, self.since)
+            raise EditConflict(self.present.summary, self.since, description=self.present.description)
         return True
 
     def _texts(self) -> None:

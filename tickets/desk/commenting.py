@@ -186,6 +186,6 @@ def _moves(status: Status, then: Status | None) -> bool:
         raise Invalid(
             f"This ticket is {status.value} now and cannot become {then.value}. "
             "Your comment has not been added; you can send it without changing the status.",
-            field="body",
+            field="status",
         )
     return True
