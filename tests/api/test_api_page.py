@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 
 from api.door import problems
+from portal.limits import concurrency, rates
 from tests.support.commands import run
 from tests.support.served import served
 from tests.support.world import World
@@ -77,17 +78,27 @@ def test_the_examples_in_python_do_what_the_page_says(
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
+    world.tickets("acme", 2)  # other people's, which the examples leave as they are
     names: dict[str, Any] = {}
     for kind, text in EXAMPLES:
         if kind == "python":
             exec(compile(text, "docs/api.md", "exec"), names)  # noqa: S102  # our own page
 
-    assert capsys.readouterr().out == "1 open\n1 The invoice is wrong\n"
+    assert capsys.readouterr().out == "3 open\n3 The invoice is wrong\n2 Ticket 2\n1 Ticket 1\n"
+    alice = world.context("alice", "acme")
+    assert [timelines.head(alice, number)[0].title for number in (1, 2, 3)] == ["Ticket 1", "Ticket 2", "Read"]
     assert names["changed"]["title"] == "Read"
     # The tag of what was read before the change is another's now.
     with pytest.raises(names["urllib"].error.HTTPError) as refused:
-        names["call"]("PATCH", "/tickets/1", {"title": "Again"}, If_Match=names["headers"]["ETag"])
+        names["call"]("PATCH", "/tickets/3", {"title": "Again"}, If_Match=names["headers"]["ETag"])
     assert json.load(refused.value)["code"] == "precondition_failed"
+
+
+def test_the_page_tells_the_units_and_how_many_requests_are_safe_at_once() -> None:
+    said = " ".join(PAGE.split())
+    assert f"reads takes {rates.READ_UNITS} unit of the desk's, one that changes something {rates.CHANGE_UNITS}" in said
+    assert f"Up to {concurrency.requests.most} requests of a desk at the same time" in said
+    assert f"up to {concurrency.heavy.most} that change many tickets" in said
 
 
 def test_the_codes_of_the_page_are_those_of_the_code() -> None:
