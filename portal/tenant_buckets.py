@@ -96,6 +96,10 @@ class RecentTenants(Generic[_T]):
             self._kept.move_to_end(tenant_id)
         return kept
 
+    def forget(self, tenant_id: str) -> None:
+        """Keep nothing for this tenant until it is met again."""
+        self._kept.pop(tenant_id, None)
+
     def known(self, tenant_id: str) -> _T | None:
         """Return what is kept for this tenant, if anything is. It does not count as a meeting."""
         return self._kept.get(tenant_id)

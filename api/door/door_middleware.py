@@ -1,8 +1,11 @@
 """Let requests of the API in by their key. They go through none of the pages' middlewares: no cookie, no session.
 
 The way of a request: its address says which route it means, and the route which scope it needs. What no route can
-read is refused; so is a key whose text cannot be one, without a read. Then the tenant in the key is held to its limits,
-key and tenant are read together, and the route is called. Whatever is wrong comes back as a problem.
+read is refused; so is a key whose text cannot be one, without a read. Key and tenant are read together, the tenant is
+held to its limits, and the route is called. Whatever is wrong comes back as a problem.
+
+A key that let in before is held to its tenant's limits before that read, so that a flood costs none. Any other is no
+tenant's until it is proved, takes nothing of one and learns nothing of one: `key_attempts.py` bounds those.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Final
 
 from django.conf import settings
@@ -20,7 +24,7 @@ from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, resolve
 from django.utils.cache import patch_vary_headers
 
-from api.door import cross_origin, problems, request_ids
+from api.door import cross_origin, key_attempts, problems, request_ids
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
@@ -132,8 +136,15 @@ def _routed(request: HttpRequest) -> HttpResponse:
 
 def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
     key, units = _bearer(request), admission.units_of(changes=request.method not in SAFE)
-    with admission.admitted(calling.address_in(key).tenant_id, units):
-        caller = request.caller = calling.authenticate(key, address=client_address(request))
+    tenant_id, address = calling.address_in(key).tenant_id, client_address(request)
+    with ExitStack() as inside:
+        is_known = key_attempts.attempts.knows(key)
+        if is_known:
+            inside.enter_context(admission.admitted(tenant_id, units))
+        with key_attempts.attempts.counted(key, address=address):
+            caller = request.caller = calling.authenticate(key, address=address)
+        if not is_known:
+            inside.enter_context(admission.admitted(tenant_id, units))
         rate = admission.charge(caller.tenant, units)
         if rate is not None and not rate.allowed:
             raise NotAdmitted(rate)

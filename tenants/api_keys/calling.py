@@ -82,7 +82,7 @@ class ApiCaller:
 def address_in(text: str) -> KeyAddress:
     """Return where the item of a key is, by its text alone: no read. Raises KeyRefused for what cannot be one of ours.
 
-    A limiter may go by the tenant in it, and nothing else may: that the caller has the key is not proved.
+    That the caller has the key is not proved. A limiter may go by the tenant in it where the key has let in before.
     """
     if not text:
         raise KeyRefused("key_missing")
