@@ -41,6 +41,12 @@ def test_the_page_is_folded_and_a_link_unfolds_what_it_leads_to(person: NewPage)
     expect(route.get_by_text("Needs the scope")).to_be_visible()
 
 
+def test_json_is_typed_in_letters_of_one_width(person: NewPage) -> None:
+    page = person("alice", "acme")
+    page.goto(PAGE)
+    expect(page.get_by_label("Body", exact=True).first).to_have_css("font-family", re.compile("monospace"))
+
+
 def test_a_form_calls_the_api_with_the_key_that_was_typed(world: World, person: NewPage, witness: Witness) -> None:
     world.tickets("acme", 1)
     key = api_client(world, Scope.TICKETS_READ).key
