@@ -156,7 +156,9 @@ def _with_secret(
     """Answer with the secret, and keep the answer without it."""
 
     def render(made: ChangedEndpoint) -> HttpResponse:
-        return answer(WebhookWithSecret.told(made))
+        response = answer(WebhookWithSecret.told(made))
+        response["Cache-Control"] = "private, no-store"
+        return response
 
     def keep(made: ChangedEndpoint) -> HttpResponse:
         return answer(WebhookWithSecret.told(made).kept())

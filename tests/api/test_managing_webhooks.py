@@ -219,6 +219,12 @@ def test_a_post_that_is_sent_again_adds_one_endpoint_and_answers_without_its_sec
     )
 
 
+def test_an_answer_with_a_secret_is_stored_by_no_browser_and_no_proxy(client: ApiClient) -> None:
+    made = client.send("/webhooks", NEW)
+    replaced = client.send(f"/webhooks/{made.json()['id']}/secret")
+    assert [r["Cache-Control"] for r in (made, replaced)] == ["private, no-store"] * 2
+
+
 def test_a_new_secret_is_not_kept_with_the_answer(client: ApiClient) -> None:
     made = client.send("/webhooks", NEW, Idempotency_Key="once").json()
     path = f"/webhooks/{made['id']}/secret"
