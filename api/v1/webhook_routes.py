@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ from tenants.api_keys.scopes import Scope
 router: Final = ApiRouter()
 _ONCE: Final = {idempotency.HEADER: idempotency.ABOUT}
 _SCOPE: Final = Scope.WEBHOOKS_MANAGE
+# What else a key needs to have events of these types sent to an address: whoever gets one reads what is in it.
+_READING: Final = (("ticket.", Scope.TICKETS_READ), ("ticket.note_added", Scope.NOTES_READ))
 
 
 @router.declare("GET", "/webhooks", scope=_SCOPE, answers={200: WebhookList, 304: None}, headers=KNOWN)
@@ -49,8 +51,10 @@ def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
 
     The answer has the secret that signs what is sent to it, which is shown this once. Sent again with the same
     Idempotency-Key, the request gets the endpoint with null in its place: where the first answer was lost, replace it.
+    Events of tickets need the scope tickets:read as well, and those of internal notes notes:read.
     """
     choice = webhook.choice
+    _require_reading(request, choice.event_types)
 
     def write(companion: Any) -> None:
         endpoints.add(
@@ -82,12 +86,18 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the endpoint is another since"},
 )
 def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookToChange) -> HttpResponse:
-    """Change fields of an endpoint."""
+    """Change fields of an endpoint.
+
+    Types of events that are new to its address need the scopes that an endpoint with them needs when it is added.
+    """
 
     def choose(item: EndpointItem) -> EndpointChoice:
         shown = WebhookOut.of(item)
         answers.require_match(request, answers.tag(answers.encoded(shown)), current=shown.model_dump(mode="json"))
-        return webhook.choice(item)
+        choice = webhook.choice(item)
+        stays = item.event_types if choice.url == item.url else ()
+        _require_reading(request, set(choice.event_types).difference(stays))
+        return choice
 
     changed = endpoints.change(
         request.acting, endpoint_id=webhook_id, choose=choose, version=None, by=request.caller.actor
@@ -148,6 +158,14 @@ def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpRe
         )
 
     return _with_secret(request, write, answers.answer)
+
+
+def _require_reading(request: ApiRequest, event_types: Iterable[str]) -> None:
+    """Raise KeyRefused where the key may not read what events of these types tell."""
+    for name in sorted(event_types):
+        for beginning, scope in _READING:
+            if name.startswith(beginning):
+                request.caller.tenant_for(scope)
 
 
 def _with_secret(

@@ -25,7 +25,7 @@ NEW = {"url": "https://hooks.example.com/in", "event_types": ["ticket.created"],
 
 @pytest.fixture
 def client(world: World) -> ApiClient:
-    return api_client(world, Scope.WEBHOOKS_MANAGE, name="Setting up")
+    return api_client(world, Scope.WEBHOOKS_MANAGE, Scope.TICKETS_READ, name="Setting up")
 
 
 def added(client: ApiClient, **values: Any) -> dict[str, Any]:
@@ -189,6 +189,43 @@ def test_another_desks_endpoint_is_as_one_that_does_not_exist(
     ]
     assert [problem(answer) for answer in answers] == [(404, "not_found")] * 2
     assert answers[0].json()["detail"] == answers[1].json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "event_types", "missing"),
+    [
+        ([], ["ticket.created"], "tickets:read"),
+        ([Scope.NOTES_READ], ["ticket.note_added"], "tickets:read"),
+        ([Scope.TICKETS_READ], ["ticket.created", "ticket.note_added"], "notes:read"),
+    ],
+)
+def test_a_key_has_nothing_sent_anywhere_that_it_may_not_read(
+    world: World, scopes: list[Scope], event_types: list[str], missing: str
+) -> None:
+    client = api_client(world, Scope.WEBHOOKS_MANAGE, *scopes)
+    item, _ = endpoint(world.context("alice", "acme"), "https://hooks.example.com/old")  # subscribed to parcel.sent
+    answers = [
+        client.send("/webhooks", NEW | {"event_types": event_types}),
+        client.call("PATCH", f"/webhooks/{item.endpoint_id}", {"event_types": event_types}),
+    ]
+    for answer in answers:
+        assert problem(answer) == (403, "scope_missing")
+        assert missing in answer.json()["detail"]
+        assert f'scope="{missing}"' in answer["WWW-Authenticate"]
+    assert "ticket.created" not in subscriptions(world)
+    assert "ticket.note_added" not in subscriptions(world)
+
+
+def test_a_key_leads_nothing_to_another_address_that_it_may_not_read(world: World, client: ApiClient) -> None:
+    notes = api_client(world, Scope.WEBHOOKS_MANAGE, Scope.TICKETS_READ, Scope.NOTES_READ)
+    made = notes.send("/webhooks", NEW | {"event_types": ["ticket.created", "ticket.note_added"]}).json()
+    path, elsewhere = f"/webhooks/{made['id']}", {"url": "https://elsewhere.example.com/in"}
+
+    assert problem(client.call("PATCH", path, elsewhere)) == (403, "scope_missing")
+    assert client.ask(path).json()["url"] == NEW["url"]
+    assert client.call("PATCH", path, {"description": "What stays is not asked for"}).status_code == 200
+    assert client.call("PATCH", path, {"event_types": ["ticket.created"]}).status_code == 200
+    assert client.call("PATCH", path, elsewhere).status_code == 200
 
 
 # --- who did it, once, and what it costs ---
