@@ -15,9 +15,13 @@ TRANSACTION_CONFLICT: Final = "TransactionConflict"  # DynamoDB's code: another 
 
 
 class PortalError(Exception):
-    """Base of the family. `message` is a sentence for a person; it never holds a key or a secret."""
+    """Base of the family. `message` is a sentence for a person; it never holds a key or a secret.
+
+    `passes` says that the same request, sent again, may well be taken: nothing in it has to be mended.
+    """
 
     status = 500
+    passes = False
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -57,10 +61,17 @@ class Conflict(PortalError):
         self.field = field
 
 
+class Overtaken(Conflict):
+    """Others changed the same thing while this was at work, and nothing was written. Sending it again is right."""
+
+    passes = True
+
+
 class Unavailable(PortalError):
     """The engine cannot be reached or did not answer in time. Trying again later is right."""
 
     status = 503
+    passes = True
     retry_after = 5  # seconds
 
 
@@ -68,6 +79,7 @@ class LimitReached(PortalError):
     """This tenant asks for more than its limits allow, or has too much under way. Trying again later is right."""
 
     status = 429
+    passes = True
 
     def __init__(self, message: str = "", *, retry_after: int = 1) -> None:
         super().__init__(message)

@@ -28,7 +28,7 @@ from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest
 from portal.dynamo.companions import Companion
 from portal.dynamo.repository import Action, Condition, Transaction
-from portal.errors import ConditionFailed, LimitReached, PortalError, TransactionRefused, Unavailable
+from portal.errors import ConditionFailed, PortalError, TransactionRefused
 
 log = logging.getLogger("pooldesk.api")
 
@@ -135,7 +135,7 @@ class _Once(Generic[_T]):
         if not self._is_claimed:
             return
         answer = problems.of(error, self._request_id)
-        if isinstance(error, LimitReached | Unavailable) or answer.status_code >= 500:
+        if error.passes or answer.status_code >= 500:
             self.release()
         else:
             self._if_still_mine(_answered(answer))

@@ -23,6 +23,7 @@ from portal.errors import (
     NotFound,
     PortalError,
     Throttled,
+    TransactionRefused,
     Unavailable,
 )
 
@@ -37,6 +38,7 @@ _KINDS: Final[tuple[tuple[type[PortalError], int, str], ...]] = (
     (Forbidden, 403, "forbidden"),
     (LimitReached, 429, "rate_limited"),
     (Throttled, 503, "busy"),
+    (TransactionRefused, 503, "busy"),  # by others at work on the same; a rule explains what it was asked to do itself
     (Unavailable, 503, "unavailable"),
     (Conflict, 409, "conflict"),
 )
@@ -89,8 +91,10 @@ class RequestProblem(PortalError):
         field: str = "",
         more: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        passes: bool = False,
     ) -> None:
         super().__init__(message)
+        self.passes = passes
         self.status, self.code, self.field = status, code, field
         self.more, self.headers = more or {}, headers or {}
 
@@ -102,8 +106,8 @@ def of(error: PortalError, request_id: str) -> HttpResponse:
     if field := "after" if isinstance(error, BadCursor) else getattr(error, "field", None):
         more["field"] = field
     headers = dict(getattr(error, "headers", {}))
-    if isinstance(error, LimitReached | Unavailable):
-        headers["Retry-After"] = str(error.retry_after)
+    if status in (429, 503):
+        headers["Retry-After"] = str(getattr(error, "retry_after", 1))
     if status >= 500:
         log.warning("%s: %s (%s)", code, error.message, error.__cause__)
     return response(status, code, error.message, request_id=request_id, more=more, headers=headers)

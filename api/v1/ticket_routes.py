@@ -172,4 +172,4 @@ def _told(refused: BulkRefused, asked: Sequence[int]) -> RequestProblem:
         for one in refused.refusals
     ]
     sentence = f"Nothing was changed. {errors[0]['detail']}"
-    return RequestProblem(409, refused.code, sentence, more={"errors": errors})
+    return RequestProblem(409, refused.code, sentence, more={"errors": errors}, passes=refused.passes)

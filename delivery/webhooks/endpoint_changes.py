@@ -16,7 +16,7 @@ from delivery.webhooks.items import EndpointItem
 from portal.dynamo.client import fan_out
 from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, TransactionRefused
+from portal.errors import Overtaken, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry, ReadChange
 from tenants.membership import member_changes
@@ -94,7 +94,8 @@ def commit(
     except TransactionRefused as refused:
         if companion is not None:
             companion.blame(refused)
-        raise Conflict(CHANGED) from refused
+        member_changes.blame_standing(tenant, refused)
+        raise Overtaken(CHANGED) from refused
 
 
 def _subscribe(transaction: Transaction, stored: TenantItem, endpoint_id: str, types: Sequence[str]) -> None:

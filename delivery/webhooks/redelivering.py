@@ -23,11 +23,13 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Transaction
+from portal.dynamo.retry import retrying
 from portal.errors import Conflict, TransactionRefused
 from tenants.tenancy.context import TenantContext
 
 AT_ONCE: Final = 100  # deliveries that one form sends again
 MOST_ATTEMPTS: Final = 100  # of one delivery, over all times that it was sent again
+_ATTEMPTS: Final = 4  # of a test that meets another transaction
 _ROW: Final = "row"  # names a member of a transaction
 _OPEN: Final = "It is still being delivered."
 
@@ -50,7 +52,11 @@ def send_test(tenant: TenantContext, *, endpoint_id: str, companion: Companion[C
     if companion is not None:
         companion.join(transaction, ChangedEndpoint(endpoint))
     try:
-        tenant.repository.transact(transaction)
+        retrying(
+            lambda: tenant.repository.transact(transaction),
+            again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
+            attempts=_ATTEMPTS,
+        )
     except TransactionRefused as refused:
         if companion is not None:
             companion.blame(refused)

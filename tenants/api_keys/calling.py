@@ -8,7 +8,6 @@ ago is refused.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,14 +16,13 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
-from portal.errors import PortalError
+from portal.errors import Overtaken, PortalError
 from portal.schema import keys
 from tenants.api_keys import key_places, key_text, key_uses, scopes
 from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.key_text import KeyAddress
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
-from tenants.membership import member_changes
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
@@ -42,7 +40,12 @@ _REFUSALS: Final = {
 
 
 class KeyRefused(PortalError):
-    """A key that does not let in, or not to this. `code` is stable and says why; `scope` is the one that is missing."""
+    """A key that does not let in, or not to this. `code` is stable and says why; `scope` is the one that is missing.
+
+    It is about the key, not about what was asked, which another key may be let in to do.
+    """
+
+    passes = True
 
     def __init__(self, code: str, *, scope: str = "") -> None:
         self.status, message = _REFUSALS[code]
@@ -116,7 +119,7 @@ def authenticate(text: str, *, address: str) -> ApiCaller:
         role=scopes.reading_role(granted),
         user_id=key.key_id,
         user_name=name_of(key),
-        require_standing=_standing(named),
+        standing=_KeyStanding(named, int(key.version)),
     )
     if at_work.suspended:
         raise KeyRefused("tenant_suspended")
@@ -136,12 +139,23 @@ def _refuse_ended(key: Any) -> None:
         raise KeyRefused("key_expired")
 
 
-def _standing(named: KeyAddress) -> Callable[[Transaction], None]:
-    """Return what makes a transaction depend on a key being good still, as a person's depends on their membership."""
+@dataclass(frozen=True)
+class _KeyStanding:
+    """Let what a key does depend on the key as it was read: it is good still, and nobody has taken a scope from it."""
 
-    def require(transaction: Transaction) -> None:
+    named: KeyAddress
+    version: int
+
+    def require(self, transaction: Transaction, *, name: str) -> None:
         unexpired = ApiKeyItem.expires_at.does_not_exist() | (ApiKeyItem.expires_at > clock.stamp())
-        good = ApiKeyItem.digest.exists() & ApiKeyItem.revoked_at.does_not_exist() & unexpired
-        transaction.check(ApiKeyItem(named.tenant_id, named.prefix), good, name=member_changes.ACTOR)
+        unchanged = ApiKeyItem.digest.exists() & (ApiKeyItem.version == self.version)
+        good = unchanged & ApiKeyItem.revoked_at.does_not_exist() & unexpired
+        transaction.check(ApiKeyItem(self.named.tenant_id, self.named.prefix), good, name=name)
 
-    return require
+    def blame(self) -> None:
+        (key,) = platform.get_all([(ApiKeyItem, self.named.tenant_id, self.named.prefix)], consistent=True)
+        if key is None:
+            raise KeyRefused("key_unknown")
+        _refuse_ended(key)
+        if key.version != self.version:
+            raise Overtaken("This API key has just been changed, and nothing was done. Send it again.")

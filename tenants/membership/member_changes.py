@@ -71,11 +71,17 @@ def require_role(transaction: Transaction, tenant: TenantContext) -> None:
 
     Where it is no person, it depends on what the context names in place of a membership.
     """
-    if tenant.require_standing is not None:
-        tenant.require_standing(transaction)
+    if tenant.standing is not None:
+        tenant.standing.require(transaction, name=ACTOR)
         return
     membership = MembershipItem(tenant.user_id, tenant.tenant_id)
     transaction.check(membership, MembershipItem.role == tenant.role.value, name=ACTOR)
+
+
+def blame_standing(tenant: TenantContext, refused: TransactionRefused) -> None:
+    """Raise why a system at work has no right to it any more, where that is what refused the transaction."""
+    if tenant.standing is not None and ACTOR in refused.names and refused.reason(ACTOR):
+        tenant.standing.blame()
 
 
 def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor) -> None:

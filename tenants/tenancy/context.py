@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
@@ -20,12 +20,22 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.shard_layout import LayoutLease, ShardLayout
 
 
+class Standing(Protocol):
+    """What a system of the tenant is at work by, in the place of a person's membership."""
+
+    def require(self, transaction: Transaction, *, name: str) -> None:
+        """Make a transaction depend on its being good still, by a part of this name."""
+
+    def blame(self) -> None:
+        """Raise why it is not good any more; return where it is."""
+
+
 @dataclass(frozen=True)
 class TenantContext:
     """One person at work in one tenant, for one request. Immutable; all data of the tenant is reached through it.
 
     A system of the tenant that calls by a key is at work in the same way: its id and name stand for the person's, and
-    `require_standing` makes a transaction depend on its key being good still, as a person's depend on their membership.
+    its transactions depend on its `standing`, which is its key, as a person's depend on their membership.
     `shards`, `write_shards`, `moving_to` and `shard_epoch` are what was stored at `entered_at`, by the monotonic clock.
     Reads and writes take `layout`, which is never too old.
     """
@@ -46,7 +56,7 @@ class TenantContext:
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
-    require_standing: Callable[[Transaction], None] | None = field(default=None, compare=False, repr=False)
+    standing: Standing | None = field(default=None, compare=False, repr=False)
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
     @property
@@ -99,7 +109,7 @@ def of_tenant(
     role: Role,
     user_id: str,
     user_name: str,
-    require_standing: Callable[[Transaction], None] | None = None,
+    standing: Standing | None = None,
 ) -> TenantContext:
     """Make the context of a tenant as stored, for whoever the caller has found to be at work in it."""
     return TenantContext(
@@ -110,7 +120,7 @@ def of_tenant(
         role=role,
         user_id=user_id,
         user_name=user_name,
-        require_standing=require_standing,
+        standing=standing,
         suspended=tenant.status != tenant_directory.ACTIVE,
         defaults=tenant.defaults,
         **_of_layout(tenant),

@@ -16,7 +16,7 @@ from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
-from portal.errors import Conflict, TransactionRefused
+from portal.errors import TransactionRefused
 from tenants.api_keys import calling, key_changes, key_text, key_uses
 from tenants.api_keys.calling import ApiCaller, KeyRefused
 from tenants.api_keys.items import ApiKeyItem
@@ -219,8 +219,9 @@ def test_a_key_does_what_only_admins_may_where_its_scope_says_so(world: World) -
     item, _ = endpoint(caller.tenant_for(Scope.WEBHOOKS_MANAGE))
     assert [one.endpoint_id for one in endpoints.listed(caller.tenant.repository)] == [item.endpoint_id]
     alter(key, revoked_at=clock.stamp())
-    with pytest.raises(Conflict):
+    with pytest.raises(KeyRefused) as refused:
         endpoint(caller.tenant_for(Scope.WEBHOOKS_MANAGE))
+    assert (refused.value.status, refused.value.code) == (401, "key_revoked")
 
 
 def test_what_a_key_does_is_refused_once_it_is_revoked(world: World) -> None:

@@ -65,13 +65,16 @@ class Refusal:
 
 
 class BulkRefused(Conflict):
-    """Nothing was changed. `refusals` names each ticket that stood in the way; `kept` are the others."""
+    """Nothing was changed. `refusals` names each ticket that stood in the way, at least one; `kept` are the others.
+
+    It passes where others changed tickets at the same time.
+    """
 
     code = "bulk_refused"
 
-    def __init__(self, refusals: list[Refusal], kept: list[TicketState]) -> None:
+    def __init__(self, refusals: list[Refusal], kept: list[TicketState], *, passes: bool = False) -> None:
         super().__init__("Nothing was changed.")
-        self.refusals, self.kept = refusals, kept
+        self.refusals, self.kept, self.passes = refusals, kept, passes
 
 
 def limit(tenant: TenantContext, *, beside: int = 0) -> int:
@@ -100,7 +103,10 @@ def change_status(
     to: Status,
     companion: Companion[int] | None = None,
 ) -> BulkChange:
-    """Move up to `limit` tickets to one status. A `companion` is told how many. Raises Invalid and BulkRefused."""
+    """Move up to `limit` tickets to one status. A `companion` is told how many.
+
+    Raises Invalid, BulkRefused, and TransactionRefused where something else than a ticket stood in the way.
+    """
     tickets = list({t.number: t for t in tickets}.values())
     if not tickets:
         raise Invalid("Select tickets first.")
@@ -125,6 +131,8 @@ def change_status(
     except TransactionRefused as refused:
         if companion is not None:
             companion.blame(refused)
+        if not any(refused.reason(str(state.number)) for state in tickets):
+            raise
         raise _explain(tenant, tickets, refused) from refused
     return BulkChange(len(tickets), _receipt(tenant, tickets, to, clock.stamp(begun)))
 
@@ -208,7 +216,7 @@ def _explain(tenant: TenantContext, tickets: list[TicketState], refused: Transac
         stored = SummaryItem.from_raw_data(reason.item) if reason.item else None
         refusals.append((state.number, stored.title if stored else "", _changed(state, stored, reason.code)))
     titles = _titles(tenant, [number for number, title, _ in refusals if not title])
-    return BulkRefused([Refusal(n, title or titles.get(n, ""), why) for n, title, why in refusals], kept)
+    return BulkRefused([Refusal(n, title or titles.get(n, ""), why) for n, title, why in refusals], kept, passes=True)
 
 
 def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:

@@ -259,7 +259,7 @@ def resolver_name(tenant: TenantContext, user_id: str) -> str:
     """The name of somebody who can have tickets; "" for nobody. Raises Invalid."""
     if not user_id:
         return ""
-    if user_id == tenant.user_id and tenant.require_standing is None:  # a key is nobody who can have tickets
+    if user_id == tenant.user_id and tenant.standing is None:  # a key is nobody who can have tickets
         return tenant.user_name
     member = members.member(tenant.repository, user_id)
     if member is None or not member.role.at_least(Role.AGENT):

@@ -14,7 +14,7 @@ from portal import clock
 from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
-from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.errors import Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregates
 from tickets.desk import summaries
@@ -29,7 +29,7 @@ _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05  # seconds at most before the second attempt
 
 
-class CommentNotAdded(Conflict):
+class CommentNotAdded(Overtaken):
     """The ticket was being changed each time the comment was tried. Nothing was written; sending it again is right."""
 
     code = "comment_not_added"
