@@ -21,7 +21,7 @@ from tenants.tenancy.shard_layout import LayoutLease, ShardLayout
 
 
 class Standing(Protocol):
-    """What a system of the tenant is at work by, in the place of a person's membership."""
+    """Answer for a system of the tenant that is at work, in the place of a membership."""
 
     def require(self, transaction: Transaction, *, name: str) -> None:
         """Make a transaction depend on its being good still, by a part of this name."""
