@@ -93,6 +93,8 @@ def _answer(request: HttpRequest) -> HttpResponse:
         response["Content-Length"] = str(len(response.content))  # else the server ends the connection behind it
     if request.method == "HEAD":
         response.content = b""
+    # Django would log refusals and faults with the address, in which a key may stand.
+    response._has_been_logged = True  # type: ignore[attr-defined]
     log.info(
         "%s %s %.0f ms key=%s [%s]",
         _route_of(request),

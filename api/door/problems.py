@@ -30,6 +30,7 @@ from portal.errors import (
 log = logging.getLogger("pooldesk.api")
 
 CONTENT_TYPE: Final = "application/problem+json"
+MOST_ERRORS: Final = 20  # that are told of at once
 _TYPE: Final = "urn:pooldesk:problem:"
 # The status and the code of each kind of error that has none of its own; the first that fits.
 _KINDS: Final[tuple[tuple[type[PortalError], int, str], ...]] = (
@@ -75,7 +76,7 @@ class Problem(BaseModel):
     code: str = Field(description="stable, for programs")
     request_id: str
     field: str | None = None
-    errors: list[FieldProblem] | None = None
+    errors: list[FieldProblem] | None = Field(None, description=f"the first {MOST_ERRORS} at most")
     current: dict[str, Any] | None = Field(None, description="what is stored now, where the request built on less")
 
 
@@ -123,9 +124,12 @@ def _kind(error: PortalError) -> tuple[int, str]:
 
 
 def invalid(errors: Sequence[FieldProblem], request_id: str) -> HttpResponse:
-    """Return the problem of a request that does not fit its schema; there is at least one error."""
+    """Return the problem of a request that does not fit its schema; there is at least one error.
+
+    Of many the first MOST_ERRORS are told.
+    """
     first = errors[0]
-    more = {"field": first.field, "errors": [error.model_dump() for error in errors]}
+    more = {"field": first.field, "errors": [error.model_dump() for error in errors[:MOST_ERRORS]]}
     return response(422, "invalid", f"{first.field}: {first.detail}", request_id=request_id, more=more)
 
 

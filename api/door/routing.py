@@ -153,7 +153,7 @@ def _raised_again(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _unfitting(request: HttpRequest, error: Any) -> HttpResponse:
     said: str = request.request_id  # type: ignore[attr-defined]  # an ApiRequest
-    return problems.invalid([_field_problem(found) for found in error.errors], said)
+    return problems.invalid([_field_problem(found) for found in error.errors[: problems.MOST_ERRORS]], said)
 
 
 def _field_problem(found: Mapping[str, Any]) -> FieldProblem:

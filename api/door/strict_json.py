@@ -1,7 +1,7 @@
 """Read the JSON of a request strictly: what one reader takes in one way and the next in another is refused.
 
 Refused are another content type, another encoding than UTF-8, a member that stands twice in one object, numbers that
-no computer's number holds, and deep nesting, each with its place where it has one.
+no computer's number holds, deep nesting, and objects of very many members, each with its place where it has one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from api.door.problems import RequestProblem
 
 NESTING: Final = 16  # objects and lists inside each other
 DIGITS: Final = 40  # of a whole number; the longest that anything takes has 15
+MEMBERS: Final = 200  # of one object; no schema has a tenth of them, and each wrong one would be told of
 _MEDIA: Final = "application/json"
 
 
@@ -68,6 +69,8 @@ def _too_deep() -> RequestProblem:
 
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members) > MEMBERS:
+        raise RequestProblem(400, "too_many_members", f"An object has more than {MEMBERS} members.")
     found: dict[str, Any] = {}
     for name, value in members:
         if name in found:

@@ -56,8 +56,8 @@ def unreadable(request: HttpRequest) -> RefusedRequest | None:
     try:
         request.get_host()
     except DisallowedHost:
-        host = request.headers.get("Host", "")  # HTTP/1.0 knows requests without one
-        log.warning("Refused a request for the host %.100r, which ALLOWED_HOSTS does not name.", host)
+        # Not which one: what somebody put there by mistake, a key say, is not to stand in a log.
+        log.warning("Refused a request for a host that ALLOWED_HOSTS does not name.")
         return RefusedRequest(400, "This host name is not served here.")
     if _content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1_000_000

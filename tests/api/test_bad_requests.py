@@ -9,6 +9,8 @@ from typing import Any, Final
 import pytest
 
 from api.documents import openapi
+from portal.errors import Unavailable
+from tenants.api_keys import calling
 from tests.support import embedded
 from tests.support.api_client import ApiClient, api_client
 from tests.support.commands import everything
@@ -82,6 +84,7 @@ def test_a_body_of_another_type_is_refused(client: ApiClient, route: str, kind: 
         (b'{"a": ' + b"9" * 5000 + b"}", "number_out_of_range", "digits"),
         (b'{"status": "open", "status": "closed"}', "duplicate_member", "twice"),
         (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "nested_too_deeply", "deep"),
+        (b'{"a": {' + b", ".join(b'"%d": 1' % n for n in range(201)) + b"}}", "too_many_members", "200 members"),
         (b"[" * 200_000, "nested_too_deeply", "deep"),
     ],
 )
@@ -142,12 +145,43 @@ def test_the_longest_header_of_tags_is_looked_through_once(client: ApiClient) ->
 
 
 @pytest.mark.timeout(60)
-def test_a_double_among_very_many_members_is_found_in_one_pass(client: ApiClient) -> None:
+def test_very_many_members_are_refused_before_they_are_compared(client: ApiClient) -> None:
     members = ", ".join(f'"m{number}": 1' for number in range(60_000))
     said = refused(client, "POST /api/v1/tickets", f'{{{members}, "m59999": 1}}'.encode())
-    assert (said["code"], said["field"]) == ("duplicate_member", "m59999")
+    assert said["code"] == "too_many_members"
 
 
 def test_more_parameters_than_are_read_are_a_bad_request(client: ApiClient) -> None:
     answer = client.ask("/tickets?" + "&".join("a=1" for _ in range(1_100)))
     assert (answer.status_code, answer.json()["code"]) == (400, "unreadable")
+
+
+@pytest.mark.parametrize("error", [Unavailable("Away."), KeyError("x")])
+def test_a_key_in_the_address_stands_in_no_log_of_a_fault(
+    client: ApiClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    monkeypatch.setattr(calling, "authenticate", fail)
+    with caplog.at_level(logging.DEBUG):
+        assert client.ask(f"/members/{client.key}").status_code >= 500
+    assert client.key not in caplog.text
+
+
+def test_a_key_in_the_place_of_the_host_stands_in_no_log(client: ApiClient, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        assert client.ask("/tickets", Host=client.key).status_code == 400
+    assert "a host that ALLOWED_HOSTS does not name" in caplog.text
+    assert client.key not in caplog.text
+
+
+def test_an_object_may_have_as_many_members_as_no_schema_has(client: ApiClient) -> None:
+    body = json.dumps({f"m{n}": 1 for n in range(200)}).encode()
+    assert refused(client, "POST /api/v1/tickets", body)["status"] == 422
+
+
+def test_of_many_mistakes_the_first_are_told(client: ApiClient) -> None:
+    body = json.dumps({f"m{n}": 1 for n in range(30)}).encode()
+    said = refused(client, "POST /api/v1/tickets", body)
+    assert (len(said["errors"]), said["errors"][0]["field"]) == (20, said["field"])
