@@ -5,11 +5,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 from urllib.parse import urlsplit
 
 from portal.errors import Invalid
 
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")  # the IPv4 addresses as IPv6 writes them
 _HERE: Final = ("localhost", "127.0.0.1", "[::1]")  # hosts that a page may come from without TLS
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z|\[::1\]\Z")
 
@@ -17,15 +19,22 @@ _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-
 def network(text: str) -> str:
     """Return an address or a network as it is stored, such as 203.0.113.0/24. Raises Invalid."""
     try:
-        read = ipaddress.ip_network(text)
+        read = _plain(ipaddress.ip_network(text))
         return str(read.network_address if read.num_addresses == 1 else read)
     except ValueError:
         pass
     try:
-        meant = ipaddress.ip_network(text, strict=False)
+        meant = _plain(ipaddress.ip_network(text, strict=False))
     except ValueError:
         raise Invalid(f"“{text[:60]}” is no network address.", field="addresses") from None
     raise Invalid(f"“{text[:60]}” lies within a network. Write {meant} for all of it.", field="addresses")
+
+
+def _plain(read: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
+    """Return a network of IPv4 addresses as one, however it is written: callers are compared so."""
+    if isinstance(read, IPv4Network) or not read.subnet_of(_MAPPED):
+        return read
+    return IPv4Network((int(read.network_address) & 0xFFFFFFFF, read.prefixlen - _MAPPED.prefixlen))
 
 
 def includes(networks: Iterable[str], address: str) -> bool:
@@ -33,7 +42,7 @@ def includes(networks: Iterable[str], address: str) -> bool:
 
     An IPv4 address that is written as IPv6, as sockets for both write it, is that IPv4 address.
     """
-    allowed = [ipaddress.ip_network(one) for one in networks]
+    allowed = [_plain(ipaddress.ip_network(one)) for one in networks]
     if not allowed:
         return True
     try:

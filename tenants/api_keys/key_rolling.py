@@ -6,6 +6,7 @@ The new key has the id of the old one: in histories and the audit trail they are
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from portal import clock
@@ -46,7 +47,9 @@ def roll(
         end = min(end, clock.parse(old.expires_at))
 
     def build() -> Transaction:
-        key_changes.refuse_too_many(key_changes.listed(tenant.repository, consistent=True))
+        others = key_changes.listed(tenant.repository, consistent=True)
+        key_changes.refuse_too_many(others)
+        _refuse_too_many_at_work([other for other in others if other.api_key_prefix != prefix or end > clock.now()])
         actions = [ApiKeyItem.replaced_by.set(key.api_key_prefix), *key_changes.ending(end)]
         transaction = key_changes.updated(old, actions)
         transaction.put(key, condition=ApiKeyItem.api_key_prefix.does_not_exist())
@@ -65,3 +68,11 @@ def roll(
     )
     key_changes.commit(tenant, build, row)
     return key, text
+
+
+def _refuse_too_many_at_work(beside: Sequence[ApiKeyItem]) -> None:
+    """Raise Conflict where as many keys as a desk can have would work beside the new one."""
+    if sum(map(key_changes.works, beside)) >= key_changes.MOST:
+        raise Conflict(
+            f"A desk can have up to {key_changes.MOST} keys. Revoke one that is not used, or let this one end at once."
+        )

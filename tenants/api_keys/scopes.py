@@ -26,7 +26,7 @@ class Scope(StrEnum):
         """Return what it allows, as people choose it."""
         return {
             Scope.TICKETS_READ: "Read tickets and their comments",
-            Scope.TICKETS_WRITE: "Create, change and assign tickets",
+            Scope.TICKETS_WRITE: "Create, change and assign tickets, and see those that it changes",
             Scope.COMMENTS_WRITE: "Write comments",
             Scope.NOTES_READ: "Read internal notes",
             Scope.NOTES_WRITE: "Write internal notes",

@@ -66,6 +66,18 @@ def test_a_route_is_opened_by_its_scope_and_by_no_other(
     assert let_in == {opener(method, path)}
 
 
+def test_who_may_change_tickets_alone_sees_those_that_it_changes_and_is_told_so(
+    clients: dict[Scope, ApiClient],
+) -> None:
+    client = clients[Scope.TICKETS_WRITE]
+    made = client.send("/tickets", {"title": "Mine", "description": "In full."}).json()
+    path = f"/tickets/{made['number']}"
+    changed = client.call("PATCH", path, {"priority": "low"})
+    assert (changed.status_code, changed.json()["description"]) == (200, "In full.")
+    assert client.ask(path).status_code == 403
+    assert "see those that it changes" in Scope.TICKETS_WRITE.summary
+
+
 def test_what_is_written_here_is_about_routes_that_there_are() -> None:
     assert len(ROUTES) >= 7
     opened = {opener(*route) for route in ROUTES}

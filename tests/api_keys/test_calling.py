@@ -204,6 +204,13 @@ def test_a_key_lets_in_from_its_networks_only(world: World, address: str, lets_i
         assert refusal(text, address) == (403, "address_not_allowed")
 
 
+def test_a_network_of_ipv4_that_was_stored_as_ipv6_lets_its_callers_in(world: World) -> None:
+    key, text = make_key(world.context("alice", "acme"))
+    alter(key, addresses=["::ffff:203.0.113.0/120"])
+    assert call(text, "203.0.113.7")
+    assert refusal(text, "203.0.114.7") == (403, "address_not_allowed")
+
+
 def test_a_key_of_a_suspended_desk_is_refused(world: World) -> None:
     _, text = make_key(world.context("alice", "acme"))
     tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=recording.SYSTEM)

@@ -143,6 +143,14 @@ def test_what_no_key_can_have_is_said_at_its_field(values: dict[str, Any], field
     assert refused.value.field == field
 
 
+def test_networks_of_ipv4_that_are_written_as_ipv6_are_stored_as_they_are_compared() -> None:
+    written = ("::ffff:203.0.113.7", "::ffff:cb00:7100/120", "::ffff:0:0/96", "::/0")
+    choice = KeyChoice(name="Billing", scopes=frozenset({Scope.TICKETS_READ}), addresses=written)
+    assert choice.addresses == ("203.0.113.7", "203.0.113.0/24", "0.0.0.0/0", "::/0")
+    with pytest.raises(Invalid, match=r"Write 203\.0\.113\.0/24 for all"):
+        KeyChoice(name="Billing", scopes=frozenset({Scope.TICKETS_READ}), addresses=("::ffff:203.0.113.9/120",))
+
+
 def test_places_are_stored_as_callers_show_them() -> None:
     choice = KeyChoice(
         name="Billing",
@@ -252,6 +260,17 @@ def test_a_key_is_rolled_once_and_then_its_successor_is(world: World) -> None:
         changed(world, stored(world, key), name="Other")
     rolled(world, successor)
     assert lets_in(text)
+
+
+def test_keys_that_are_rolled_count_as_long_as_they_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_changes, "MOST", 2)
+    key, text = make_key(world.context("alice", "acme"))
+    successor, _ = rolled(world, key)
+    with pytest.raises(Conflict, match="up to 2 keys"):
+        rolled(world, successor)
+    assert stored(world, successor).replaced_by is None
+    _, last = rolled(world, successor, grace=timedelta(0))  # which makes no key more
+    assert [lets_in(text), lets_in(last)] == [True, True]
 
 
 def test_of_many_who_roll_at_the_same_moment_one_does(world: World) -> None:
