@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from api.door.problems import RequestProblem
 
 CONTENT_TYPE: Final = "application/json"
+_TAGS: Final = re.compile(r'\s*(?:\*|(?:W/)?"[^"]*"(?:\s*,\s*(?:W/)?"[^"]*")*)\s*\Z')
 _TAG: Final = re.compile(r'"[^"]*"')
 
 
@@ -73,6 +74,7 @@ def unless_known(request: HttpRequest, response: HttpResponse, etag: str) -> Htt
     known = request.headers.get("If-None-Match")
     if known is not None and _names(known, etag):
         response = HttpResponse(status=304)
+        del response["Content-Type"]  # of what is not sent
     response["ETag"] = etag
     return response
 
@@ -86,10 +88,16 @@ def tagged(request: HttpRequest, content: BaseModel) -> HttpResponse:
 def require_match(request: HttpRequest, etag: str, *, current: Any) -> None:
     """Raise RequestProblem with status 412 and what is stored, where If-Match names another representation.
 
+    With status 422 where it holds no tag.
+
     A tag that was weakened on its way, by compression say, names the same one: tags are made of what is stored.
     """
     wanted = request.headers.get("If-Match")
-    if wanted is not None and not _names(wanted, etag):
+    if wanted is None:
+        return
+    if not _TAGS.match(wanted):
+        raise RequestProblem(422, "invalid", "Send an ETag as it came, with its quotation marks.", field="If-Match")
+    if not _names(wanted, etag):
         raise RequestProblem(
             412,
             "precondition_failed",

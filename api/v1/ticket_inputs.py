@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import ConfigDict, Field, Strict, model_validator
 
 from api.door.answers import ApiInput
+from api.door.sentences import Written
 from tickets.desk.changing import Wishes
 from tickets.ticket import fields
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, Priority, Status
@@ -15,12 +16,15 @@ from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, TAG_LIMIT, T
 _LEFT: Final[Any] = None
 MOST_AT_ONCE: Final = 49  # tickets of one bulk change: two items of its transaction each, and one for the answer
 
-# Longer than what is stored may be, since white space at the ends, say, is not.
-_TitleText = Annotated[str, Field(max_length=2 * TITLE_LIMIT, description=f"one line of 1 to {TITLE_LIMIT} characters")]
-_BlockText = Annotated[str, Field(max_length=2 * DESCRIPTION_LIMIT)]
-_TagText = Annotated[str, Field(pattern="^[^,#|<>]+$", max_length=2 * TAG_LIMIT)]
-_Tags = Annotated[list[_TagText], Field(max_length=2 * TAGS_LIMIT, description=f"at most {TAGS_LIMIT}")]
-_UserId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+# The limits are those of the rules, held before white space at the ends, say, is taken away.
+_TitleText = Annotated[str, Field(min_length=1, max_length=TITLE_LIMIT, description="one line")]
+_Description = Annotated[str, Field(max_length=DESCRIPTION_LIMIT, description="in Markdown")]
+_Body = Annotated[str, Field(min_length=1, max_length=COMMENT_LIMIT, description="in Markdown")]
+_TagText = Annotated[
+    str, Field(max_length=TAG_LIMIT), Written("^[^,#|<>]+$", "A tag is not empty, and holds none of , # | < >.")
+]
+_Tags = Annotated[list[_TagText], Field(max_length=TAGS_LIMIT)]
+_UserId = Annotated[str, Written("^[0-9a-f]{32}$", "This needs the id of a member: 32 digits and letters from a to f.")]
 _Version = Annotated[int, Field(ge=1, le=10**10 - 1)]
 _Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
 _Priority = Annotated[Priority, Strict(False)]
@@ -42,7 +46,7 @@ class TicketToCreate(ApiInput):
     )
 
     title: _TitleText
-    description: _BlockText = Field("", description=f"in Markdown, at most {DESCRIPTION_LIMIT} characters")
+    description: _Description = ""
     priority: _Priority = Priority.NORMAL
     tags: _Tags = Field(default_factory=list)
 
@@ -55,7 +59,7 @@ class TicketToChange(ApiInput):
     )
 
     title: _TitleText = _LEFT
-    description: _BlockText = Field(_LEFT, description=f"in Markdown, at most {DESCRIPTION_LIMIT} characters")
+    description: _Description = _LEFT
     priority: _Priority = _LEFT
     tags: _Tags = _LEFT
     status: _Status = _LEFT
@@ -86,7 +90,7 @@ class CommentToAdd(ApiInput):
 
     model_config = ConfigDict(json_schema_extra={"example": {"body": "It works again after a **restart**."}})
 
-    body: _BlockText = Field(description=f"in Markdown, 1 to {COMMENT_LIMIT} characters")
+    body: _Body
     status: _Status | None = Field(None, description="needs the scope tickets:write as well")
 
 
@@ -95,7 +99,7 @@ class NoteToAdd(ApiInput):
 
     model_config = ConfigDict(json_schema_extra={"example": {"body": "The printer is from 1998."}})
 
-    body: _BlockText = Field(description=f"in Markdown, 1 to {COMMENT_LIMIT} characters")
+    body: _Body
 
 
 class TicketNamed(ApiInput):

@@ -7,13 +7,15 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.door.answers import ApiInput, ApiModel
+from api.door.sentences import Written
 from tenants.tenancy.context import TenantContext
 from tickets.desk.ticket_rows import TicketRow
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import TAG_LIMIT, Priority, Status
 from tickets.ticket.items import SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
+_Resolver = Annotated[str, Written("^(none|[0-9a-f]{32})$", "This needs the id of a member, or none.")]
 
 _LISTED: Final[dict[str, Any]] = {
     "number": 7,
@@ -140,9 +142,9 @@ class TicketListQuery(ApiInput):
     model_config = ConfigDict(extra="forbid", strict=False)
 
     status: Literal["open", "pending", "resolved", "closed", "unresolved", "any"] = "open"
-    resolver: str | None = Field(None, pattern="^(none|[0-9a-f]{32})$", description="a member's id, or none")
+    resolver: _Resolver | None = Field(None, description="a member's id, or none")
     priority: Priority | None = None
-    tag: str | None = Field(None, max_length=100)
+    tag: str | None = Field(None, max_length=TAG_LIMIT)
     created: str | None = Field(None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01..")
     resolved: str | None = Field(None, description="days on which it was resolved last")
     reopened: str | None = Field(None, description="days on which it was reopened last")

@@ -13,6 +13,7 @@ from delivery.webhooks import delivery_log, keys
 from delivery.webhooks.endpoint_changes import ChangedEndpoint
 from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, EndpointChoice
 from delivery.webhooks.items import DeliveryItem, EndpointItem
+from delivery.webhooks.safe_addresses import URL_LIMIT
 
 _LEFT: Final[Any] = None  # the value of a field that a change does not name
 _URL: Final = "https://hooks.example.com/pooldesk"
@@ -42,7 +43,7 @@ _DELIVERY: Final[dict[str, Any]] = {
 }
 
 WebhookId = Annotated[str, Path(pattern="^ep_[0-9a-f]{16}$")]
-_Url = Annotated[str, Field(max_length=2000, description="an https address of a public host")]
+_Url = Annotated[str, Field(max_length=URL_LIMIT, description="an https address of a public host")]
 _Description = Annotated[str, Field(max_length=DESCRIPTION_LIMIT)]
 _EventTypes = Annotated[
     list[Annotated[str, Field(max_length=100)]],

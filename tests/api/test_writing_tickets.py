@@ -61,6 +61,8 @@ def test_the_history_says_which_key_it_was(client: ApiClient) -> None:
         ({"title": "x", "tags": ["a,b"]}, "tags.0", "string_pattern_mismatch"),
         ({"title": "x", "tags": [str(n) for n in range(13)]}, "tags", None),
         ({"title": "x", "priority": "huge"}, "priority", "enum"),
+        ({"title": "x", "description": "x" * 50_001}, "description", "string_too_long"),
+        ({"title": "x", "tags": ["t" * 41]}, "tags.0", "string_too_long"),
         ([], "body", None),
     ],
 )
@@ -125,6 +127,28 @@ def test_all_fields_change_at_once_in_one_entry_of_the_history(world: World, cli
     assert (told(read), read["ETag"]) == (changed, response["ETag"])
     entry = told(client.ask("/tickets/1/activity"))["data"][-1]
     assert {c["field"] for c in entry["changes"]} == {"title", "description", "priority", "tags", "status", "resolver"}
+
+
+@pytest.mark.parametrize("tag", ["1", "abc", '"a', "W/x", ""])
+def test_a_tag_that_cannot_be_one_is_no_other_version_of_a_ticket(client: ApiClient, tag: str) -> None:
+    headers = {"Authorization": f"Bearer {client.key}", "If-Match": tag}
+    response = client.generic("PATCH", "/api/v1/tickets/1", b'{"title": "x"}', "application/json", headers=headers)
+    assert (problem(response), response.json()["field"]) == ((422, "invalid"), "If-Match")
+    assert told(client.ask("/tickets/1"))["title"] == "Ticket 1"
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/tickets?resolver=me", "resolver: This needs the id of a member, or none."),
+        ("/tickets?limit=0", "limit: This must be 1 or more."),
+        ("/tickets?limit=x", "limit: This needs a whole number."),
+        ("/tickets?priority=huge", "priority: This must be urgent, high, normal or low."),
+        ("/audit-events?first=yesterday", "first: This needs a day, as 2026-11-20."),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(client: ApiClient, path: str, says: str) -> None:
+    assert client.ask(path).json()["detail"] == says
 
 
 def test_what_is_not_named_stays(client: ApiClient) -> None:
