@@ -144,7 +144,7 @@ def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
         if is_known:
             inside.enter_context(admission.admitted(tenant_id, units))
         with key_attempts.attempts.counted(key, address=address):
-            caller = request.caller = calling.authenticate(key, address=address)
+            caller = request.caller = _authenticated(key, address)
         if not is_known:
             inside.enter_context(admission.admitted(tenant_id, units))
         rate = admission.charge(caller.tenant, units)
@@ -154,6 +154,16 @@ def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
         for name, value in rate.headers.items() if rate else ():
             response[name] = value
         return response
+
+
+def _authenticated(key: str, address: str) -> ApiCaller:
+    try:
+        return calling.authenticate(key, address=address)
+    except KeyRefused as refused:
+        if refused.code == "address_not_allowed":
+            # Who holds the key may learn what a proxy made of the address.
+            refused.message += f" The request came from {address}."
+        raise
 
 
 def _called(request: ApiRequest, route: ApiRoute, caller: ApiCaller) -> HttpResponse:

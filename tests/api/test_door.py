@@ -14,6 +14,7 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from api.v1 import ticket_routes
+from portal import clock
 from portal.dynamo import meter
 from portal.errors import Throttled, Unavailable
 from portal.limits import concurrency
@@ -25,6 +26,7 @@ from tenants.tenancy.access_middleware import AccessMiddleware
 from tests.desk.test_cost import _watching
 from tests.limits.test_token_bucket import HandClock
 from tests.support.api_client import ApiClient, api_client
+from tests.support.api_keys import alter, make_key
 from tests.support.world import World
 
 
@@ -252,8 +254,25 @@ def test_a_page_of_another_origin_is_let_in_only_where_the_key_names_it(world: W
     assert "Link" in let_in["Access-Control-Expose-Headers"]
     refused = client.ask("/tickets", Origin="https://evil.example")
     assert problem(refused) == (403, "origin_not_allowed")
-    assert "Access-Control-Allow-Origin" not in refused
+    assert refused["Access-Control-Allow-Origin"] == "*"  # it says nothing of the desk
+    assert "tickets" not in refused.json()["detail"]
     assert "Access-Control-Allow-Origin" not in client.ask("/tickets")
+
+
+def test_a_page_can_read_that_its_key_lets_nobody_in_any_more(world: World) -> None:
+    key, text = make_key(world.context("alice", "acme"), origins=("https://shop.example",))
+    alter(key, revoked_at=clock.stamp())
+    for client, code in ((ApiClient(text), "key_revoked"), (ApiClient("sk_nonsense"), "key_malformed")):
+        response = client.ask("/tickets", Origin="https://shop.example")
+        assert problem(response) == (401, code)
+        assert response["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Origin" not in client.ask("/tickets")
+
+
+def test_a_caller_from_elsewhere_is_told_which_address_was_seen(world: World) -> None:
+    response = api_client(world, addresses=("192.0.2.0/24",)).ask("/tickets")
+    assert problem(response) == (403, "address_not_allowed")
+    assert "127.0.0.1" in response.json()["detail"]
 
 
 def test_a_browser_that_asks_first_may_ask_with_a_key(world: World) -> None:
