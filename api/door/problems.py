@@ -45,6 +45,31 @@ _KINDS: Final[tuple[tuple[type[PortalError], int, str], ...]] = (
 )
 
 
+# What a program goes by, by status: all that there are.
+CODES: Final[Mapping[int, tuple[str, ...]]] = {
+    400: ("malformed_json", "duplicate_member", "nested_too_deeply", "number_out_of_range", "unreadable"),
+    401: ("key_missing", "key_malformed", "key_unknown", "key_revoked", "key_expired"),
+    403: (
+        "scope_missing",
+        "address_not_allowed",
+        "tenant_suspended",
+        "origin_not_allowed",
+        "tls_required",
+        "forbidden",
+    ),
+    404: ("not_found",),
+    405: ("method_not_allowed",),
+    409: ("edit_conflict", "bulk_refused", "comment_not_added", "conflict", "idempotency_in_progress"),
+    412: ("precondition_failed",),
+    413: ("unreadable",),
+    415: ("content_type", "unreadable"),
+    422: ("invalid", "unknown_parameter", "duplicate_parameter", "idempotency_key_reused"),
+    429: ("rate_limited", "too_many_at_once"),
+    500: ("internal",),
+    503: ("busy", "unavailable"),
+}
+
+
 class FieldProblem(BaseModel):
     """Say what is wrong with one member of the request. `field` is its path, with dots."""
 
@@ -73,7 +98,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str = Field(description="a sentence for people; it may change")
-    code: str = Field(description="stable, for programs")
+    code: str = Field(description="stable, for programs; each status says which ones it has")
     request_id: str
     field: str | None = None
     errors: list[FieldProblem] | None = Field(None, description=f"the first {MOST_ERRORS} at most")

@@ -6,7 +6,7 @@ wrong, is the door's: a route that names no scope cannot be declared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,29 +17,16 @@ from ninja.errors import HttpError
 from ninja.errors import ValidationError as Unfitting
 from pydantic import BaseModel
 
-from api.door import problems
+from api.door import problems, response_headers, sentences
 from api.door.problems import FieldProblem, RequestProblem
 from api.door.strict_json import StrictParser
-from portal.errors import PortalError
+from portal.errors import NotFound, PortalError
 from portal.web import access
 from tenants.api_keys.calling import ApiCaller
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
 
 _ALWAYS: Final = (400, 401, 403, 422, 429, 500, 503)  # that any route may answer
-_PROBLEM: Final = {
-    "description": "Problem",
-    "content": {problems.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
-
-_SENTENCES: Final = {
-    "missing": "This member is missing",
-    "extra_forbidden": "There is no such member here",
-    "string_type": "This needs a text",
-    "int_type": "This needs a whole number",
-    "list_type": "This needs a list",
-    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "This needs an object"),
-}
 
 RouteView = Callable[..., HttpResponse]
 
@@ -73,15 +60,17 @@ class ApiRouter(Router):
         answers: Mapping[int, type[BaseModel] | None],
         problems_too: tuple[int, ...] = (),
         headers: Mapping[str, str] | None = None,
+        sends: Mapping[int, tuple[str, ...]] | None = None,
     ) -> Callable[[RouteView], RouteView]:
         """Make a function the answer to a method and path. It takes an ApiRequest and returns an HttpResponse.
 
         `answers` are the bodies by status, None for no body; `problems_too` are statuses of problems beside those that
-        any route has; `headers` are header parameters with their descriptions. The function's docstring is its
-        description, and its first line its summary.
+        any route has; `headers` are header parameters with their descriptions; `sends` are headers of answers, beside
+        those that any has. The function's docstring is its description, and its first line its summary.
         """
         written = {404, 409, 413, 415} if method != "GET" else {404} if "{" in path else set()
         statuses = sorted({*_ALWAYS, *problems_too, *written})
+        later = {409: ("Retry-After",)} if method == "POST" else {}  # while the same request is at work
 
         def declared(view: RouteView) -> RouteView:
             summary, _, description = (view.__doc__ or "").partition("\n\n")
@@ -90,7 +79,7 @@ class ApiRouter(Router):
                 for name, text in (headers or {}).items()
             ]
             extra: dict[str, Any] = {
-                "responses": {status: _PROBLEM for status in statuses if status not in answers},
+                "responses": _responses(statuses, answers, later | dict(sends or {})),
                 "security": [{"ApiKey": []}],
                 "x-scope": scope.value,
             }
@@ -108,6 +97,21 @@ class ApiRouter(Router):
             )(view)
 
         return declared
+
+
+def _responses(
+    problem_statuses: Sequence[int], answers: Mapping[int, Any], sends: Mapping[int, tuple[str, ...]]
+) -> dict[int, dict[str, Any]]:
+    """Return what the document says of answers: of problems all, of others their headers, to which ninja adds."""
+    told: dict[int, dict[str, Any]] = {status: {} for status in answers}
+    for status in problem_statuses:
+        codes = ", ".join(problems.CODES[status])
+        content = {problems.CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        told.setdefault(status, {"description": f"Problem, by its code: {codes}", "content": content})
+    for status, said in told.items():
+        tagged = ("ETag",) if 304 in answers and status in (200, 304) else ()
+        said["headers"] = response_headers.of(status, *tagged, *sends.get(status, ()))
+    return told
 
 
 class RoutedApi(NinjaAPI):
@@ -153,6 +157,8 @@ def _raised_again(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _unfitting(request: HttpRequest, error: Any) -> HttpResponse:
     said: str = request.request_id  # type: ignore[attr-defined]  # an ApiRequest
+    if any(found["loc"][0] == "path" for found in error.errors):
+        return problems.of(NotFound("There is nothing at this address."), said)
     return problems.invalid([_field_problem(found) for found in error.errors[: problems.MOST_ERRORS]], said)
 
 
@@ -162,13 +168,7 @@ def _field_problem(found: Mapping[str, Any]) -> FieldProblem:
     if places[0] == "body" and len(places) == 2 and found["type"] == "missing":
         return FieldProblem(field="body", code="missing", detail="This needs a body in JSON.")
     field = ".".join(places[2:]) or (places[0] if places[0] == "body" else places[-1])
-    return FieldProblem(field=field, code=str(found["type"]), detail=_sentence(found))
-
-
-def _sentence(found: Mapping[str, Any]) -> str:
-    """Say it in words of JSON: pydantic's name classes, and types of Python."""
-    said = _SENTENCES.get(str(found["type"])) or str(found["msg"]).removeprefix("Value error, ")
-    return said.replace("Input should", "It should", 1).rstrip(".") + "."
+    return FieldProblem(field=field, code=str(found["type"]), detail=sentences.of(found))
 
 
 __all__ = ["ApiRequest", "ApiRoute", "ApiRouter", "RequestProblem", "RoutedApi"]

@@ -26,7 +26,11 @@ _ONCE: Final = {idempotency.HEADER: idempotency.ABOUT}
 
 
 @router.declare(
-    "GET", "/tickets/{ticket_number:number}/activity", scope=Scope.TICKETS_READ, answers={200: ActivityList}
+    "GET",
+    "/tickets/{ticket_number:number}/activity",
+    scope=Scope.TICKETS_READ,
+    answers={200: ActivityList},
+    sends={200: ("Link",)},
 )
 def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuery]) -> HttpResponse:
     """List what was said and done about a ticket.

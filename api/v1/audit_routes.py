@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from api.door import answers
 from api.door.answers import ApiInput, ApiModel
 from api.door.routing import ApiRequest, ApiRouter
+from api.door.sentences import Written
 from api.v1.ticket_schemas import Moment
 from portal import clock
 from tenants.api_keys.scopes import Scope
@@ -20,7 +21,15 @@ from tenants.audit_trail.browsing import TrailRow
 router: Final = ApiRouter()
 
 # Pydantic's own date takes a number for seconds since 1970.
-DayInUtc = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", json_schema_extra={"format": "date"})]
+DayInUtc = Annotated[
+    str,
+    Field(json_schema_extra={"format": "date"}),
+    Written("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "This needs a day, as 2026-11-20."),
+]
+_ActorId = Annotated[str, Written("^[0-9a-z_-]{1,64}$", "This needs the id of a person or of an API key.")]
+_EntityId = Annotated[
+    str, Written("^[a-z_]{1,40}:[0-9A-Za-z_.@-]{1,100}$", "This needs a type and an id with a colon between them.")
+]
 
 _EVENT: Final[dict[str, Any]] = {
     "id": "8f14e45fceea467f9a3b5d2c1e0f7a69",
@@ -89,19 +98,15 @@ class AuditQuery(ApiInput):
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
-    actor: str | None = Field(None, pattern="^[0-9a-z_-]{1,64}$", description="the id of a person or of an API key")
-    entity: str | None = Field(
-        None,
-        pattern="^[a-z_]{1,40}:[0-9A-Za-z_.@-]{1,100}$",
-        description="type and id, as user:0a1b…; not with `actor`",
-    )
+    actor: _ActorId | None = Field(None, description="the id of a person or of an API key")
+    entity: _EntityId | None = Field(None, description="type and id, as user:0a1b…; not with actor")
     first: DayInUtc | None = Field(None, description="the first day, in UTC")
     last: DayInUtc | None = Field(None, description="the last day, in UTC")
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
     limit: int = Field(50, ge=1, le=100)
 
 
-@router.declare("GET", "/audit-events", scope=Scope.AUDIT_READ, answers={200: AuditPage})
+@router.declare("GET", "/audit-events", scope=Scope.AUDIT_READ, answers={200: AuditPage}, sends={200: ("Link",)})
 def list_audit_events(request: ApiRequest, query: Query[AuditQuery]) -> HttpResponse:
     """List the events of the audit trail, newest first."""
     asked = query.model_dump(exclude_none=True, exclude={"after", "limit"}, mode="json")

@@ -26,7 +26,7 @@ from tickets.ticket.items import SummaryItem
 router: Final = ApiRouter()
 
 
-@router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList})
+@router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList}, sends={200: ("Link",)})
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
     """List tickets, the one that changed last first.
 
@@ -69,6 +69,7 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     scope=Scope.TICKETS_WRITE,
     answers={201: TicketInFull},
     headers={idempotency.HEADER: idempotency.ABOUT},
+    sends={201: ("ETag", "Location")},
 )
 def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     """Create a ticket. Its requester is the API key."""
@@ -98,6 +99,7 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     answers={200: TicketInFull},
     problems_too=(412,),
     headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the ticket is another since"},
+    sends={200: ("ETag",), 409: ("ETag",)},
 )
 def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -> HttpResponse:
     """Change fields of a ticket, all that are named or none.

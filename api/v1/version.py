@@ -7,11 +7,20 @@ from typing import Final
 from api.door.routing import RoutedApi
 from api.v1 import activity_routes, audit_routes, member_routes, number_routes, ticket_routes, webhook_routes
 
+_RESOURCES: Final = {
+    "Tickets": "Tickets with what was said and done about them.",
+    "Members": "Who belongs to the desk, and whom tickets can be assigned to.",
+    "Numbers": "What the dashboard shows: counted already, at the same cost for any number of tickets.",
+    "Audit trail": "Who did what to members, keys, webhooks and settings of the desk.",
+    "Webhooks": "Addresses that the desk tells of events, and what came of telling them.",
+}
+
 version_1: Final = RoutedApi(
     title="Pooldesk",
     version="1",
     description="The tickets of one desk: that of the API key which calls.",
     urls_namespace="v1",
+    openapi_extra={"tags": [{"name": name, "description": text} for name, text in _RESOURCES.items()]},
 )
 version_1.add_router("", ticket_routes.router, tags=["Tickets"])
 version_1.add_router("", activity_routes.router, tags=["Tickets"])

@@ -45,7 +45,9 @@ def list_webhooks(request: ApiRequest) -> HttpResponse:
     return answers.tagged(request, WebhookList(data=[WebhookOut.of(item) for item in found], next=None))
 
 
-@router.declare("POST", "/webhooks", scope=_SCOPE, answers={201: WebhookWithSecret}, headers=_ONCE)
+@router.declare(
+    "POST", "/webhooks", scope=_SCOPE, answers={201: WebhookWithSecret}, headers=_ONCE, sends={201: ("Location",)}
+)
 def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
     """Add an endpoint.
 
@@ -84,6 +86,7 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     answers={200: WebhookOut},
     problems_too=(412,),
     headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the endpoint is another since"},
+    sends={200: ("ETag",)},
 )
 def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookToChange) -> HttpResponse:
     """Change fields of an endpoint.
@@ -184,7 +187,9 @@ def _with_secret(
     return idempotency.post(request, write, render, keep=keep)
 
 
-@router.declare("GET", "/webhooks/{webhook_id}/deliveries", scope=_SCOPE, answers={200: DeliveryPage})
+@router.declare(
+    "GET", "/webhooks/{webhook_id}/deliveries", scope=_SCOPE, answers={200: DeliveryPage}, sends={200: ("Link",)}
+)
 def list_deliveries(request: ApiRequest, webhook_id: WebhookId, query: Query[DeliveryQuery]) -> HttpResponse:
     """List what was sent to an endpoint, the latest event first."""
     repository = request.acting.repository

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from django.conf import settings
 
 from api.door import problems
 from portal.limits import concurrency, rates
+from tenants.api_keys import calling
 from tests.support.commands import run
 from tests.support.served import served
 from tests.support.world import World
@@ -101,16 +103,25 @@ def test_the_page_tells_the_units_and_how_many_requests_are_safe_at_once() -> No
     assert f"up to {concurrency.heavy.most} that change many tickets" in said
 
 
-def test_the_codes_of_the_page_are_those_of_the_code() -> None:
+def test_the_codes_of_the_page_are_those_of_the_document() -> None:
     table = PAGE[PAGE.index("| status | codes |") : PAGE.index("Unknown members and")]
-    told = {
-        code for row in table.splitlines()[2:] if row for code in re.findall(r"`([a-z]+_?[a-z_]*)`", row.split("|")[2])
-    }
-    sources = [
-        p.read_text()
-        for app in ("api", "tenants", "tickets", "portal")
-        for p in (Path(settings.BASE_DIR) / app).rglob("*.py")
-    ]
-    raised = {code for text in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)*)"', text)}
-    assert told - raised == set()
+    told = defaultdict[int, set[str]](set)
+    for row in table.splitlines()[2:]:
+        if row:
+            _, statuses, codes, *_ = row.split("|")
+            for status in map(int, statuses.split(",")):
+                told[status] |= set(re.findall(r"`([a-z_]+)`", codes))
+    of_all = {code for codes in problems.CODES.values() for code in codes}
+    assert set(told) == set(problems.CODES)
+    assert set().union(*told.values()) == of_all
+    assert all(set(codes) <= told[status] for status, codes in problems.CODES.items())
+
+
+def test_each_code_that_a_refusal_has_is_in_the_document() -> None:
+    doors = [path.read_text() for path in (Path(settings.BASE_DIR) / "api").rglob("*.py")]
+    raised = {pair for text in doors for pair in re.findall(r'RequestProblem\(\s*(\d+),\s*"([a-z_]+)"', text)}
+    raised |= {(str(status), code) for code, (status, _) in calling._REFUSALS.items()}
+    raised |= {(str(status), code) for _, status, code in problems._KINDS}
+    assert len(raised) > 20
+    assert all(code in problems.CODES[int(status)] for status, code in raised)
     assert problems.CONTENT_TYPE in PAGE

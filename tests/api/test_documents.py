@@ -13,10 +13,13 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api.documents import openapi
+from api.door import problems
 from api.v1.version import version_1
 from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
+from tests.support.api_client import api_client
 from tests.support.world import World
+from tickets.ticket import fields
 
 DOCUMENT: dict[str, Any] = json.loads(openapi.text())
 ROUTES = [(f"{m.upper()} {path}", told) for path, ms in DOCUMENT["paths"].items() for m, told in ms.items()]
@@ -66,10 +69,60 @@ def test_everything_that_is_answered_has_an_example() -> None:
     assert answered - set(EXAMPLES) == set()
 
 
+def test_the_limits_of_the_document_are_those_of_the_rules() -> None:
+    made, said = SCHEMAS["TicketToCreate"]["properties"], SCHEMAS["CommentToAdd"]["properties"]["body"]
+    assert (made["title"]["maxLength"], made["description"]["maxLength"]) == (
+        fields.TITLE_LIMIT,
+        fields.DESCRIPTION_LIMIT,
+    )
+    assert (made["tags"]["maxItems"], made["tags"]["items"]["maxLength"]) == (fields.TAGS_LIMIT, fields.TAG_LIMIT)
+    assert made["tags"]["items"]["pattern"]
+    assert (said["minLength"], said["maxLength"]) == (1, fields.COMMENT_LIMIT)
+
+
+def test_the_document_tells_the_headers_of_answers() -> None:
+    told = {told["operationId"]: told["responses"] for _, told in ROUTES}
+    assert {"ETag", "RateLimit", "X-Request-Id"} <= set(told["read_ticket"]["200"]["headers"])
+    assert "Link" in told["list_tickets"]["200"]["headers"]
+    assert {"ETag", "Location"} <= set(told["create_ticket"]["201"]["headers"])
+    assert all("Retry-After" in responses["429"]["headers"] for responses in told.values())
+    assert "Retry-After" in told["create_ticket"]["409"]["headers"]
+
+
+def test_an_answer_has_no_header_of_ours_that_the_document_does_not_tell(world: World) -> None:
+    world.tickets("acme", 3)
+    client = api_client(world)
+    ours = set(DOCUMENT["components"]["headers"])
+    asked = {"list_tickets": "/tickets?limit=1", "read_ticket": "/tickets/1", "list_members": "/members"}
+    for name, response in (
+        *((name, client.ask(path)) for name, path in asked.items()),
+        ("create_ticket", client.send("/tickets", {"title": "x"})),
+        ("change_ticket", client.call("PATCH", "/tickets/1", {"title": "x"})),
+        ("add_comment", client.send("/tickets/1/comments", {"body": "x"})),
+        ("read_ticket", client.ask("/tickets/99")),
+    ):
+        (told,) = (told for _, told in ROUTES if told["operationId"] == name)
+        sent = {header for header in ours if header in response}
+        assert sent <= set(told["responses"][str(response.status_code)]["headers"]), name
+
+
+def test_each_tag_of_a_route_is_described() -> None:
+    described = {tag["name"] for tag in DOCUMENT["tags"] if tag["description"]}
+    assert {tag for _, told in ROUTES for tag in told["tags"]} == described
+
+
+def test_each_status_says_its_codes() -> None:
+    for _, told in ROUTES:
+        for status, response in told["responses"].items():
+            if int(status) >= 400:
+                assert response["description"].endswith(", ".join(problems.CODES[int(status)]))
+
+
 def test_the_document_is_made_once_and_sent_once() -> None:
     first = Client().get("/api/v1/openapi.json")
     again = Client().get("/api/v1/openapi.json", headers={"If-None-Match": first["ETag"]})
     assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert "Content-Type" not in again
     assert openapi.text() is openapi.text()
 
 
