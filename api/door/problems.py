@@ -64,7 +64,7 @@ CODES: Final[Mapping[int, tuple[str, ...]]] = {
     413: ("unreadable",),
     415: ("content_type", "unreadable"),
     422: ("invalid", "unknown_parameter", "duplicate_parameter", "idempotency_key_reused"),
-    429: ("rate_limited", "too_many_at_once"),
+    429: ("rate_limited", "too_many_at_once", "too_many_attempts"),
     500: ("internal",),
     503: ("busy", "unavailable"),
 }
