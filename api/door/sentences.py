@@ -34,7 +34,7 @@ _ANY_OTHER: Final = "This is not what the document of the API asks for here."
 
 
 @dataclass(frozen=True)
-class Written:
+class TextPattern:
     """Hold a text in a schema to a pattern from `^` to `$`, and say the sentence where it is written otherwise."""
 
     pattern: str

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from api.door import answers
 from api.door.answers import ApiInput, ApiModel
 from api.door.routing import ApiRequest, ApiRouter
-from api.door.sentences import Written
+from api.door.sentences import TextPattern
 from api.v1.ticket_schemas import Moment
 from portal import clock
 from tenants.api_keys.scopes import Scope
@@ -24,11 +24,11 @@ router: Final = ApiRouter()
 DayInUtc = Annotated[
     str,
     Field(json_schema_extra={"format": "date"}),
-    Written("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "This needs a day, as 2026-11-20."),
+    TextPattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "This needs a day, as 2026-11-20."),
 ]
-_ActorId = Annotated[str, Written("^[0-9a-z_-]{1,64}$", "This needs the id of a person or of an API key.")]
+_ActorId = Annotated[str, TextPattern("^[0-9a-z_-]{1,64}$", "This needs the id of a person or of an API key.")]
 _EntityId = Annotated[
-    str, Written("^[a-z_]{1,40}:[0-9A-Za-z_.@-]{1,100}$", "This needs a type and an id with a colon between them.")
+    str, TextPattern("^[a-z_]{1,40}:[0-9A-Za-z_.@-]{1,100}$", "This needs a type and an id with a colon between them.")
 ]
 
 _EVENT: Final[dict[str, Any]] = {

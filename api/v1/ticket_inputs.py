@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import ConfigDict, Field, Strict, model_validator
 
 from api.door.answers import ApiInput
-from api.door.sentences import Written
+from api.door.sentences import TextPattern
 from tickets.desk.changing import Wishes
 from tickets.ticket import fields
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, Priority, Status
@@ -21,10 +21,12 @@ _TitleText = Annotated[str, Field(min_length=1, max_length=TITLE_LIMIT, descript
 _Description = Annotated[str, Field(max_length=DESCRIPTION_LIMIT, description="in Markdown")]
 _Body = Annotated[str, Field(min_length=1, max_length=COMMENT_LIMIT, description="in Markdown")]
 _TagText = Annotated[
-    str, Field(max_length=TAG_LIMIT), Written("^[^,#|<>]+$", "A tag is not empty, and holds none of , # | < >.")
+    str, Field(max_length=TAG_LIMIT), TextPattern("^[^,#|<>]+$", "A tag is not empty, and holds none of , # | < >.")
 ]
 _Tags = Annotated[list[_TagText], Field(max_length=TAGS_LIMIT)]
-_UserId = Annotated[str, Written("^[0-9a-f]{32}$", "This needs the id of a member: 32 digits and letters from a to f.")]
+_UserId = Annotated[
+    str, TextPattern("^[0-9a-f]{32}$", "This needs the id of a member: 32 digits and letters from a to f.")
+]
 _Version = Annotated[int, Field(ge=1, le=10**10 - 1)]
 _Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
 _Priority = Annotated[Priority, Strict(False)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field
 
 from api.door.answers import ApiInput, ApiModel
-from api.door.sentences import Written
+from api.door.sentences import TextPattern
 from tenants.tenancy.context import TenantContext
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.fields import TAG_LIMIT, Priority, Status
@@ -15,7 +15,7 @@ from tickets.ticket.items import SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
-_Resolver = Annotated[str, Written("^(none|[0-9a-f]{32})$", "This needs the id of a member, or none.")]
+_Resolver = Annotated[str, TextPattern("^(none|[0-9a-f]{32})$", "This needs the id of a member, or none.")]
 
 _LISTED: Final[dict[str, Any]] = {
     "number": 7,
