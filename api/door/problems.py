@@ -47,7 +47,14 @@ _KINDS: Final[tuple[tuple[type[PortalError], int, str], ...]] = (
 
 # What a program goes by, by status: all that there are.
 CODES: Final[Mapping[int, tuple[str, ...]]] = {
-    400: ("malformed_json", "duplicate_member", "nested_too_deeply", "number_out_of_range", "unreadable"),
+    400: (
+        "malformed_json",
+        "duplicate_member",
+        "too_many_members",
+        "nested_too_deeply",
+        "number_out_of_range",
+        "unreadable",
+    ),
     401: ("key_missing", "key_malformed", "key_unknown", "key_revoked", "key_expired"),
     403: (
         "scope_missing",
