@@ -34,10 +34,10 @@ def client(world: World) -> ApiClient:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets so many seconds go by for claims."""
-    now = idempotency.time.time()
+    now = idempotency.time.time
 
     def go(seconds: float) -> None:
-        monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=lambda: now + seconds))
+        monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=lambda: now() + seconds))
 
     return go
 
