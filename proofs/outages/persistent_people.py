@@ -23,11 +23,12 @@ class PromiseBroken(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """Hold what somebody typed, and the ticket that the portal acknowledged it in."""
+    """Hold what somebody typed, the ticket that the portal acknowledged it in, and when by the monotonic clock."""
 
     marker: str
     number: int
     is_ticket: bool
+    at: float = 0.0
 
 
 def typed(marker: str) -> str:
@@ -101,7 +102,7 @@ class PersistentPerson(threading.Thread):
             else:
                 if answer.status == 302 and (place := _TICKET.fullmatch(answer.location)):
                     self.acknowledged += 1
-                    self._tally.note(Written(marker, int(place[1]), is_ticket))
+                    self._tally.note(Written(marker, int(place[1]), is_ticket, time.monotonic()))
                     return int(place[1])
                 form = self._kept(answer, form, field_name, marker)
             time.sleep(_PAUSE)
