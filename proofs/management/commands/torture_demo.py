@@ -18,7 +18,8 @@ class Command(BaseCommand):
         "Start a demo of its own, as `make run` does, with its data in a temporary folder. Kill its web server, stream "
         "worker and engine at random moments while people write tickets and comments, then read everything back. "
         "DynamoDB Local saves each write, and loses none; ministack, which saves when it is stopped, is not killed. "
-        "Linux only. Exit status: 0 all that was acknowledged is there once, and all came back; 1 not."
+        "Linux only. Exit status: 0 all that was acknowledged is there once, and all came back; 1 not. What the engine "
+        "answered in the last half second before it was killed is not judged."
     )
     requires_system_checks: tuple[str, ...] = ()
 
