@@ -30,7 +30,7 @@ from api.door.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
 from portal.web import request_limits
 from portal.web.access import SAFE, Access
-from tenants.api_keys import calling
+from tenants.api_keys import calling, key_text
 from tenants.api_keys.calling import ApiCaller, KeyRefused
 from tenants.tenancy import admission
 from tenants.tenancy.admission import NotAdmitted
@@ -139,12 +139,13 @@ def _routed(request: HttpRequest) -> HttpResponse:
 def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
     key, units = _bearer(request), admission.units_of(changes=request.method not in SAFE)
     tenant_id, address = calling.address_in(key).tenant_id, client_address(request)
+    digest = key_text.digest(key)
     with ExitStack() as inside:
-        is_known = key_attempts.attempts.knows(key)
+        is_known = key_attempts.attempts.knows(digest)
         if is_known:
             inside.enter_context(admission.admitted(tenant_id, units))
-        with key_attempts.attempts.counted(key, address=address):
-            caller = request.caller = _authenticated(key, address)
+        with key_attempts.attempts.counted(digest, address=address):
+            caller = request.caller = calling.authenticate(key, address=address)
         if not is_known:
             inside.enter_context(admission.admitted(tenant_id, units))
         rate = admission.charge(caller.tenant, units)
@@ -154,16 +155,6 @@ def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
         for name, value in rate.headers.items() if rate else ():
             response[name] = value
         return response
-
-
-def _authenticated(key: str, address: str) -> ApiCaller:
-    try:
-        return calling.authenticate(key, address=address)
-    except KeyRefused as refused:
-        if refused.code == "address_not_allowed":
-            # Who holds the key may learn what a proxy made of the address.
-            refused.message += f" The request came from {address}."
-        raise
 
 
 def _called(request: ApiRequest, route: ApiRoute, caller: ApiCaller) -> HttpResponse:

@@ -18,7 +18,6 @@ from django.conf import settings
 
 from portal.errors import LimitReached
 from portal.tenant_buckets import RecentTenants, TokenBucket
-from tenants.api_keys import key_text
 from tenants.api_keys.calling import KeyRefused
 from tenants.identity import throttle
 
@@ -41,29 +40,29 @@ class KeyAttempts:
         )
         self._good: RecentTenants[bool] = RecentTenants(lambda _: True)
 
-    def knows(self, key: str) -> bool:
-        """Tell whether this key let in when it was last tried here."""
+    def knows(self, digest: str) -> bool:
+        """Tell whether the key of this digest let in when it was last tried here."""
         with self._lock:
-            return self._good.known(key_text.digest(key)) is not None
+            return self._good.known(digest) is not None
 
     @contextmanager
-    def counted(self, key: str, *, address: str) -> Iterator[None]:
+    def counted(self, digest: str, *, address: str) -> Iterator[None]:
         """Count the key that is tried inside under its network, unless it is known. Raises TooManyAttempts.
 
         It is counted before it is looked at, so that many at once are many; what was no KeyRefused is taken off again.
         """
-        bucket = None if self.knows(key) else self._take(throttle.network_of(address))
+        bucket = None if self.knows(digest) else self._take(throttle.network_of(address))
         try:
             yield
         except KeyRefused:
             with self._lock:
-                self._good.forget(key_text.digest(key))
+                self._good.forget(digest)
             raise
         except Exception:
             self._give_back(bucket)
             raise
         with self._lock:
-            self._good.of(key_text.digest(key))
+            self._good.of(digest)
         self._give_back(bucket)
 
     def _take(self, network: str) -> TokenBucket | None:

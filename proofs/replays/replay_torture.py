@@ -18,9 +18,11 @@ import threading
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,6 +85,7 @@ class ReplayTorture:
     ports: list[int] = field(default_factory=list)
     answers: dict[int, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
     statuses: Counter[int] = field(default_factory=Counter)
+    heard: int = 0
     replayed: int = 0
     unheard: int = 0  # requests whose server died
     kills: Counter[str] = field(default_factory=Counter)
@@ -135,31 +138,36 @@ def prepare(run: ReplayTorture) -> None:
     run.key_id, run.key_prefix = item.key_id, item.api_key_prefix
     for _ in range(run.plan.servers):
         run.start()
-    _until(lambda: len(run.ports) == run.plan.servers, run)
+    _until(lambda: len(run.ports) == run.plan.servers, run, advance=lambda _: None)
 
 
 def send(run: ReplayTorture, advance: Callable[[int], object]) -> None:
     """Send everything, several at a time, and kill whoever answers as often as is planned."""
     rng = random.Random(run.plan.seed)  # noqa: S311  # it has to be repeatable
     copies = [number for number in range(run.plan.posts) for _ in range(rng.randint(1, MOST_COPIES))]
-    waiting: queue.Queue[int] = queue.Queue()
-    for number in copies:
-        waiting.put(number)
+    waiting: queue.Queue[int | None] = queue.Queue()
     threads = [threading.Thread(target=_send_all, args=(run, waiting), daemon=True) for _ in range(run.plan.senders)]
     for thread in threads:
         thread.start()
-    due = sorted(rng.sample(range(len(copies)), min(run.plan.kills, len(copies))))
-    ways = [list(_WAYS)[n % len(_WAYS)] for n in range(len(due))]
-    heard = 0
-    while any(thread.is_alive() for thread in threads):
-        time.sleep(_STEP)
-        run.refresh()
-        done = sum(sum(answers.values()) for answers in list(run.answers.values()))
-        advance(done - heard)
-        heard = done
-        if due and done >= due[0] and len(run.ports) == run.plan.servers:
-            due.pop(0)
-            _kill(run, rng, ways.pop(0))
+    # A kill waits for servers that are back, and what comes behind it waits for the kill: none is left out.
+    moments = sorted(rng.choices(range(max(1, len(copies) - run.plan.senders)), k=run.plan.kills))
+    given = 0
+    for moment, way in zip(moments, cycle(_WAYS), strict=False):
+        given = _give(waiting, copies, given, moment + run.plan.senders)
+        _until(partial(_is_ripe, run, waiting, given - moment), run, advance)
+        _kill(run, rng, way)
+    _give(waiting, [*copies, *[None] * len(threads)], given, len(copies) + len(threads))
+    _until(lambda: not any(thread.is_alive() for thread in threads), run, advance)
+
+
+def _give(waiting: queue.Queue[int | None], copies: Sequence[int | None], start: int, end: int) -> int:
+    for number in copies[start:end]:
+        waiting.put(number)
+    return max(start, min(end, len(copies)))
+
+
+def _is_ripe(run: ReplayTorture, waiting: queue.Queue[int | None], behind: int) -> bool:
+    return waiting.unfinished_tasks <= behind and len(run.ports) == run.plan.servers
 
 
 def _kill(run: ReplayTorture, rng: random.Random, way: str) -> None:
@@ -169,15 +177,12 @@ def _kill(run: ReplayTorture, rng: random.Random, way: str) -> None:
         run.kills[way] += 1
 
 
-def _send_all(run: ReplayTorture, waiting: queue.Queue[int]) -> None:
-    while True:
-        try:
-            number = waiting.get_nowait()
-        except queue.Empty:
-            return
+def _send_all(run: ReplayTorture, waiting: queue.Queue[int | None]) -> None:
+    while (number := waiting.get()) is not None:
         until = time.monotonic() + _PATIENCE
         while not _is_answered(run, number) and time.monotonic() < until:
             time.sleep(_STEP)
+        waiting.task_done()
 
 
 def _is_answered(run: ReplayTorture, number: int) -> bool:
@@ -216,7 +221,7 @@ def figures(run: ReplayTorture) -> dict[str, Any]:
     return {
         "plan": asdict(run.plan),
         "tickets": titles.total(),
-        "heard": sum(answers.total() for answers in run.answers.values()),
+        "heard": run.heard,
         "replayed": run.replayed,
         "unheard": run.unheard,
         "kills": dict(run.kills),
@@ -243,13 +248,18 @@ def _titles(repository: TenantRepository) -> Iterator[str]:
                 yield raw["title"]["S"]
 
 
-def _until(done: Callable[[], bool], run: ReplayTorture) -> None:
-    until = time.monotonic() + _PATIENCE
+def _until(done: Callable[[], bool], run: ReplayTorture, advance: Callable[[int], object]) -> None:
+    """Wait while answers come, and start servers anew. Raises ReplayTortureFailed when nothing comes for long."""
+    until = time.monotonic() + 2 * _PATIENCE
     while not done():
-        run.refresh()
-        if time.monotonic() > until:
-            raise ReplayTortureFailed("The servers did not start.")
         time.sleep(_STEP)
+        run.refresh()
+        heard = sum(answers.total() for answers in list(run.answers.values()))
+        if heard > run.heard:
+            advance(heard - run.heard)
+            run.heard, until = heard, time.monotonic() + 2 * _PATIENCE
+        if time.monotonic() > until:
+            raise ReplayTortureFailed("The servers do not start, or answer nobody.")
 
 
 def _remove(run: ReplayTorture) -> None:

@@ -47,9 +47,13 @@ class KeyRefused(PortalError):
 
     passes = True
 
-    def __init__(self, code: str, *, scope: str = "") -> None:
+    def __init__(self, code: str, *, scope: str = "", address: str = "") -> None:
         self.status, message = _REFUSALS[code]
-        super().__init__(f"This needs the scope {scope}, which this API key does not have." if scope else message)
+        if scope:
+            message = f"This needs the scope {scope}, which this API key does not have."
+        if address:  # who holds the key may learn what a proxy made of it
+            message += f" The request came from {address}."
+        super().__init__(message)
         self.code, self.scope = code, scope
 
 
@@ -112,7 +116,7 @@ def authenticate(text: str, *, address: str) -> ApiCaller:
         raise KeyRefused("key_unknown")
     _refuse_ended(key)
     if not key_places.includes(key.addresses, address):
-        raise KeyRefused("address_not_allowed")
+        raise KeyRefused("address_not_allowed", address=address)
     granted = scopes.named(key.scopes)
     at_work = context.of_tenant(
         tenant,

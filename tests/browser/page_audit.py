@@ -65,6 +65,8 @@ def show(page: Page, scheme: str, size: dict[str, int]) -> None:
         page.set_viewport_size(size)  # type: ignore[arg-type]
     if page.evaluate("scheme => !matchMedia(`(prefers-color-scheme: ${scheme})`).matches", scheme):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    # The page's own observers of sizes are told between the first frame and the second.
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
 
 
 def grave(page: Page, name: str, within: str = "html") -> list[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import random
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import whole_number
+from proofs import torture_options
 from proofs.delivery import delivery_torture
 from proofs.delivery.delivery_torture import DeliveryPlan
 
@@ -37,14 +35,12 @@ class Command(PortalCommand):
             "--dispatchers", type=whole_number(1), default=2, metavar="D", help="at a time (%(default)s)"
         )
         parser.add_argument("--consumers", type=whole_number(1), default=2, metavar="C", help="at a time (%(default)s)")
-        parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
+        torture_options.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
-        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
+        seed = torture_options.seed_of(options, self.stdout)
         numbers = ("events", "kills", "tenants", "writers", "dispatchers", "consumers")
         plan = DeliveryPlan(seed=seed, **{name: options[name] for name in numbers})
-        self.stdout.write(f"Seed {seed}.")
         with delivery_torture.torture(plan) as run:
             delivery_torture.make_tenants(run)
             try:
@@ -52,8 +48,7 @@ class Command(PortalCommand):
                     delivery_torture.write(run, progress.advance)
                     delivery_torture.drain(run, progress.label)
                 found = delivery_torture.figures(run)
-                if options["json"]:
-                    options["json"].write_text(json.dumps(found, indent=1))
+                torture_options.write_figures(found, options)
                 self._say(found)
             finally:
                 delivery_torture.remove(run)

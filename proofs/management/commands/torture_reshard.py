@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import random
 import time
-from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number, whole_number
+from proofs import torture_options
 from proofs.sharding import reshard_torture
 from proofs.sharding.reshard_torture import ReshardPlan
 
@@ -41,13 +39,11 @@ class Command(PortalCommand):
             metavar="TICKETS",
             help="to move in a second, at most (%(default)g)",
         )
-        parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
+        torture_options.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
-        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
+        seed = torture_options.seed_of(options, self.stdout)
         named = {name: options[name] for name in ("writers", "readers", "kills", "rate")}
-        self.stdout.write(f"Seed {seed}.")
         began = time.monotonic()
         with reshard_torture.torture(ReshardPlan(seed=seed, quiet=options["tickets"], **named)) as run:
             with Progress(self, "Opening tickets", options["tickets"]) as progress:
@@ -57,15 +53,11 @@ class Command(PortalCommand):
                 progress.label("counting")
                 reshard_torture.settle(run)
                 found = reshard_torture.figures(run) | {"seconds": round(time.monotonic() - began, 1)}
-        if options["json"]:
-            options["json"].write_text(json.dumps(found, indent=1))
+        torture_options.write_figures(found, options)
         self.stdout.write(
             f"{found['tickets']:,} tickets, {found['events']:,} changes, {sum(found['moved']):,} moves; "
             f"{len(found['killed_at'])} kills, while {', '.join(found['killed_at']) or 'nothing'}; "
             f"{found['walks']:,} walks over {found['pages']:,} pages, {found['seconds']:g} s."
         )
-        if broken := reshard_torture.is_broken(found):
-            for name in broken:
-                self.stdout.write(f"{name}: {found[name]}")
-            raise CommandError(f"Something is wrong: {', '.join(broken)}. Keep the seed.")
+        torture_options.refuse_broken(found, reshard_torture.is_broken(found), self.stdout)
         self.stdout.write("0 lost, 0 doubled, 0 failed reads, dashboards exact.")

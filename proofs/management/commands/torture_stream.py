@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number, whole_number
+from proofs import torture_options
 from proofs.counting import experiment, fault_injection, figures
 from proofs.counting.experiment import Torture, TortureOptions
 from tickets.verification import verify
@@ -57,19 +55,16 @@ class Command(PortalCommand):
             metavar="C",
             help="splits, merges and rollovers (%(default)s)",
         )
-        parser.add_argument("--seed", type=int, metavar="S", help="printed, and a new one each time")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures for machines")
+        torture_options.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
-        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
+        seed = torture_options.seed_of(options, self.stdout)
         numbers = ("events", "redeliver", "kills", "tenants", "writers", "pollers", "cuts")
         plan = TortureOptions(seed=seed, **{name: options[name] for name in numbers})
-        self.stdout.write(f"Seed {seed}.")
         with experiment.torture(plan) as run:
             self._torture(run)
             found = figures.document(run)
-        if options["json"]:
-            options["json"].write_text(json.dumps(found, indent=1))
+        torture_options.write_figures(found, options)
         for sentence in figures.sentences(found):
             self.stdout.write(sentence)
         for slug, differences in found["drift"].items():
