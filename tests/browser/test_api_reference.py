@@ -66,7 +66,7 @@ def test_a_form_calls_the_api_with_the_key_that_was_typed(world: World, person: 
     expect(route.get_by_role("status")).to_contain_text("GET /api/v1/tickets?priority=normal")
     expect(route.get_by_role("status")).to_contain_text('"title": "Ticket 1"')
 
-    page.get_by_label("API key", exact=True).fill(key[:-1] + "x")
+    page.get_by_label("API key", exact=True).fill(key[:-1] + ("x" if key[-1] != "x" else "y"))
     route.get_by_role("button", name="Send").click()
     expect(route.get_by_role("status")).to_contain_text("key_malformed")
 
