@@ -1,0 +1,73 @@
+"""Hold what a search finds, in the words of pages and commands. Nothing here is escaped; a template does that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tickets.search.sought import SearchQuery
+from tickets.ticket.items import SummaryItem
+
+
+class Where(StrEnum):
+    """Say in which part of a ticket a snippet stands."""
+
+    TITLE = "title"
+    DESCRIPTION = "description"
+    COMMENT = "comment"
+    NOTE = "note"
+    TAGS = "tags"
+    REQUESTER = "requester"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Hold a stretch of text that was sought, or that was not."""
+
+    text: str
+    is_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Hold a ticket that was found: its title with what was sought, a stretch of its text, and where that stands.
+
+    The snippet is empty where the title says it all.
+    """
+
+    summary: SummaryItem
+    title: tuple[Piece, ...]
+    snippet: tuple[Piece, ...]
+    where: Where
+
+
+@dataclass(frozen=True)
+class Found:
+    """Hold a page of hits. `further` is a cursor to more of them, "" at the end.
+
+    `explanations` are sentences about what was ignored in the query. `about` is how many tickets the index proposes,
+    None where it cannot tell.
+    """
+
+    hits: tuple[Hit, ...]
+    further: str
+    explanations: tuple[str, ...]
+    about: int | None
+    query: SearchQuery
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPerson:
+    """Hold a person whose tickets can be asked for by `assignee:`."""
+
+    user_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Hold what is offered while somebody types: tickets, tags and people, the best first."""
+
+    tickets: tuple[SummaryItem, ...]
+    tags: tuple[str, ...]
+    people: tuple[FoundPerson, ...]

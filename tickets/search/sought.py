@@ -1,0 +1,42 @@
+"""Hold a query as it was understood: what is sought, and what a ticket must be besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from tickets.ticket.fields import Priority, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Hold what was typed between spaces or quotes: one word, or several that stand one behind the other.
+
+    An exact one is found as it is spelt, another one also in its inflections; a prefix is the beginning of its last
+    word.
+    """
+
+    text: str
+    is_exact: bool = False
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True)
+class SearchQuery:
+    """Hold what tickets have (`phrases`) and do not have (`without`), and what they are besides.
+
+    None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has the words.
+    `assignee` is a user id, "" for nobody. Days are in UTC: opened before `before`, on `after` or later.
+    """
+
+    text: str
+    phrases: tuple[Phrase, ...] = ()
+    without: tuple[Phrase, ...] = ()
+    number: int | None = None
+    statuses: tuple[Status, ...] | None = None
+    assignee: str | None = None
+    tags: tuple[str, ...] = ()
+    requester: str | None = None
+    priority: Priority | None = None
+    before: date | None = None
+    after: date | None = None

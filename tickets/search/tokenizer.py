@@ -1,0 +1,221 @@
+"""Take texts apart into words: the terms that are indexed, and the places of words in a text.
+
+Both sides of the index use it: what was folded when a ticket was written is found by folding what somebody types in
+the same way. VERSION grows with every change of the rules, so that segments of before are searched by theirs.
+
+Words are runs of letters and digits. Scripts without spaces between words are indexed by pairs of characters, and by
+the last one alone, so that any piece of such a text is found.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+VERSION: Final = 1
+TERMS_LIMIT: Final = 2_000  # different terms of one text
+WHOLE_LIMIT: Final = 64  # characters of a compound, such as a mail address, that is a term as a whole
+_KEPT: Final = 40  # characters of a word
+_KEPT_OF_LONG: Final = 16  # characters of a word that is longer than WHOLE_LIMIT: base64, digests
+
+_ENGLISH: Final = (
+    "a an and are as at be but by can do for from had has have he i if in is it its me my no not of on or our she so "
+    "than that the their then there they this to was we were what when which who will with would you your"
+)
+_GERMAN: Final = (
+    "aber als am auch auf aus bei das dem den der die du ein eine einem einen einer er es fur hat ich ihr im ist "
+    "mit nicht oder sich sie sind uber um und von war wie wir zu zum zur"
+)
+_FRENCH: Final = (
+    "au aux ce cette dans de du elle est et il je la le les mais nous ou par pas pour que qui sur un une vous"
+)
+_RUSSIAN: Final = "а без бы в вы для до и из или к как мы на не но о он она они от по с так то у что это я"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Hold what may differ from version to version. `function_words` are folded, and not indexed."""
+
+    function_words: frozenset[str]
+
+
+RULES: Final[dict[int, Rules]] = {1: Rules(frozenset(" ".join((_ENGLISH, _GERMAN, _FRENCH, _RUSSIAN)).split()))}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Hold a word's place in the text as it stands, and its folded forms: how it is spelt, then with ae for ä.
+
+    `humps` are the words inside a camelCase name. In scripts without spaces each character is a word.
+    """
+
+    start: int
+    end: int
+    folded: tuple[str, ...]
+    humps: tuple[str, ...] = ()
+
+
+# Thai, Lao, Burmese, Khmer, Hangul, kana, bopomofo and ideographs, half-width forms among them.
+_UNSPACED: Final = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0ecd\u0ed0-\u0edf\u1000-\u1049\u1050-\u109d\u1100-\u11ff"
+    "\u1780-\u17d3\u17dc-\u17e9\u3005-\u3007\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3105-\u312f\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
+    "\uffa1-\uffdc\U00020000-\U0003ffff"
+)
+# Marks are no letters to `re`; vowels of Devanagari are marks. Joiners, soft hyphens and the like are left out later.
+_MARKS: Final = "".join(
+    re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
+)
+_SILENT: Final = "\u00ad\u200b-\u200f\u2060\ufeff"
+_APOSTROPHES: Final = "'\u2019\uff07"
+_JOINERS: Final = rf".@_:/\\+\-{_APOSTROPHES}\u2010\u2011\uff0e\uff20\uff3f\uff1a\uff0f\uff3c\uff0b\uff0d"
+_LETTER: Final = rf"(?![{_UNSPACED}])[^\W_]"
+_RUN: Final = rf"{_LETTER}(?:{_LETTER}|[{_MARKS}{_SILENT}])*"
+_CHUNK: Final = re.compile(rf"[{_UNSPACED}][{_UNSPACED}{_MARKS}{_SILENT}]*|{_RUN}(?:[{_JOINERS}]+{_RUN})*")
+_PART: Final = re.compile(_RUN)
+_ASCII_CHUNK: Final = re.compile(r"[A-Za-z0-9]+(?:[.@_:/\\+\-']+[A-Za-z0-9]+)*")
+_ASCII_PART: Final = re.compile(r"[A-Za-z0-9]+")
+_IS_UNSPACED: Final = re.compile(rf"[{_UNSPACED}]")
+# What composes to one character or shows as one: a syllable of Hangul in parts, a letter with its marks.
+_CLUSTER: Final = re.compile(
+    rf"[\u1100-\u115f]+[\u1160-\u11a7]*[\u11a8-\u11ff]*|.[{_MARKS}{_SILENT}\u3099\u309a\uff9e\uff9f]*", re.DOTALL
+)
+_HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_HYPHENS: Final = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2019": "'"})
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_STROKES: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
+
+
+def words(text: str, version: int = VERSION) -> list[Word]:
+    """Return the words of a text in order, function words among them. Positions are those of the text as given."""
+    found: list[Word] = []
+    for start, chunk in _chunks(text):
+        if _IS_UNSPACED.match(chunk):
+            found += [Word(start + a, start + b, (char,)) for a, b, char in _characters(chunk)]
+        else:
+            found += [
+                Word(start + at, start + at + len(part), forms, _humps(part))
+                for at, part in _parts(chunk)
+                if (forms := _forms(part))
+            ]
+    return found
+
+
+def terms(text: str, version: int = VERSION) -> dict[str, int]:
+    """Return what is indexed of a text, at most TERMS_LIMIT terms, each with the number of times it is there."""
+    left_out = RULES[version].function_words
+    counts: dict[str, int] = {}
+    for term in _terms(text):
+        if term in counts:
+            counts[term] += 1
+        elif term not in left_out and len(counts) < TERMS_LIMIT:
+            counts[term] = 1
+    return counts
+
+
+def is_function_word(folded: str, version: int = VERSION) -> bool:
+    """Tell whether a folded word is so common that it is not indexed."""
+    return folded in RULES[version].function_words
+
+
+def whole(chunk: str) -> str | None:
+    """Return the term of a compound as a whole, such as cve-2014-0160, or None where only its parts are terms."""
+    if len(chunk) > WHOLE_LIMIT or not any(char.isdigit() or char in "@\uff20" for char in chunk):
+        return None
+    match = (_ASCII_CHUNK if chunk.isascii() else _CHUNK).fullmatch(chunk)
+    if match is None or _IS_UNSPACED.match(chunk) or len(list(_parts(chunk))) < 2:
+        return None
+    return _folded(chunk.translate(_HYPHENS), keep=".@_:/\\+-'")
+
+
+def _terms(text: str) -> Iterator[str]:
+    for _, chunk in _chunks(text):
+        if _IS_UNSPACED.match(chunk):
+            chars = [char for _, _, char in _characters(chunk)]
+            yield from map("".join, pairwise(chars))
+            yield from chars[-1:]
+            continue
+        several = 0
+        for _, part in _parts(chunk):
+            yield from _forms(part)
+            yield from _humps(part)
+            several += 1
+        if several > 1 and (joined := whole(chunk)):
+            yield joined
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    pattern = _ASCII_CHUNK if text.isascii() else _CHUNK
+    return ((match.start(), match[0]) for match in pattern.finditer(text))
+
+
+def _parts(chunk: str) -> Iterator[tuple[int, str]]:
+    """Each part of a compound with its place. A single letter behind an apostrophe, as in don't, is none."""
+    pattern = _ASCII_PART if chunk.isascii() else _PART
+    for match in pattern.finditer(chunk):
+        at, part = match.start(), match[0]
+        if len(part) > 1 or not at or chunk[at - 1] not in _APOSTROPHES:
+            yield at, part
+
+
+def _characters(run: str) -> Iterator[tuple[int, int, str]]:
+    """Each character of a run without spaces, composed, with the place of what it was composed of."""
+    for match in _CLUSTER.finditer(run):
+        composed = _folded(match[0], keep="")
+        yield from ((match.start(), match.end(), char) for char in composed)
+
+
+@lru_cache(maxsize=20_000)
+def _forms(part: str) -> tuple[str, ...]:
+    if part.isascii():
+        return (_cut(part.lower()),)
+    plain = _cut(_folded(part, keep=""))
+    if not plain:
+        return ()
+    spelt = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", part).casefold())
+    other = _cut(_folded(spelt.translate(_UMLAUTS), keep=""))
+    return (plain,) if other == plain else (plain, other)
+
+
+@lru_cache(maxsize=20_000)
+def _humps(part: str) -> tuple[str, ...]:
+    if part.islower() or part.isupper() or part.istitle() or not part.isascii() or len(part) > WHOLE_LIMIT:
+        return ()
+    humps = _HUMP.findall(part)
+    return tuple(hump.lower() for hump in humps if len(hump) > 2) if len(humps) > 1 else ()
+
+
+def _folded(text: str, *, keep: str) -> str:
+    """Fold a text: compatible characters made one, no case, no marks where people leave them out. Other characters
+    than letters, digits and marks stay where they are in `keep`."""
+    if text.isascii():
+        return text.lower()
+    kept: list[str] = []
+    base = ""
+    plain = unicodedata.normalize("NFKC", text).casefold().translate(_STROKES)
+    for char in unicodedata.normalize("NFD", plain):
+        if unicodedata.category(char)[0] == "M":
+            if not _may_be_left_out(char, base):
+                kept.append(char)
+        elif char.isalnum() and char != "\u0640":  # which only stretches an Arabic word
+            base = char
+            kept.append(char)
+        elif char in keep:
+            kept.append(char)
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def _may_be_left_out(mark: str, base: str) -> bool:
+    """Tell whether people write a letter without this mark, too: accents, vowel points. And ё is written е."""
+    if "\u0591" <= mark <= "\u05c7" or "\u064b" <= mark <= "\u065f" or mark == "\u0670":
+        return True
+    return base <= "\u024f" or "\u0370" <= base <= "\u03ff" or (base == "е" and mark == "\u0308")
+
+
+def _cut(word: str) -> str:
+    return word[:_KEPT_OF_LONG] if len(word) > WHOLE_LIMIT else word[:_KEPT]
