@@ -21,13 +21,13 @@ from typing import Final
 
 from delivery.consuming import dead_deliveries, delivery_notes
 from delivery.holding.holds import HoldBoard
-from delivery.outbox import destinations, keys, progress, retry_times, telling
+from delivery.outbox import destinations, keys, member_state, progress, retry_times, telling
 from delivery.outbox.destinations import Outcome, Work
 from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import Message, Received
 from portal import clock
 from portal.dynamo.repository import TenantRepository
-from portal.errors import Invalid, NotFound, Unavailable
+from portal.errors import Invalid, NotFound, PortalError, Unavailable
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -35,8 +35,8 @@ MOST_BEGINNINGS: Final = 3
 MOST_STRIKES: Final = 6  # receives that ended badly, begun or not; more are not waited for
 DELIVERY_SECONDS: Final = 30.0  # that a delivery may take; whoever delivers cuts it off
 AWAY_SECONDS: Final = 5  # until the same is tried again where the database is away, or something was struck
-# Longer than this a message is not passed on; its row comes due and brings a new one. Times the longest pause it stays
-# well within progress.CERTAINLY_ANSWERED.
+# More often than this a message is not passed on; its row is due at once and brings a new one. Times the longest pause
+# it stays well within progress.CERTAINLY_ANSWERED.
 MOST_POSTPONEMENTS: Final = 60
 
 
@@ -64,14 +64,42 @@ def read(received: Received) -> Message | None:
 
 
 def postponed(received: Received, message: Message, *, seconds: float) -> Handled:
-    """Put a message that was not begun behind others, as a new one with the same strikes; after too many times, leave
-    it to its row. Without seconds it is given back by a worker that stops, which nobody has to know."""
+    """Put a message that was not begun behind others, as a new one with the same strikes; after too many times, give
+    it back to its row. Without seconds a worker that stops lets others have it, which nobody has to know."""
     if seconds:
         delivery_notes.note(message, "postponed", delivery_notes.waited(received))
     if message.postponed >= MOST_POSTPONEMENTS:
+        _give_back(message)
         return Handled("left")
     again = replace(message, postponed=message.postponed + 1, strikes=strikes_of(received, message))
     return Handled("postponed", again, max(0, int(seconds + 0.999)))
+
+
+def _give_back(message: Message) -> None:
+    """Let the row be due at once. Where that cannot be written it is so later, as after a message that was lost."""
+    try:
+        found = _find(message)
+        if found:
+            progress.give_back(*found)
+    except PortalError as error:
+        log.warning("A message is left to its row, which is due later: %s", error.message)
+
+
+def _find(message: Message) -> tuple[TenantRepository, OutboxItem, str] | None:
+    """Read the row. Return it with its tenant's repository and the member that is still open; None where none is.
+
+    Raises Invalid where the ids are not those of a row of the tenant that the message names, Unavailable.
+    """
+    try:
+        owner, row_id = keys.row_parts(message.event_id)
+    except ValueError:
+        owner, row_id = "", ""
+    if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
+        raise Invalid(f"its ids are not those of tenant {message.tenant_id}")
+    repository = TenantRepository(message.tenant_id)
+    row = repository.get(OutboxItem, keys.outbox_row, row_id, sort=message.timestamp, consistent=True)
+    member = telling.member(message.index, message.destination)
+    return None if row is None or member not in (row.open or ()) else (repository, row, member)
 
 
 class MessageHandler:
@@ -98,17 +126,13 @@ class MessageHandler:
 
     def _handle(self, message: Message, strikes: int) -> Handled:
         try:
-            owner, row_id = keys.row_parts(message.event_id)
-        except ValueError:
-            owner, row_id = "", ""
-        if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
-            log.error("A message was thrown away: its ids are not those of tenant %s", message.tenant_id)
+            found = _find(message)
+        except Invalid as error:
+            log.error("A message was thrown away: %s", error.message)
             return Handled("refused")
-        repository = TenantRepository(message.tenant_id)
-        row = repository.get(OutboxItem, keys.outbox_row, row_id, sort=message.timestamp, consistent=True)
-        member = telling.member(message.index, message.destination)
-        if row is None or member not in (row.open or ()):
+        if found is None:
             return Handled("closed")
+        repository, row, member = found
         verdict = self._board.verdict(message.tenant_id, message.timestamp)
         if verdict == "wait":
             progress.hold(row, member=member)
@@ -119,7 +143,7 @@ class MessageHandler:
         if not strikes:
             return self._deliver(repository, row, message, member)
         # The first time, when it was no suspect yet, nobody counted.
-        begun = progress.risked(row, member) + 1
+        begun = member_state.risked(row, member) + 1
         if begun >= MOST_BEGINNINGS or strikes >= MOST_STRIKES:
             reason = f"It was being worked on {begun} times when that ended badly."
             return _give_up(repository, row, message, reason)
@@ -135,7 +159,7 @@ class MessageHandler:
             deliver = destinations.deliver_for(message.destination)
         except NotFound as error:
             return _give_up(repository, row, message, error.message)
-        attempt = progress.attempts_of(row, member) + 1
+        attempt = member_state.attempts_of(row, member) + 1
         deadline = self._clock() + DELIVERY_SECONDS
         work = Work(message.tenant_id, repository, row, message.index, message.destination, attempt, deadline)
         outcome = deliver(work)

@@ -24,7 +24,7 @@ from delivery.dispatching import outbox_reader
 from delivery.dispatching.outbox_reader import RowKey
 from delivery.dispatching.sender import Offer, Taken
 from delivery.holding.holds import HoldBoard, Verdict
-from delivery.outbox import keys, progress, telling
+from delivery.outbox import keys, member_state, progress, telling
 from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import Message
 from portal import clock
@@ -163,14 +163,14 @@ class Dispatcher:
         return _each({key: partial(progress.sent, row, members[key]) for key, row in rows.items()})
 
     def _note_over(self, old: OutboxItem, new: OutboxItem | None) -> int:
-        """Free the units of attempts that this change of a row ended. Return how many."""
+        """Free the units of messages that this change of a row ended. Return how many."""
         ended = [
             member
             for member in old.open or ()
             if new is None
             or not _is_pending(new)
             or member not in (new.open or ())
-            or progress.attempts_of(new, member) > progress.attempts_of(old, member)
+            or member_state.ended(new, member) > member_state.ended(old, member)
         ]
         for member in ended:
             self._free(outbox_reader.key_of(old), member)
@@ -178,7 +178,7 @@ class Dispatcher:
 
     def _has_ended(self, one: _Watched, row: OutboxItem | None, now: float) -> bool:
         done = row is None or one.member not in (row.open or ())
-        if row is not None and (done or progress.attempts_of(row, one.member) >= one.attempt):
+        if row is not None and (done or member_state.ended(row, one.member) >= one.attempt):
             done = True
         if done or now - one.at > progress.CERTAINLY_ANSWERED.total_seconds():
             self._free(one.row, one.member)
@@ -217,7 +217,7 @@ def _is_pending(row: OutboxItem) -> bool:
 
 def _is_back(old: OutboxItem, new: OutboxItem) -> bool:
     """Tell whether an operator has let a row go again, or somebody has opened it anew or does not want to wait."""
-    hastened = any(progress.attempts_of(new, one) < progress.attempts_of(old, one) for one in new.open or ())
+    hastened = any(member_state.attempts_of(new, one) < member_state.attempts_of(old, one) for one in new.open or ())
     opened = not (new.open or set()) <= (old.open or set())
     return _is_pending(new) and (not _is_pending(old) or opened or hastened)
 
@@ -225,11 +225,11 @@ def _is_back(old: OutboxItem, new: OutboxItem) -> bool:
 def _offers(row: OutboxItem) -> list[Offer]:
     tenant_id = keys.row_parts(row.event_id)[0]
     offers = []
-    for member in sorted(progress.due_members(row)):
+    for member in sorted(member_state.due_members(row)):
         index, destination = telling.member_parts(member)
         message = Message(tenant_id, row.event_id, row.timestamp, index, destination)
         queues = [int(number) for number in row.queues]
-        offers.append(Offer(message, queues, progress.attempts_of(row, member) + 1, row))
+        offers.append(Offer(message, queues, member_state.ended(row, member) + 1, row))
     return offers
 
 

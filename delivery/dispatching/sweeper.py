@@ -17,7 +17,7 @@ from delivery.dispatching import outbox_reader
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.outbox_reader import RowKey
 from delivery.dispatching.sender import Offer
-from delivery.outbox import keys, progress
+from delivery.outbox import keys, member_state, progress
 from delivery.outbox.items import OutboxItem
 from delivery.queues import limits
 from delivery.queues.limits import LimitsOf
@@ -51,7 +51,7 @@ class Sweeper:
         ready, early = list[OutboxItem](), list[OutboxItem]()
         for row in rows.values():
             if row.pending:
-                (ready if progress.due_members(row) else early).append(row)
+                (ready if member_state.due_members(row) else early).append(row)
         fan_out([partial(progress.settle, row) for row in early])
         taken = self._dispatcher.send(ready)
         self._put_off(taken.waiting, taken.left)

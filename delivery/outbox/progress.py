@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
-from delivery.outbox import keys
+from delivery.outbox import keys, member_state
 from delivery.outbox.items import OutboxItem
 from portal import clock
 from portal.dynamo.repository import Action, TenantRepository, Transaction
@@ -40,19 +40,19 @@ def sent(row: OutboxItem, members: Collection[str], *, until: str = "") -> None:
     until = until or clock.stamp(clock.now() + CERTAINLY_ANSWERED)
 
     def actions(stored: OutboxItem) -> list[Action]:
-        still = due_members(stored) & set(members)
+        still = member_state.due_members(stored) & set(members)
         if not still:  # sent by somebody else, or answered
             return []
         tried = {one for one in still if one in stored.attempts}
         fresh = {one for one in stored.open or () if one not in stored.attempts}
-        due = {one: due_at(stored, one) for one in stored.open or ()} | dict.fromkeys(still, until)
+        due = {one: member_state.due_at(stored, one) for one in stored.open or ()} | dict.fromkeys(still, until)
         changes: list[Action] = [OutboxItem.due_at.set(min(due.values()))]
         if fresh and fresh <= still:
             changes.append(OutboxItem.sent_until.set(until))
         else:  # others of them still wait, so each of these has a moment of its own
             tried |= still
         for one in sorted(tried):
-            attempt = {**_attempt(stored, one), "next_at": until}
+            attempt = {**member_state.attempt(stored, one), "next_at": until}
             changes.append(OutboxItem.attempts[one].set(attempt))
         return changes
 
@@ -70,7 +70,7 @@ def settle(row: OutboxItem) -> None:
     def actions(stored: OutboxItem) -> list[Action]:
         if not stored.open:
             return _closing()
-        due = min(due_at(stored, one) for one in stored.open)
+        due = min(member_state.due_at(stored, one) for one in stored.open)
         return [] if due == stored.due_at else [OutboxItem.due_at.set(due)]
 
     _write(_by_worker, row, actions)
@@ -103,21 +103,47 @@ def failed(repository: TenantRepository, row: OutboxItem, member: str, *, next_a
         nonlocal count
         if member not in (stored.open or ()):
             return []
-        now, before = clock.stamp(), _attempt(stored, member)
+        now, before = clock.stamp(), member_state.attempt(stored, member)
         count = int(before["n"]) + 1
         attempt = {"n": count, "first_at": before["first_at"] or now, "last_at": now, "next_at": next_at}
-        due = min([next_at, *(due_at(stored, one) for one in stored.open if one != member)])
+        if returned := member_state.returned(stored, member):
+            attempt["returned"] = returned
+        due = min([next_at, *(member_state.due_at(stored, one) for one in stored.open if one != member)])
         return [OutboxItem.attempts[member].set(attempt), OutboxItem.due_at.set(due)]
 
     _write(_by(repository), row, actions)
     return count
 
 
+def give_back(repository: TenantRepository, row: OutboxItem, member: str) -> None:
+    """Let a member of `open` be due at once, of which a message comes to its end that nobody has begun.
+
+    No attempt is counted for it. That it was given back is, so that who sent the message knows that it has ended.
+    """
+
+    def actions(stored: OutboxItem) -> list[Action]:
+        if member not in (stored.open or ()):
+            return []
+        now = clock.stamp()
+        attempt = {
+            **member_state.attempt(stored, member),
+            "next_at": now,
+            "returned": member_state.returned(stored, member) + 1,
+        }
+        return [OutboxItem.attempts[member].set(attempt), OutboxItem.due_at.set(now)]
+
+    _write(_by(repository), row, actions)
+
+
 def risk(repository: TenantRepository, row: OutboxItem, member: str, times: int) -> None:
     """Note how many beginnings since the last answer a worker may have died of."""
 
     def actions(stored: OutboxItem) -> list[Action]:
-        attempt = {**_attempt(stored, member), "next_at": due_at(stored, member), "risked": times}
+        attempt = {
+            **member_state.attempt(stored, member),
+            "next_at": member_state.due_at(stored, member),
+            "risked": times,
+        }
         return [OutboxItem.attempts[member].set(attempt)] if member in (stored.open or ()) else []
 
     _write(_by(repository), row, actions)
@@ -134,7 +160,11 @@ def hasten(repository: TenantRepository, row: OutboxItem, member: str) -> bool:
         nonlocal is_open
         is_open = member in (stored.open or ())
         now = clock.stamp()
-        attempt = {**_attempt(stored, member), "n": max(attempts_of(stored, member) - 1, 0), "next_at": now}
+        attempt = {
+            **member_state.attempt(stored, member),
+            "n": max(member_state.attempts_of(stored, member) - 1, 0),
+            "next_at": now,
+        }
         return [OutboxItem.attempts[member].set(attempt), OutboxItem.due_at.set(now)] if is_open else []
 
     _write(_by(repository), row, actions)
@@ -175,7 +205,7 @@ def hold(row: OutboxItem, *, member: str = "") -> None:
         now = clock.stamp()
         due.append(OutboxItem.due_at.set(now))
         if member in row.attempts:
-            due.append(OutboxItem.attempts[member].set({**_attempt(row, member), "next_at": now}))
+            due.append(OutboxItem.attempts[member].set({**member_state.attempt(row, member), "next_at": now}))
         else:
             due.append(OutboxItem.sent_until.set(now))
     _move(row, keys.held(keys.row_parts(row.event_id)[0]), due)
@@ -214,42 +244,6 @@ def reopen(transaction: Transaction, row: OutboxItem, member: str, *, name: str)
     ]
     closed = OutboxItem.event_id.exists() & ~OutboxItem.open.contains(member)
     transaction.update(_key_of(row), again, name=name, condition=closed)
-
-
-# --- what a row says ---
-
-
-def due_at(row: OutboxItem, member: str) -> str:
-    """Return when somebody has to look at this member of `open` again."""
-    return str(row.attempts[member]["next_at"]) if member in row.attempts else row.sent_until
-
-
-def due_members(row: OutboxItem, now: str = "") -> set[str]:
-    """Return the members of `open` that are to be sent: never sent yet, or due again."""
-    now = now or clock.stamp()
-    # The clock of the process that wrote a row may be ahead of this one's.
-    fresh = row.sent_until == row.timestamp
-    return {one for one in row.open or () if (fresh and one not in row.attempts) or due_at(row, one) <= now}
-
-
-def attempts_of(row: OutboxItem, member: str) -> int:
-    """Return how many attempts have failed."""
-    return int(_attempt(row, member)["n"])
-
-
-def risked(row: OutboxItem, member: str) -> int:
-    """Return how many beginnings were counted since the last answer."""
-    return int(_attempt(row, member).get("risked", 0))
-
-
-def first_failed_at(row: OutboxItem, member: str) -> str:
-    """Return when the first attempt failed, "" where none has."""
-    return str(_attempt(row, member)["first_at"])
-
-
-def _attempt(row: OutboxItem, member: str) -> dict[str, Any]:
-    attempts: dict[str, Any] = row.attempts.as_dict()  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
-    return {"n": 0, "first_at": "", "last_at": "", **attempts.get(member, {})}
 
 
 # --- writing ---

@@ -18,7 +18,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from delivery.outbox import progress, retry_times, telling
+from delivery.outbox import member_state, retry_times, telling
 from delivery.outbox.destinations import Outcome, Work
 from delivery.webhooks import delivery_log, endpoints, rotation, safe_addresses, signatures
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
@@ -142,7 +142,7 @@ def _note_health(work: Work, endpoint: EndpointItem, *, is_well: bool) -> None:
 
 def _failed_throughout(work: Work, endpoint: EndpointItem) -> bool:
     """Tell whether nothing was answered from the first attempt of this delivery to the last."""
-    first = progress.first_failed_at(work.row, telling.member(work.index, work.destination))
+    first = member_state.first_failed_at(work.row, telling.member(work.index, work.destination))
     return bool(endpoint.failing_since and first and endpoint.failing_since <= first)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from delivery.consuming import dead_deliveries, handling, receipts, slots
 from delivery.consuming.handling import Handled, MessageHandler
-from delivery.outbox import keys, progress, retry_times
+from delivery.outbox import keys, member_state, progress, retry_times
 from delivery.outbox.destinations import Outcome, Work
 from delivery.queues.queue_transport import Message
 from portal import clock
@@ -166,7 +166,7 @@ def test_an_answer_ends_the_count(acme: str, receiver: Receiver) -> None:
     die_twice(told, receiver)
     receiver.outcome = Outcome("failed")
     assert handle(told, receives=3) == Handled("failed")
-    assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
+    assert member_state.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 0
 
 
 def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme: str, receiver: Receiver) -> None:
@@ -175,7 +175,7 @@ def test_a_beginning_that_met_an_absent_database_is_taken_back_and_no_other(acme
     die_twice(told, receiver)
     receiver.outcome = Unavailable("away")
     assert handle(told, receives=3).did == "postponed"
-    assert progress.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1
+    assert member_state.risked(deliveries.stored(row), f"0/{ENDPOINT}") == 1
 
 
 def test_an_error_that_nobody_expected_is_a_strike(acme: str, receiver: Receiver) -> None:
@@ -254,11 +254,50 @@ def test_a_row_that_is_gone_is_nobodys(acme: str, receiver: Receiver) -> None:
     assert handle(gone) == Handled("closed")
 
 
-def test_a_message_is_put_off_so_many_times_and_then_left_to_its_row() -> None:
-    told = Message("a" * 32, "x", "y", 0, ENDPOINT)
-    assert handling.postponed(deliveries.received(told), told, seconds=0.2).delay == 1
-    told = replace(told, postponed=handling.MOST_POSTPONEMENTS)
-    assert handling.postponed(deliveries.received(told), told, seconds=1) == Handled("left")
+def put_off(told: Message, *, times: int) -> Handled:
+    """Put a message off that was put off so many times before."""
+    told = replace(told, postponed=times)
+    return handling.postponed(deliveries.received(told), told, seconds=0.2)
+
+
+def test_a_message_is_put_off_so_many_times_and_then_its_row_is_due_at_once(acme: str) -> None:
+    row = deliveries.row(acme, ENDPOINT, f"{ENDPOINT}_2")
+    progress.sent(row, row.open or ())
+    told = deliveries.message(row, ENDPOINT)
+    assert put_off(told, times=handling.MOST_POSTPONEMENTS - 1).delay == 1
+    assert member_state.due_members(deliveries.stored(row)) == set()
+    assert put_off(told, times=handling.MOST_POSTPONEMENTS) == Handled("left")
+    left = deliveries.stored(row)
+    assert member_state.due_members(left) == {f"0/{ENDPOINT}"}
+    assert str(left.due_at) <= clock.stamp()
+
+
+def test_a_message_that_was_put_off_too_often_counts_as_no_attempt(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    receiver.outcome = Outcome("failed")
+    for _ in range(2):
+        put_off(told, times=handling.MOST_POSTPONEMENTS)
+        handle(told)
+    assert [work.attempt for work in receiver.work] == [1, 2]
+
+
+def test_a_message_that_was_put_off_too_often_opens_nothing_that_is_answered(acme: str, receiver: Receiver) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    handle(told)
+    assert put_off(told, times=handling.MOST_POSTPONEMENTS) == Handled("left")
+    assert (deliveries.stored(row).open, deliveries.stored(row).pending) == (None, None)
+
+
+def test_a_message_that_cannot_be_given_back_is_left_to_its_row(acme: str, caplog: pytest.LogCaptureFixture) -> None:
+    row = deliveries.row(acme, ENDPOINT)
+    told = deliveries.message(row, ENDPOINT)
+    with fakes.answering("tenant", "GetItem", *[fakes.refusal("InternalServerError", status=500)] * 10):
+        assert put_off(told, times=handling.MOST_POSTPONEMENTS) == Handled("left")
+    assert put_off(replace(told, event_id="no key"), times=handling.MOST_POSTPONEMENTS) == Handled("left")
+    assert caplog.text.count("is left to its row") == 2
+    assert deliveries.stored(row).open == {f"0/{ENDPOINT}"}
 
 
 def test_all_that_a_message_may_take_is_over_before_its_row_comes_due_again() -> None:

@@ -259,6 +259,71 @@ def test_an_answer_that_another_dispatcher_saw_frees_its_unit_too(
     assert sender.counts()["in_flight"] == 1
 
 
+def one_at_a_time(transport: QueueTransport) -> Sender:
+    return Sender(transport, limits_of=lambda tenant_id: DeliveryLimits(1, 1000, 1000))
+
+
+def give_back(alice: TenantContext, message: Message) -> None:
+    """Let a message come to its end that was put off too often."""
+    (row,) = (row for row in rows() if row.event_id == message.event_id)
+    progress.give_back(alice.repository, row, telling.member(message.index, message.destination))
+
+
+def test_what_is_given_back_lets_the_next_of_its_tenant_go_and_is_sent_again(
+    alice: TenantContext, transport: QueueTransport
+) -> None:
+    dispatcher = Dispatcher(one_at_a_time(transport))
+    poller, sweeper = Poller(OUTBOX, dispatcher.handle), Sweeper(dispatcher)
+    poller.step()
+    creating.create(alice, title="Printer")
+    poller.step()
+    (first,) = received(transport)
+    give_back(alice, first)
+    poller.step()
+    (second,) = received(transport)
+    assert second.destination != first.destination
+    assert sweeper.sweep(grace=AT_ONCE)["waiting"] == 1, "the tenant has one on its way"
+    answer(alice, [second])
+    poller.step()
+    assert received(transport) == [first]
+    answer(alice, [first])
+    assert pending() == []
+    poller.release()
+
+
+def test_what_is_given_back_is_sent_again_before_the_stream_tells_of_it(
+    alice: TenantContext, dispatcher: Dispatcher, transport: QueueTransport, sender: Sender
+) -> None:
+    creating.create(alice, title="Printer")
+    Sweeper(dispatcher).sweep(grace=AT_ONCE)
+    first, _ = received(transport)
+    for _ in range(2):
+        give_back(alice, first)
+        assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 1
+        assert received(transport) == [first]
+    assert sender.counts()["in_flight"] == 2
+
+
+def test_what_is_given_back_and_then_fails_frees_its_unit_each_time(
+    alice: TenantContext, transport: QueueTransport
+) -> None:
+    sender = one_at_a_time(transport)
+    dispatcher = Dispatcher(sender)
+    creating.create(alice, title="Printer")
+    Sweeper(dispatcher).sweep(grace=AT_ONCE)
+    (first,) = received(transport)
+    give_back(alice, first)
+    assert (dispatcher.look_up(older_than=0), dispatcher.pump()) == (1, 1)
+    answer(alice, received(transport))
+    assert dispatcher.look_up(older_than=0) == 1
+    assert Sweeper(dispatcher).sweep(grace=AT_ONCE)["sent"] == 1
+    assert received(transport) == [first]
+    (row,) = rows()
+    progress.failed(alice.repository, row, telling.member(0, first.destination), next_at="2099-01-01T00:00:00.000000Z")
+    assert dispatcher.look_up(older_than=0) == 1
+    assert sender.counts() == {"in_flight": 0, "waiting": 0}
+
+
 # --- when something is away ---
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from delivery.events import event_types
 from delivery.events.event_types import Event, EventField, EventType
-from delivery.outbox import progress, telling
+from delivery.outbox import member_state, progress, telling
 from delivery.outbox.destinations import Outcome, Work, deliver_for
 from delivery.outbox.items import OutboxItem
 from delivery.outbox.tables import OUTBOX
@@ -65,7 +65,7 @@ def work_off(tenant: TenantContext) -> list[Outcome]:
 
 def _deliver(tenant: TenantContext, row: OutboxItem, member: str) -> Outcome:
     index, _, destination = member.partition("/")
-    attempt = progress.attempts_of(row, member) + 1
+    attempt = member_state.attempts_of(row, member) + 1
     work = Work(tenant.tenant_id, tenant.repository, row, int(index), destination, attempt, time.monotonic() + 60)
     outcome = deliver_for(destination)(work)
     if outcome.state == "failed":

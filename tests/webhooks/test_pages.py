@@ -12,7 +12,7 @@ import pytest
 from django.test import override_settings
 
 from delivery.holding import holding
-from delivery.outbox import progress
+from delivery.outbox import member_state, progress
 from delivery.webhooks import delivery_log, endpoints, redelivering
 from delivery.webhooks.items import DeliveryItem
 from portal import clock
@@ -278,14 +278,16 @@ def test_what_waits_for_its_next_attempt_is_tried_at_once(form: dict[str, str] |
             DeliveryItem(log.tenant_endpoint, log.timestamp_event_id), [DeliveryItem.next_at.set(later)]
         )
         progress.failed(alice.repository, row, f"0/{item.endpoint_id}", next_at=later)
-        assert progress.due_members(rows()[0]) == set()
+        assert member_state.due_members(rows()[0]) == set()
         name = browser.get(at(item)).context["rows"][0]["name"]
         assert b"Try now" in browser.get(at(item, f"deliveries/{name}/")).content
         again = at(item, "redeliver/") if form else at(item, f"deliveries/{name}/redeliver/")
         browser.send(again, form or {})
-        assert progress.due_members(rows()[0]) == {f"0/{item.endpoint_id}"}
+        assert member_state.due_members(rows()[0]) == {f"0/{item.endpoint_id}"}
         assert rows()[0].due_at <= clock.stamp()
-        assert progress.attempts_of(rows()[0], f"0/{item.endpoint_id}") == 1, "it takes none of the attempts to come"
+        assert member_state.attempts_of(rows()[0], f"0/{item.endpoint_id}") == 1, (
+            "it takes none of the attempts to come"
+        )
         browser.send(again, form or {})
     refused = "There is nothing to send again" if form else "It is still being delivered"
     assert refused in browser.get(at(item)).content.decode(), "it is on its way already"
