@@ -1,7 +1,7 @@
 """Read item responses without botocore's walk over every attribute.
 
 DynamoDB answers in JSON that is already what botocore makes of it, typed values included; only binary
-attributes differ, which botocore decodes from base64. Pooldesk stores none. For a page of 50 rows the walk
+attributes differ, which botocore decodes from base64. Only the search index has any. For a page of 50 rows the walk
 costs more than the network on loopback, so item responses without a binary attribute skip it.
 """
 

@@ -21,6 +21,7 @@ from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail.tables import AUDIT
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
+from tickets.search.tables import SEARCH
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
@@ -39,6 +40,7 @@ _ACTIONS: Final = {
     SECRETS: ("GetItem",),
     DELIVERIES: ("GetItem", "Query", "UpdateItem"),
     ANSWERS: ("UpdateItem",),
+    SEARCH: ("Query", "BatchGetItem"),
 }
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},

@@ -61,7 +61,7 @@ KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole")
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3"],
     "tenant": ["TenantPolicy", "TenantPolicy2"],
-    "worker": ["WorkerPolicy"],
+    "worker": ["WorkerPolicy", "WorkerPolicy2"],
     "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],
 }

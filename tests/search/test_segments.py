@@ -1,0 +1,101 @@
+"""A header says which blocks can hold a term: never too few, and rarely one too many."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from portal.dynamo.meter import item_size
+from tests.search.memory_store import ACME, MemoryStore
+from tickets.search import keys
+from tickets.search.index import blocks, postings, segment_writing
+from tickets.search.index.index_store import RowWrite
+from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.index.segments import Header, IndexState
+
+TERMS = st.sets(st.binary(max_size=6).filter(lambda term: not {0xFE, 0xFF} & set(term)), min_size=1, max_size=60)
+
+
+def written(store: MemoryStore, index: dict[bytes, list[bytes]], *, expected: int = 0) -> Header:
+    writer = SegmentWriter(store, keys.segment_id(1), expected=expected)
+    for term in sorted(index):
+        writer.add(term, index[term])
+    header = writer.finish([1])
+    store.write(RowWrite(keys.header(header.segment), header.attributes()))
+    (raw,) = store.rows(*keys.STATE)
+    return IndexState.of([raw]).headers[0]
+
+
+def words(many: int) -> dict[bytes, list[bytes]]:
+    chance = random.Random(7)  # noqa: S311  # the same words in every run
+    names = {"".join(chance.choices("etaoinshrdlu", k=chance.randint(3, 11))) for _ in range(many)}
+    return {name.encode(): [postings.encode({chance.randint(1, 30_000): 33 for _ in range(3)})] for name in names}
+
+
+@settings(max_examples=60, deadline=None)
+@given(TERMS, st.binary(max_size=3), st.binary(max_size=3), st.data())
+def test_all_that_lies_between_two_terms_lies_in_the_span(
+    terms: set[bytes], low: bytes, high: bytes, data: st.DataObject
+) -> None:
+    index = {term: [data.draw(st.binary(min_size=30, max_size=60)) for _ in range(1 + len(term) % 4)] for term in terms}
+    store = MemoryStore()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_writing, "block_limit", lambda expected: 120)
+        header = written(store, index)
+    low, high = min(low, high), max(low, high)
+    for first, last in [(low, high), *((term, term) for term in terms)]:
+        span = header.span(first, last)
+        found = [e for n in span for e in blocks.entries(store.stored[header.segment, n]) if first <= e[0] <= last]
+        assert found == [(term, entry) for term in sorted(terms) if first <= term <= last for entry in index[term]]
+
+
+def test_a_rare_word_is_in_one_block_and_a_word_that_fills_blocks_in_as_many_as_it_fills() -> None:
+    index = words(4_000)
+    index[b"sea"] = [random.Random(n).randbytes(2000) for n in range(8)]  # noqa: S311  # nothing to compress
+    store = MemoryStore()
+    header = written(store, index)
+    assert {len(header.span(term, term)) for term in index if term != b"sea"} == {1}
+    holding = [n for (_, n), block in store.stored.items() if any(term == b"sea" for term, _ in blocks.entries(block))]
+    assert len(holding) > 3
+    assert list(header.span(b"sea", b"sea")) == holding
+
+
+def test_blocks_are_full_and_take_one_read_unit() -> None:
+    store = MemoryStore()
+    header = written(store, words(6_000))
+    sizes = [
+        item_size(
+            {
+                "pk": {"S": keys.segment(ACME, header.segment)},
+                "sk": {"S": keys.block(n)},
+                "d": {"B": store.stored[header.segment, n]},
+            }
+        )
+        for n in range(header.blocks)
+    ]
+    assert max(sizes) <= 4096
+    assert sum(sizes[:-1]) / len(sizes[:-1]) > 3600
+
+
+@pytest.mark.parametrize(("expected", "limit"), [(1 << 20, 4096), (20 << 20, 8192), (100 << 20, 16_384)])
+def test_larger_segments_have_larger_blocks_within_16_kb(expected: int, limit: int) -> None:
+    store = MemoryStore()
+    header = written(store, words(16_000), expected=expected)
+    sizes = [len(store.stored[header.segment, n]) for n in range(header.blocks)]
+    assert 0.8 * limit < max(sizes) < limit
+
+
+def test_fences_are_as_short_as_they_may_be() -> None:
+    header = written(MemoryStore(), words(6_000))
+    assert sum(map(len, header.fences)) / header.blocks < 6
+    assert all(one <= other for one, other in pairwise(header.fences))
+
+
+def test_what_is_new_sorts_before_the_headers_and_nothing_else_is_read_with_them() -> None:
+    low, high = keys.STATE
+    assert low < keys.new("ff") < keys.header(keys.segment_id(1)) < keys.header(keys.segment_id(10)) < high
+    assert not any(low <= key <= high for key in (keys.LOCK, keys.grave(keys.segment_id(1))))

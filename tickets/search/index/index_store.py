@@ -1,0 +1,225 @@
+"""Read and write a tenant's index as the stream worker, under its own policy and guard.
+
+Errors: those of `portal.errors`, here also Rejected.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+from portal.dynamo.batches import BATCH_GET_LIMIT
+from portal.dynamo.client import fan_out
+from portal.dynamo.meter import item_size
+from portal.errors import ConditionFailed, Throttled
+from portal.isolation import guard
+from portal.streams import worker
+from tickets.search import keys
+from tickets.search.tables import SEARCH
+
+Raw = dict[str, Any]
+
+_TRIES: Final = 6  # for keys that the engine left unprocessed
+
+
+class MissingBlock(Throttled):
+    """A block that a header names is not there: it was deleted meanwhile, and the header with it."""
+
+
+@dataclass(frozen=True)
+class RowWrite:
+    """A write of one row of the directory: these attributes, or None to delete it.
+
+    With `unchanged` the row must be there and have these attributes, None for one that it must lack.
+    """
+
+    sort_key: str
+    attributes: Mapping[str, Any] | None = None
+    unchanged: Mapping[str, Any] | None = None
+
+
+class Store(Protocol):
+    """One tenant's index, as what writes it needs it."""
+
+    @property
+    def tenant_id(self) -> str: ...
+
+    def next_number(self) -> int: ...
+
+    def lock(self, owner: str, *, now: str, until: str) -> bool: ...
+
+    def unlock(self, owner: str) -> None: ...
+
+    def rows(self, first: str, last: str) -> Iterator[Raw]: ...
+
+    def write(self, *rows: RowWrite) -> None: ...
+
+    def delete_rows(self, sort_keys: Iterable[str]) -> None: ...
+
+    def blocks(self, segment: str, numbers: Sequence[int]) -> list[bytes]: ...
+
+    def put_blocks(self, segment: str, blocks: Mapping[int, bytes]) -> None: ...
+
+    def block_numbers(self, segment: str) -> list[int]: ...
+
+    def delete_blocks(self, segment: str, numbers: Iterable[int]) -> None: ...
+
+
+class IndexStore:
+    """The index of one tenant in DynamoDB. All reads are consistent. `write_units` is what the writes have cost."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self.tenant_id = tenant_id
+        self.write_units = 0.0
+
+    def next_number(self) -> int:
+        """Return a number that no segment of this tenant has had: one UpdateItem."""
+        answer = self._update("ADD #last :one", {"#last": "last"}, {":one": {"N": "1"}}, ReturnValues="UPDATED_NEW")
+        return int(answer["Attributes"]["last"]["N"])
+
+    def lock(self, owner: str, *, now: str, until: str) -> bool:
+        """Take or keep the right to merge, stamps of this process's clock; False where another one has it."""
+        names = {"#owner": "owner", "#until": "until"}
+        values = {":owner": {"S": owner}, ":until": {"S": until}, ":now": {"S": now}}
+        free = "attribute_not_exists(#owner) OR #owner = :owner OR #until < :now"
+        try:
+            self._update("SET #owner = :owner, #until = :until", names, values, ConditionExpression=free)
+        except ConditionFailed:
+            return False
+        return True
+
+    def unlock(self, owner: str) -> None:
+        """Give the right to merge back; nothing where another one has it by now."""
+        names, values = {"#owner": "owner", "#until": "until"}, {":owner": {"S": owner}}
+        with suppress(ConditionFailed):
+            self._update("REMOVE #owner, #until", names, values, ConditionExpression="#owner = :owner")
+
+    def rows(self, first: str, last: str) -> Iterator[Raw]:
+        """Return the rows of the directory between two sort keys, both included, page by page."""
+        return self._query(keys.directory(self.tenant_id), first, last)
+
+    def write(self, *rows: RowWrite) -> None:
+        """Write one row, or several all or nothing. Raises ConditionFailed for one, TransactionRefused for several."""
+        members = [self._member(row) for row in rows]
+        if len(members) > 1:
+            self._send("TransactWriteItems", {"TransactItems": members, "ClientRequestToken": str(uuid.uuid4())})
+            return
+        for kind, request in members[0].items():
+            self._send(f"{kind}Item", request)
+
+    def delete_rows(self, sort_keys: Iterable[str]) -> None:
+        """Delete rows of the directory, side by side. One that is not there is no error."""
+        self._delete_all(self._row(sort_key) for sort_key in sort_keys)
+
+    def blocks(self, segment: str, numbers: Sequence[int]) -> list[bytes]:
+        """Return these blocks in this order: one BatchGetItem, at most 100. Raises MissingBlock."""
+        if len(numbers) > BATCH_GET_LIMIT:
+            raise ValueError(f"at most {BATCH_GET_LIMIT} blocks are read at once")
+        found: dict[str, bytes] = {}
+        left = [self._block(segment, number) for number in numbers]
+        for attempt in range(_TRIES):
+            if not left:
+                break
+            time.sleep(0 if not attempt else 0.02 * 2**attempt)
+            answer = self._send("BatchGetItem", {"RequestItems": {_table(): {"Keys": left, "ConsistentRead": True}}})
+            found |= {raw["sk"]["S"]: bytes(raw["d"]["B"]) for raw in answer["Responses"].get(_table(), [])}
+            left = (answer.get("UnprocessedKeys") or {}).get(_table(), {}).get("Keys", [])
+        if left:
+            raise Throttled("The database did not return every block.")
+        if len(found) < len(numbers):
+            raise MissingBlock(f"Segment {segment} lacks a block.")
+        return [found[keys.block(number)] for number in numbers]
+
+    def put_blocks(self, segment: str, blocks: Mapping[int, bytes]) -> None:
+        """Write blocks of a segment, side by side."""
+        items = [{**self._block(segment, number), "d": {"B": data}} for number, data in blocks.items()]
+        puts = [{"TableName": SEARCH.full_name, "Item": item} for item in items]
+        fan_out([partial(self._send, "PutItem", put) for put in puts])
+
+    def delete_blocks(self, segment: str, numbers: Iterable[int]) -> None:
+        """Delete blocks of a segment, side by side. One that is not there is no error."""
+        self._delete_all(self._block(segment, number) for number in numbers)
+
+    def block_numbers(self, segment: str) -> list[int]:
+        """Return which blocks of a segment are stored, by reading all of them."""
+        partition = keys.segment(self.tenant_id, segment)
+        return [int(raw["sk"]["S"]) for raw in self._query(partition, keys.block(0), keys.LAST_BLOCK)]
+
+    def _member(self, row: RowWrite) -> Raw:
+        request: Raw = {"TableName": SEARCH.full_name}
+        if row.unchanged is not None:
+            wanted = list(row.unchanged.items())
+            exact = [
+                f"#a{n} = :a{n}" if value else f"attribute_not_exists(#a{n})" for n, (_, value) in enumerate(wanted)
+            ]
+            values = {f":a{n}": value for n, (_, value) in enumerate(wanted) if value}
+            request["ConditionExpression"] = " AND ".join(["attribute_exists(#r)", *exact])
+            request["ExpressionAttributeNames"] = {"#r": "sk"} | {f"#a{n}": name for n, (name, _) in enumerate(wanted)}
+            request |= {"ExpressionAttributeValues": values} if values else {}
+        if row.attributes is None:
+            return {"Delete": {**request, "Key": self._row(row.sort_key)}}
+        return {"Put": {**request, "Item": {**row.attributes, **self._row(row.sort_key)}}}
+
+    def _update(self, expression: str, names: Raw, values: Raw, **more: Any) -> Raw:
+        request = {
+            "TableName": SEARCH.full_name,
+            "Key": self._row(keys.LOCK),
+            "UpdateExpression": expression,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+        return self._send("UpdateItem", {**request, **more})
+
+    def _query(self, partition: str, first: str, last: str) -> Iterator[Raw]:
+        request: Raw = {
+            "TableName": SEARCH.full_name,
+            "KeyConditionExpression": "#h = :h AND #r BETWEEN :first AND :last",
+            "ExpressionAttributeNames": {"#h": "pk", "#r": "sk"},
+            "ExpressionAttributeValues": {":h": {"S": partition}, ":first": {"S": first}, ":last": {"S": last}},
+            "ConsistentRead": True,
+        }
+        while True:
+            answer = self._send("Query", request)
+            yield from answer["Items"]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _row(self, sort_key: str) -> Raw:
+        return {"pk": {"S": keys.directory(self.tenant_id)}, "sk": {"S": sort_key}}
+
+    def _block(self, segment: str, number: int) -> Raw:
+        return {"pk": {"S": keys.segment(self.tenant_id, segment)}, "sk": {"S": keys.block(number)}}
+
+    def _delete_all(self, found: Iterable[Raw]) -> None:
+        requests = [{"TableName": SEARCH.full_name, "Key": key} for key in found]
+        fan_out([partial(self._send, "DeleteItem", request) for request in requests])
+
+    def _send(self, operation: str, request: Raw) -> Raw:
+        reads = operation in ("Query", "BatchGetItem")
+        with guard.acting_for(self.tenant_id):
+            answer = worker.dispatch(operation, request if reads else {**request, "ReturnConsumedCapacity": "TOTAL"})
+        if not reads:
+            consumed = answer.get("ConsumedCapacity") or []
+            several = consumed if isinstance(consumed, list) else [consumed]
+            self.write_units += sum(float(one.get("CapacityUnits") or 0) for one in several)
+        return answer
+
+
+def block_overhead() -> int:
+    """Return the bytes that a block's item has beside the block."""
+    zero: dict[str, Raw] = {
+        "pk": {"S": keys.segment("0" * 32, keys.segment_id(1))},
+        "sk": {"S": keys.block(0)},
+        "d": {"B": b""},
+    }
+    return item_size(zero)
+
+
+def _table() -> str:
+    return SEARCH.full_name

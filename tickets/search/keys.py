@@ -1,0 +1,66 @@
+"""Form the keys of the search index.
+
+What a search reads first lies together: what is new, then the headers of the segments. The order is part of the proof
+that no reader misses anything, see `index/segments.py`: what a merge reads sorts before what it writes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal.schema import keys
+
+LOCK: Final = "LOCK"
+_DIRECTORY: Final = "SEARCH"
+_SEGMENT: Final = "SEGMENT"
+_GRAVE: Final = "G"
+_NEW: Final = "N"
+_HEADER: Final = "S"
+_SEGMENT_DIGITS: Final = 10
+_BLOCK_DIGITS: Final = 6
+
+NEW: Final = keys.beginning(_NEW)
+# Bounds, both included: of all graves, and of what a search reads.
+GRAVES: Final = (keys.beginning(_GRAVE), keys.joined(_GRAVE, "~"))
+STATE: Final = (NEW, keys.joined(_HEADER, "~"))
+LAST_BLOCK: Final = "9" * _BLOCK_DIGITS
+
+
+def directory(tenant_id: str) -> str:
+    """Partition key of what is new, of the headers of the segments, of graves and lock."""
+    return keys.collection(tenant_id, _DIRECTORY)
+
+
+def segment(tenant_id: str, segment_id: str) -> str:
+    """Partition key of the blocks of one segment."""
+    return keys.collection(tenant_id, _SEGMENT, segment_id)
+
+
+def block(number: int) -> str:
+    """Sort key of a block, which is counted from 0 within its segment."""
+    return f"{int(keys.whole_number(number, 'a block')):0{_BLOCK_DIGITS}}"
+
+
+def new(digest: str) -> str:
+    """Sort key of what one batch of the stream has added."""
+    return keys.joined(_NEW, digest)
+
+
+def header(segment_id: str) -> str:
+    """Sort key of the header of a segment that is read."""
+    return keys.joined(_HEADER, segment_id)
+
+
+def grave(segment_id: str) -> str:
+    """Sort key of the note that this segment is being written, or that it or others are to be deleted."""
+    return keys.joined(_GRAVE, segment_id)
+
+
+def segment_id(number: int) -> str:
+    """The id of a segment: ids sort as they were given out."""
+    return f"{int(keys.whole_number(number, 'a segment', least=1)):0{_SEGMENT_DIGITS}}"
+
+
+def segment_of(sort_key: str) -> str:
+    """The segment id in what `header` or `grave` formed."""
+    return keys.split(sort_key)[1]
