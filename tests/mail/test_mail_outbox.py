@@ -92,7 +92,8 @@ def test_an_invitations_mail_is_one_more_item_of_its_transaction_and_no_more_cal
 def test_carrying_a_mail_reads_its_row_and_its_address_and_writes_once(world: World, bill: meter.Meter) -> None:
     invite(world)
     bill.calls.clear()
-    (row,) = rows()
+    row, *others = rows()
+    assert others == [], [(one.event_id, one.timestamp, one.subject, one.events) for one in (row, *others)]
     message = deliveries.message(row, "mail")
     MessageHandler().handle(deliveries.received(message), message)
     counted = [(call.operation, call.read_units, call.write_units) for call in bill.calls if call.operation != "Query"]
