@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from django.urls import reverse
 
 from portal import clock
 from portal.errors import Invalid
@@ -39,14 +41,14 @@ class QueueAddress:
     only: TicketFilter
 
     @classmethod
-    def of(cls, params: Mapping[str, str]) -> QueueAddress:
+    def of(cls, params: Mapping[str, str]) -> Self:
         """Raises Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
         status = params.get("status") or Status.OPEN.value
         filters.statuses(status)
         return cls(status, params.get("resolver", ""), params.get("name", "")[:NAME_LIMIT], TicketFilter.parse(params))
 
     @classmethod
-    def of_what_is_understood(cls, params: Mapping[str, str]) -> QueueAddress:
+    def of_what_is_understood(cls, params: Mapping[str, str]) -> Self:
         """The address without the parameters that mean nothing."""
         good = {}
         for name, value in params.items():
@@ -88,9 +90,15 @@ class QueueAddress:
 
 
 def tidied(params: Mapping[str, str]) -> str | None:
-    """The address that the form of filters means, None where the parameters are not the form's.
+    """The address that the form of filters means, None where the parameters are not the form's. Raises Invalid."""
+    meant = with_days(params)
+    return None if meant is None else QueueAddress.of(meant).url()
 
-    Its ends of the days become one parameter, in the right order, and empty fields leave no trace. Raises Invalid.
+
+def with_days(params: Mapping[str, str]) -> dict[str, str] | None:
+    """The parameters that the form of filters means, None where these are not the form's.
+
+    Its ends of the days become one parameter, in the right order, and empty fields leave no trace.
     """
     if not any(name in params for name in _ENDS):
         return None
@@ -98,7 +106,7 @@ def tidied(params: Mapping[str, str]) -> str | None:
     if first and last:
         first, last = sorted((first, last))
     days = f"{first}..{last}" if first or last else ""
-    return QueueAddress.of({**params, "created": days}).url()
+    return {**params, "created": days}
 
 
 def chips(address: QueueAddress) -> list[dict[str, str]]:
@@ -160,6 +168,9 @@ def form(
     chosen = address.only.priority or ""
     kept = ("resolver", "name", "resolved", "reopened", "commented")
     return {
+        "url": reverse("tickets:queue"),
+        "place": "#queue",
+        "home": "queue-title",
         "hidden": [(name, address.params[name]) for name in kept if address.params.get(name)],
         "statuses": [{"value": v, "label": label, "current": v == address.status} for v, label in offered.items()],
         "priorities": [{"value": p.value, "label": p.label, "current": p == chosen} for p in Priority],

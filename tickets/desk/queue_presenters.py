@@ -63,8 +63,8 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
     return {
         "list_label": address.label,
         "is_mixed": address.is_mixed,
-        "status_tabs": _status_tabs(address),
-        "who_tabs": _who_tabs(address),
+        "status_tabs": status_tabs(address),
+        "who_tabs": who_tabs(address),
         "people_url": _people_url(address),
         "chips": chips(address),
         "export_params": {name: value for name, value in address.params.items() if value},
@@ -96,7 +96,7 @@ def _updates_url(address: QueueAddress, page: TicketPage) -> str:
     return f"{reverse('tickets:updates')}?{query}"
 
 
-def _status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
+def status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
     """Always the same tabs in the same places, so that none moves when another one is chosen."""
     tabs = [(s.value, s.label, s.value) for s in Status]
     tabs += [(name, name.capitalize(), "") for name in filters.GROUPS]
@@ -112,7 +112,8 @@ def _status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
     ]
 
 
-def _who_tabs(address: QueueAddress) -> list[dict[str, Any]]:
+def who_tabs(address: QueueAddress) -> list[dict[str, Any]]:
+    """Return whose tickets can be listed, as links: everyone's, one's own, nobody's and the chosen person's."""
     people = [("Everyone", ""), ("Mine", "me"), ("Unassigned", "none")]
     if address.is_of_a_person:
         people.append((address.name or "One person", address.who))
