@@ -17,7 +17,7 @@ def test_it_starts_without_proofs_benchmarks_and_tests(tmp_path: Path) -> None:
     for name in PRODUCT:
         source = Path(settings.BASE_DIR) / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    code = "import tickets.counting.lambda_entry; from django.core.management import call_command as c; c('check')"
+    code = "import tickets.following.lambda_entry; from django.core.management import call_command as c; c('check')"
     environ = {"PATH": os.environ["PATH"], "DEBUG": "1", "DJANGO_SETTINGS_MODULE": "portal.settings"}
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False

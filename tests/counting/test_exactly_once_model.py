@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from portal.errors import Throttled
 from portal.streams.batch import batch_of
+from portal.streams.memory import Memory
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import aggregates, keys, leaders, merge, stored_counts, stream_handler, tail
-from tickets.counting.memory import Memory
 from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import handle
 

@@ -54,11 +54,12 @@ def test_the_functions_handler_is_there_and_lambda_may_become_its_role(with_func
     assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
 
 
-def test_the_function_gets_summaries_of_one_shard_in_order_and_is_told_which(with_function: Stack) -> None:
+def test_the_function_gets_the_texts_of_tickets_of_one_shard_in_order_and_is_told_which(with_function: Stack) -> None:
     mapping = with_function.properties("WorkerStream")
     assert mapping["EventSourceArn"] == "SupportTicketsTable.StreamArn"
     (only,) = mapping["FilterCriteria"]["Filters"]
-    assert json.loads(only["Pattern"]) == {"dynamodb": {"Keys": {"sk": {"S": ["SUMMARY", "MARKER"]}}}}
+    wanted = ["SUMMARY", "DETAIL", "MARKER", {"prefix": "ACTIVITY#"}]
+    assert json.loads(only["Pattern"]) == {"dynamodb": {"Keys": {"sk": {"S": wanted}}}}
     assert mapping["ParallelizationFactor"] == 1
     assert mapping["TumblingWindowInSeconds"] > 0, "else the event does not name its shard"
     assert mapping["StartingPosition"] == "TRIM_HORIZON"

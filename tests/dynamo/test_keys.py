@@ -29,6 +29,7 @@ from tenants.identity import keys as identity_keys
 from tenants.tenancy import keys as tenancy_keys
 from tickets.counting import keys as aggregate_keys
 from tickets.importing import keys as import_keys
+from tickets.search import keys as search_keys
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.verification import keys as verification_keys
@@ -58,6 +59,8 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     audit_keys.audit_entity: st.tuples(parts, parts),
     proof_keys.proof: st.just(()),
     ticket_keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
+    search_keys.directory: st.just(()),
+    search_keys.segment: st.tuples(st.integers(1, 10**10 - 1).map(search_keys.segment_id)),
     outbox_keys.outbox_row: st.tuples(st.uuids().map(lambda row: row.hex)),
     outbox_keys.held: st.tuples(),
     door_keys.answer: st.tuples(parts, parts, parts, parts),
@@ -108,6 +111,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         ticket_keys.ticket: (7,), ticket_keys.request: ("r",), import_keys.import_source: ("s",),
         ticket_keys.tenant_status: ("OPEN", 0), aggregate_keys.marker: ("b", 0),
         webhook_keys.deliveries: ("ep_0123456789abcdef",),
+        search_keys.segment: ("0000000001",),
         door_keys.answer: ("c", "POST", "/x", "k"),
         outbox_keys.outbox_row: ("f" * 32,), audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
     }  # fmt: skip

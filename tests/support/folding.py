@@ -12,7 +12,7 @@ from typing import Any
 from portal.dynamo.repository import TenantRepository
 from portal.schema.tables import Table
 from portal.streams import positions, shards
-from portal.streams.batch import Batch, BatchResult, Record, batch_of, parse
+from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, parse
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
 from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, stream_handler
@@ -21,6 +21,7 @@ from tickets.counting.aggregates import Contribution, Kind, Part
 from tickets.counting.changes import Change
 from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import handle
+from tickets.search.index import indexing
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
 from tickets.ticket.tables import TICKETS
@@ -32,7 +33,8 @@ ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/made-up/stream/1"
 class Follower:
     """Reads a stream, the tickets' or another table's, from its beginning. `all` is what it has read so far."""
 
-    def __init__(self, table: Table = TICKETS) -> None:
+    def __init__(self, table: Table = TICKETS, handler: Handler = handle) -> None:
+        self._handler = handler
         self.arn = shards.arn(table)
         (shard,) = shards.listing(self.arn).shards
         self.shard_id = shard.id
@@ -70,7 +72,7 @@ class Follower:
             yield
 
     def apply(self, records: Sequence[Record]) -> BatchResult:
-        return handle(Batch(self.arn, self.shard_id, tuple(records)))
+        return self._handler(Batch(self.arn, self.shard_id, tuple(records)))
 
 
 @contextmanager
@@ -117,6 +119,7 @@ def remember_nothing() -> None:
     """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
     stream_handler._memory.clear()
     dead_letters.noted.clear()
+    indexing._last.clear()
 
 
 # --- what is stored ---

@@ -23,10 +23,10 @@ from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefused, Unavailable
 from portal.streams import positions
 from portal.streams.batch import Batch, BatchResult, Record
+from portal.streams.memory import Memory
 from tickets.counting import aggregate_store, changes, dead_letters, keys, merge, recent, tail
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.changes import Change
-from tickets.counting.memory import Memory
 from tickets.counting.recent import Recent
 
 log = logging.getLogger("pooldesk.stream")
@@ -38,7 +38,7 @@ _REMEMBERED: Final = 10_000  # tenants whose RECENT a process remembers, some 2 
 _REFUSALS: Final = 50  # of updates in a row, by others who are at the same tenant
 _BROKEN: Final = "The database never takes it: "
 
-_memory = Memory(_REMEMBERED)
+_memory: Memory[str, Recent] = Memory(_REMEMBERED)  # by tenant; what is stale costs one refused update
 
 
 def handle(batch: Batch) -> BatchResult:

@@ -1,8 +1,9 @@
-"""`manage.py run_stream`: keeps the aggregates, one of any number of pollers."""
+"""`manage.py run_stream`: keeps the aggregates and the search indexes, one of any number of pollers."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from django.conf import settings
@@ -10,28 +11,37 @@ from django.conf import settings
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.poller import Poller
-from tickets.counting.stream_handler import IF_LOST, handle
+from tickets.following.ticket_stream import IF_LOST, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
 
 class Command(FollowCommand):
     help = (
-        "Follow the tickets' stream and keep the aggregates, and carry out what is to be resharded, until Ctrl-C or "
-        "SIGTERM; then finish the batch, write how far it came, and release the shards. Any number of these may run, "
-        "on any machines: they share the shards, and "
-        "take over from one that died. It waits while the database cannot be reached, and never ends for that. A line "
+        "Follow the tickets' stream, keep the aggregates and the search indexes, and carry out what is to be "
+        "resharded, until Ctrl-C or SIGTERM; then finish the batch, write how far it came, and release the shards. "
+        "Any number of these may run, on any machines: they share the shards, and take over from one that died. "
+        "It waits while the database cannot be reached, and never ends for that. A line "
         "of JSON on stdout says every ten seconds, and at the end, what was done since the start: records read, events "
-        "among them that concern tickets, changes applied, dead letters, batches, write units, the shards held, errors "
-        "of reading and writing, and lag_ms, by how much the aggregates are behind. "
+        "among them that concern tickets, changes applied and indexed, dead letters, batches, write units, the shards "
+        "held, errors of reading and writing, and lag_ms, by how much aggregates and indexes are behind. "
         "Exit status: 0 stopped as asked; 1 refused or failed."
     )
     noise: ClassVar[tuple[str, Role] | None] = ("stream worker", "worker")
-    counts: ClassVar[dict[str, float]] = {"events": 0, "applied": 0, "dead": 0, "write_units": 0}
+    counts: ClassVar[dict[str, float]] = {
+        "events": 0,
+        "applied": 0,
+        "dead": 0,
+        "write_units": 0,
+        "indexed": 0,
+        "index_write_units": 0,
+    }
 
     def poller(self, *, lease_seconds: float) -> Poller:
         self._follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
         return Poller(TICKETS, self._follower.watching(handle), if_lost=IF_LOST, lease_seconds=lease_seconds)
 
-    def beside(self) -> AbstractContextManager[None]:
-        return self._follower.running()
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        with self._follower.running(), merges.running():
+            yield

@@ -21,6 +21,7 @@ Raw = Mapping[str, Any]
 
 COMMENT: Final = "comment"
 NOTE: Final = "note"
+_NUMBERS: Final = 1 << 63  # no ticket has a greater one, and none can be planted
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def inverted(fragments: Iterable[Fragment]) -> list[tuple[bytes, dict[int, int]]
     for fragment in fragments:
         length = len(fragment.terms)
         for word, times in fragment.terms.items():
-            term = postings.noted(word.encode()) if fragment.is_note else word.encode()
+            term = word.encode(errors="replace")
+            term = postings.noted(term) if fragment.is_note else term
             found[term].append({fragment.number: postings.posting(fragment.place, times, length)})
     return [(term, postings.merged(found[term])) for term in sorted(found)]
 
@@ -108,7 +110,7 @@ def _of_labels(image: Raw) -> list[Fragment]:
 
 def _fragments(image: Raw, place: Places, terms: Mapping[str, int], *, is_note: bool = False) -> list[Fragment]:
     owner = keys.owner_of(_text(image, "pk"))
-    return [Fragment(owner[1], place, is_note, terms)] if owner and terms else []
+    return [Fragment(owner[1], place, is_note, terms)] if owner and owner[1] < _NUMBERS and terms else []
 
 
 def _differ(new: Raw, old: Raw, *names: str) -> bool:

@@ -21,7 +21,7 @@ from typing import Final
 
 ENTRY_LIMIT: Final = 2500  # postings of one entry: a frequent term has several, so that no block grows without bound
 _FEW: Final = 8
-_PLANES: Final = {1: "B", 2: "H", 4: "I"}  # bytes of a gap: the array type that reads it
+_PLANES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}  # bytes of a gap: the array type that reads it
 _LEVELS: Final = 15
 _IMPACT_MASK: Final = 0xF0
 _PLACES_MASK: Final = 0x0F
@@ -90,7 +90,7 @@ def entries(postings: Mapping[int, int]) -> list[bytes]:
 
 
 def encode(postings: Mapping[int, int]) -> bytes:
-    """Encode one entry: bytes by ticket, at least one. Raises OverflowError for gaps of more than 32 bits."""
+    """Encode one entry: bytes by ticket, at least one."""
     tickets = sorted(postings, reverse=True)
     gaps = [newer - older for newer, older in pairwise(tickets)]
     out = bytearray()
@@ -100,9 +100,7 @@ def encode(postings: Mapping[int, int]) -> bytes:
         for gap in gaps:
             put_varint(out, gap)
     else:
-        width = next((w for w in _PLANES if max(gaps) < 1 << 8 * w), 0)
-        if not width:
-            raise OverflowError("the numbers of two tickets lie too far apart")
+        width = next(width for width in _PLANES if max(gaps) < 1 << 8 * width)
         out.append(width)
         for plane in range(width):
             out += bytes([gap >> 8 * plane & 255 for gap in gaps])

@@ -22,7 +22,7 @@ from tests.support.commands import run
 from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
-from tickets.counting.lambda_entry import stream_handler
+from tickets.following.lambda_entry import stream_handler
 from tickets.ticket.tables import TICKETS
 
 DONE = {"state": {}, "batchItemFailures": []}
@@ -109,7 +109,7 @@ def test_an_event_that_names_no_shard_is_refused_with_the_way_out(world: World, 
 
 def test_a_process_of_lambdas_needs_no_secret_and_no_other_set_up() -> None:
     code = (
-        "import json, sys; from tickets.counting.lambda_entry import stream_handler as handler; "
+        "import json, sys; from tickets.following.lambda_entry import stream_handler as handler; "
         "print(handler(json.load(sys.stdin), None))"
     )
     sent = {"Records": [], "shardId": "shardId-1", "eventSourceARN": "arn:aws:dynamodb:eu-central-1:1:table/T/stream/1"}

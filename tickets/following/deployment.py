@@ -23,8 +23,8 @@ Json = dict[str, Any]
 _WORKER: Final = FunctionPart(
     "Worker",
     "stream-worker",
-    "Keeps the aggregates of Pooldesk",
-    "tickets.counting.lambda_entry.stream_handler",
+    "Keeps the aggregates and the search indexes of Pooldesk",
+    "tickets.following.lambda_entry.stream_handler",
     # A batch of a thousand records of a thousand tenants takes some 20; the schedule's call may reshard for longer.
     timeout=120,
     environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
@@ -47,7 +47,8 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
 
 
 def _mapping(table: str) -> Json:
-    pattern = {"dynamodb": {"Keys": {"sk": {"S": [keys.SUMMARY, counting_keys.MARKER]}}}}
+    wanted = [keys.SUMMARY, keys.DETAIL, counting_keys.MARKER, {"prefix": keys.ACTIVITY_PREFIX}]
+    pattern = {"dynamodb": {"Keys": {"sk": {"S": wanted}}}}
     return {
         "EventSourceArn": {"Fn::GetAtt": [table, "StreamArn"]},
         "FunctionName": {"Ref": _WORKER.function},
@@ -58,7 +59,7 @@ def _mapping(table: str) -> Json:
         "MaximumBatchingWindowInSeconds": 1,
         # One invocation for a shard at a time: what is counted is remembered as a position in the shard.
         "ParallelizationFactor": 1,
-        # Not for windows: with one the event says which shard it comes from. See tickets/counting/lambda_entry.py.
+        # Not for windows: with one the event says which shard it comes from. See tickets/following/lambda_entry.py.
         "TumblingWindowInSeconds": 60,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "BisectBatchOnFunctionError": True,

@@ -1,4 +1,4 @@
-"""The handler that AWS Lambda calls, the other host of the fold beside `manage.py run_stream`.
+"""The handler that AWS Lambda calls, the other host of index and fold beside `manage.py run_stream`.
 
 The aggregates remember per stream shard what they have taken, and a plain stream event does not say which shard it
 comes from. With a tumbling window it does: `shardId` beside `Records`. So the event source mapping sets
@@ -37,12 +37,12 @@ from portal.errors import Invalid, Unavailable
 from portal.noise import noise_teller
 from portal.streams import lambda_answer, positions, scheduled_watermark  # need the settings
 from portal.streams.batch import Batch, BatchResult, batch_of
-from tickets.counting.changes import concerns_counting
-from tickets.counting.stream_handler import IF_LOST, handle
+from tickets.following.ticket_stream import IF_LOST, concerns, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
 RESHARD_SECONDS = 90  # of the two minutes that a call may take, so that a wait for all processes fits in
+MERGE_SECONDS = 30  # after a batch, which itself may take some 20
 _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 
 log = logging.getLogger("pooldesk.stream")
@@ -70,7 +70,9 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
             "Set TumblingWindowInSeconds on the event source mapping, as infra/template.yaml does."
         )
     batch = batch_of(arn, shard_id, event.get("Records", ()))
-    return {"state": {}, **lambda_answer.answer(batch, _apply)}
+    answer = lambda_answer.answer(batch, _apply)
+    _merge()
+    return {"state": {}, **answer}
 
 
 def _apply(batch: Batch) -> BatchResult:
@@ -79,9 +81,15 @@ def _apply(batch: Batch) -> BatchResult:
     return result
 
 
+def _merge() -> None:
+    """Merge what is due of the indexes that this process has added to. There is no time beside a function's calls."""
+    until = time.monotonic() + MERGE_SECONDS
+    merges.turn(lambda: time.monotonic() < until)
+
+
 def _write_watermark() -> dict[str, Any]:
     try:
-        as_of = scheduled_watermark.write(TICKETS, concerns=concerns_counting, if_lost=IF_LOST)
+        as_of = scheduled_watermark.write(TICKETS, concerns=concerns, if_lost=IF_LOST)
     except Unavailable as error:  # the next minute brings the next call
         log.warning("Up to when the stream is applied could not be written: %s", error.message)
         return {}

@@ -1,0 +1,123 @@
+"""Add what a batch of stream records has brought to the indexes of its tenants.
+
+Per tenant one item is written: the terms of all its texts in the batch. Nothing is ever taken out: what a ticket does
+not say any more, its own text denies when somebody searches. So a batch may come twice, in other pieces or late, and
+the index is what it was. The item is named for the records in it: the same ones write the same item again.
+
+Tenants are indexed at the same time and fail alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from portal.dynamo.client import fan_out
+from portal.errors import Unavailable
+from portal.schema.keys import digest
+from portal.streams.batch import Batch, Record
+from portal.streams.memory import Memory
+from tickets.search import keys, tokenizer
+from tickets.search.index import blocks, fragments, postings, publishing
+from tickets.search.index.fragments import Fragment
+from tickets.search.index.index_store import IndexStore, RowWrite, Store
+from tickets.search.index.segment_writing import SegmentWriter
+from tickets.ticket.keys import owner_of
+
+log = logging.getLogger("pooldesk.stream")
+
+LARGE: Final = 16 * 1024  # bytes from which on a batch is written as a segment: a search reads all that is new
+_DIGEST_BYTES: Final = 12
+_TENANTS: Final = 10_000  # whose last records of a shard a process remembers
+
+_last: Memory[tuple[str, str, str], str] = Memory(_TENANTS)  # sequence by stream, shard and tenant
+
+
+@dataclass
+class Indexed:
+    """The outcome of a batch: what failed by tenant, what was added to whose index, and what that has cost."""
+
+    failed: dict[str, Unavailable] = field(default_factory=dict)
+    added: dict[str, int] = field(default_factory=dict)  # bytes by tenant
+    records: int = 0
+    write_units: float = 0.0
+
+
+def index(batch: Batch, *, open_store: Callable[[str], IndexStore] = IndexStore) -> Indexed:
+    """Add a batch to the index of each tenant in it. Who is throttled is in `failed`, and nothing of it is added."""
+    outcome = Indexed()
+    by_tenant = _by_tenant(batch)
+    fan_out([partial(_attempt, batch, tenant, some, open_store, outcome) for tenant, some in by_tenant.items()])
+    return outcome
+
+
+def add(store: Store, name: str, some: Sequence[Fragment]) -> int:
+    """Add fragments to an index, as one item or as a segment, and return its bytes. Raises Throttled, Unavailable.
+
+    `name` tells these fragments from all others: hex digits.
+    """
+    inverted = fragments.inverted(some)
+    if not inverted:
+        return 0
+    entries = [(term, entry) for term, found in inverted for entry in postings.entries(found)]
+    block = blocks.pack(entries)
+    if len(block) < LARGE:
+        row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
+        store.write(RowWrite(keys.new(name), row))
+        return len(block)
+    writer = SegmentWriter(store, publishing.begin(store, "batch"), expected=len(block))
+    for term, found in inverted:
+        writer.add(term, postings.entries(found))
+    header = writer.finish([tokenizer.VERSION])
+    publishing.publish(store, "batch", header)
+    return header.size
+
+
+def _by_tenant(batch: Batch) -> Mapping[str, list[Record]]:
+    """The records that may change what is found, by tenant. Those that name no tenant are nobody's text."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for record in batch.records:
+        if fragments.concerns_search(record) and (owner := owner_of(str(record.keys.get("pk", "")))):
+            found[owner[0]].append(record)
+    return found
+
+
+def _attempt(
+    batch: Batch, tenant_id: str, some: list[Record], open_store: Callable[[str], IndexStore], outcome: Indexed
+) -> None:
+    try:
+        _index(batch, open_store(tenant_id), some, outcome)
+    except Unavailable as error:
+        log.warning("The index of tenant %s has to wait: %s", tenant_id, error.message)
+        outcome.failed[tenant_id] = error
+    except Exception:  # it is that tenant's, and nobody else has to wait for it
+        log.exception("Changes of tenant %s cannot be indexed.", tenant_id)
+        outcome.failed[tenant_id] = Unavailable("Changes of a tenant cannot be indexed; the log says why.")
+
+
+def _index(batch: Batch, store: IndexStore, some: list[Record], outcome: Indexed) -> None:
+    """Add the records that this process has not added before: a shard's come in their order."""
+    place = (batch.stream_arn, batch.shard_id, store.tenant_id)
+    last = _last.get(place) or ""
+    found = [(record.sequence, changed) for record in some if record.sequence > last if (changed := _fragments(record))]
+    if found:
+        name = digest(" ".join([*place[:2], *(sequence for sequence, _ in found)]), size=_DIGEST_BYTES)
+        size = add(store, name, [fragment for _, changed in found for fragment in changed])
+        outcome.added[store.tenant_id] = size
+        outcome.records += len(found)
+        outcome.write_units += store.write_units
+    if some[-1].sequence > last:
+        _last.put(place, some[-1].sequence)
+
+
+def _fragments(record: Record) -> list[Fragment]:
+    """Of an image that cannot be read nothing is found, and the others of the batch are."""
+    try:
+        return fragments.of_change(record)
+    except (ValueError, TypeError, OverflowError):
+        log.exception("A change of %s cannot be indexed.", record.keys.get("pk"))
+        return []

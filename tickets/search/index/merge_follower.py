@@ -1,0 +1,74 @@
+"""Merge the indexes that this process adds to, beside the stream.
+
+A process knows what it has added itself, and not what others have. So it looks at an index after some additions, and
+begins to count anywhere: processes that live for a few batches only look as often together.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from threading import Lock
+from typing import Final
+
+from portal.errors import Unavailable
+from portal.streams import beside
+from portal.streams.memory import Memory
+from tickets.search.index import merging
+from tickets.search.index.index_store import IndexStore
+
+log = logging.getLogger("pooldesk.stream")
+
+LOOK_SECONDS: Final = 0.5
+LOOK_ADDITIONS: Final = merging.NEW_ITEMS // 4
+LOOK_BYTES: Final = merging.NEW_BYTES // 4
+_TENANTS: Final = 10_000  # of which a process remembers what it has added
+
+
+class MergeFollower:
+    """Works in a thread of its own, or `turn` is called now and then."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._added: Memory[str, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
+        self._due: dict[str, None] = {}
+
+    def note(self, added: Mapping[str, int]) -> None:
+        """Take note of additions: bytes by tenant."""
+        for tenant_id, size in added.items():
+            with self._lock:
+                additions, in_all = self._added.get(tenant_id) or (_anywhere(), 0)
+                additions, in_all = additions + 1, in_all + size
+                if additions >= LOOK_ADDITIONS or in_all >= LOOK_BYTES:
+                    self._due[tenant_id] = None
+                    additions, in_all = 0, 0
+                self._added.put(tenant_id, (additions, in_all))
+
+    def running(self) -> AbstractContextManager[None]:
+        """Work while the context lasts."""
+        return beside.working(self.turn, pause=lambda: LOOK_SECONDS, name="merging of search indexes", log=log)
+
+    def turn(self, again: Callable[[], bool] = lambda: True) -> int:
+        """Merge what is due, while `again` says so, and return how many merges were done.
+
+        Of a tenant whose index is busy or away the others do not hear; it comes next time.
+        """
+        done = 0
+        for tenant_id in list(self._due):
+            if not again():
+                break
+            with self._lock:
+                self._due.pop(tenant_id, None)
+            try:
+                done += merging.merge_due(IndexStore(tenant_id), again)
+            except Unavailable as error:
+                log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
+                with self._lock:
+                    self._due[tenant_id] = None
+        return done
+
+
+def _anywhere() -> int:
+    return random.randrange(LOOK_ADDITIONS)  # noqa: S311  # no secret

@@ -1,0 +1,144 @@
+"""Make large segments of small ones, and of what is new: so that a search has few places to look into.
+
+What is new becomes a segment when it is too much to be read with every search. Four segments of one size class, or
+three and what is being merged anyway, become one of the next class. So each posting is written once in a class, and
+there are some four segments for each fourfold growth.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from portal.errors import TransactionRefused
+from tickets.search import keys
+from tickets.search.index import blocks, postings, publishing
+from tickets.search.index.index_lock import IndexLock
+from tickets.search.index.index_store import Raw, Store
+from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.index.segments import Header
+
+log = logging.getLogger("pooldesk.stream")
+
+NEW_ITEMS: Final = 64
+NEW_BYTES: Final = 24 * 1024
+SEGMENTS: Final = 4  # of one class that are merged
+_READ_AT_ONCE: Final = 16  # blocks of one segment
+_LOOK_EVERY: Final = 500  # terms, between looks at the lock
+
+Entry = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class DueMerge:
+    """Name what is to be merged: rows of what is new, and segments."""
+
+    new: Sequence[Raw] = ()
+    headers: Sequence[Header] = field(default=())
+
+    @property
+    def size(self) -> int:
+        return sum(_size(row) for row in self.new) + sum(header.size for header in self.headers)
+
+    @property
+    def versions(self) -> list[int]:
+        return [int(row["v"]["N"]) for row in self.new] + [v for header in self.headers for v in header.versions]
+
+
+def plan(new: Sequence[Raw], headers: Sequence[Header]) -> DueMerge | None:
+    """Choose what is to be merged next, None where nothing is."""
+    if len(new) >= NEW_ITEMS or sum(map(_size, new)) >= NEW_BYTES:
+        return _with_its_class(DueMerge(new), headers, beside=SEGMENTS - 1)
+    for level in sorted({size_class(header.size) for header in headers}):
+        of_class = [header for header in headers if size_class(header.size) == level]
+        if len(of_class) >= SEGMENTS:
+            return _with_its_class(DueMerge(headers=of_class), headers, beside=SEGMENTS - 1)
+    return None
+
+
+def _with_its_class(chosen: DueMerge, headers: Sequence[Header], *, beside: int) -> DueMerge:
+    """Add the segments of the class that the merged one will be in, as long as they would be merged with it next."""
+    while True:
+        taken = {header.segment for header in chosen.headers}
+        level = size_class(chosen.size)
+        others = [h for h in headers if h.segment not in taken and size_class(h.size) == level]
+        if len(others) < beside:
+            return chosen
+        chosen = DueMerge(chosen.new, [*chosen.headers, *others])
+
+
+def size_class(size: int) -> int:
+    """Return 0 for segments of up to some 48 KB, and one more for each fourfold size."""
+    return max(0, round(math.log(max(1, size) / NEW_BYTES, SEGMENTS)))
+
+
+def merge_due(store: Store, again: Callable[[], bool] = lambda: True) -> int:
+    """Merge what is due and clear up behind it, while `again` says so. Return how many merges were done.
+
+    Nothing is done where another process is at it. Raises Throttled, Unavailable: then it is due still.
+    """
+    lock, done = IndexLock(store), 0
+    if _planned(store) is None or not lock.take():
+        return 0
+    with lock:
+        publishing.clear(store)
+        while again() and (due := _planned(store)):
+            try:
+                _merge(store, due, lock)
+            except TransactionRefused:  # somebody took this process for dead
+                log.info("A merge of segments of tenant %s was overtaken.", store.tenant_id)
+                break
+            done += 1
+    return done
+
+
+def _planned(store: Store) -> DueMerge | None:
+    rows = list(store.rows(*keys.STATE))
+    new = [row for row in rows if row["sk"]["S"].startswith(keys.NEW)]
+    return plan(new, [Header.of(row) for row in rows[len(new) :]])
+
+
+def _merge(store: Store, due: DueMerge, lock: IndexLock) -> None:
+    segment = publishing.begin(store, "merge")
+    writer = SegmentWriter(store, segment, expected=due.size)
+    sources = [blocks.entries(bytes(row["d"]["B"])) for row in due.new]
+    sources += [entries_of(store, header) for header in due.headers]
+    for count, (term, entries) in enumerate(joined(sources)):
+        writer.add(term, entries)
+        if count % _LOOK_EVERY == 0:
+            lock.keep()
+    publishing.publish(store, "merge", writer.finish(due.versions), merged=due.headers)
+    store.delete_rows(row["sk"]["S"] for row in due.new)
+
+
+def entries_of(store: Store, header: Header) -> Iterator[Entry]:
+    """Return all entries of a segment in order, reading a few blocks at a time. Raises MissingBlock."""
+    for first in range(0, header.blocks, _READ_AT_ONCE):
+        numbers = range(first, min(first + _READ_AT_ONCE, header.blocks))
+        for block in store.blocks(header.segment, numbers):
+            yield from blocks.entries(block)
+
+
+def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Return each term with its entries. Those of a term that only one source has are passed on as they are."""
+    numbered = [_numbered(n, source) for n, source in enumerate(sources)]
+    for term, group in groupby(heapq.merge(*numbered, key=itemgetter(0)), key=itemgetter(0)):
+        several = list(group)
+        entries = [entry for _, _, entry in several]
+        if len({n for _, n, _ in several}) > 1:
+            entries = postings.entries(postings.merged(map(postings.decode, entries)))
+        yield term, entries
+
+
+def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int, bytes]]:
+    return ((term, number, entry) for term, entry in source)
+
+
+def _size(row: Raw) -> int:
+    return len(row["d"]["B"])

@@ -1,0 +1,109 @@
+"""Make a segment that has been written readable, exactly once, and delete what nobody reads any more.
+
+Before its first block a segment has a note: it is being written, and by what. One transaction replaces the note by the
+header, and removes the headers of the segments that it was merged from. It is refused where the note is not there any
+more as it was, or one of those headers: so of two merges of the same one is done, and a worker that was taken for dead
+publishes nothing when it wakes.
+
+What is left of the dead stays for a while, in a *grave*: a reader may hold a header that has just gone. One that misses
+a block reads the headers anew, so the time is there to make that rare, and nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+from portal import clock
+from portal.errors import ConditionFailed
+from tickets.search import keys
+from tickets.search.index.index_store import Raw, RowWrite, Store
+from tickets.search.index.segments import Header
+
+# A merge works under the lock, so whoever has the lock knows that the merges of all others are dead. A batch of the
+# stream is written without it.
+Writer = Literal["merge", "batch"]
+
+GRACE: Final = timedelta(seconds=60)  # for readers of headers that have gone
+DEAD_AFTER: Final = timedelta(hours=1)  # a batch that is not published; and a dead writer may write for as long
+_UNKNOWN: Final = "?"  # number of blocks
+
+
+def begin(store: Store, writer: Writer) -> str:
+    """Note that a segment is being written, and return its id: greater than that of every segment there is."""
+    segment = keys.segment_id(store.next_number())
+    store.write(RowWrite(keys.grave(segment), {**_note(writer), "at": {"S": clock.stamp()}}))
+    return segment
+
+
+def publish(store: Store, writer: Writer, header: Header, *, merged: Sequence[Header] = ()) -> None:
+    """Let the segment be read, and those that it was merged from no longer.
+
+    Raises TransactionRefused where one of these has gone, or the writer was taken for dead.
+    """
+    dead = {one.segment: {"N": str(one.blocks)} for one in merged}
+    store.write(
+        RowWrite(keys.grave(header.segment), _grave(dead, GRACE) if dead else None, unchanged=_note(writer)),
+        RowWrite(keys.header(header.segment), header.attributes()),
+        *(RowWrite(keys.header(one.segment), unchanged={}) for one in merged),
+    )
+
+
+def discard(store: Store, headers: Iterable[Header]) -> None:
+    """Let segments no longer be read that nothing replaces. Raises TransactionRefused where one has gone."""
+    for header in headers:
+        dead = {header.segment: {"N": str(header.blocks)}}
+        store.write(
+            RowWrite(keys.header(header.segment), unchanged={}),
+            RowWrite(keys.grave(header.segment), _grave(dead, GRACE)),
+        )
+
+
+def clear(store: Store, *, at_once: bool = False) -> int:
+    """Delete the blocks that nobody reads any more, and return how many graves are left.
+
+    Only for who has the lock, and writes nothing at the moment. With `at_once` no time is given: readers read anew, and
+    whoever writes is taken for dead.
+    """
+    left = 0
+    for row in list(store.rows(*keys.GRAVES)):
+        grave = row if "of" in row else _taken_for_dead(store, row, at_once=at_once)
+        if grave and (at_once or _stamp(grave, "until") < clock.stamp()):
+            _delete(store, grave)
+        else:
+            left += 1
+    return left
+
+
+def _taken_for_dead(store: Store, row: Raw, *, at_once: bool) -> Raw | None:
+    """Refuse a writer for ever, if it is time to: the row of its grave, None while it may be alive."""
+    segment = keys.segment_of(row["sk"]["S"])
+    is_batch = row.get("writer") == _note("batch")["writer"]
+    if is_batch and not at_once and clock.parse(_stamp(row, "at")) + DEAD_AFTER > clock.now():
+        return None
+    grave = _grave({segment: {"S": _UNKNOWN}}, DEAD_AFTER)
+    try:
+        store.write(RowWrite(keys.grave(segment), grave, unchanged={"writer": row["writer"]}))
+    except ConditionFailed:  # it has just published
+        return None
+    return {**grave, "sk": row["sk"]}
+
+
+def _delete(store: Store, row: Raw) -> None:
+    for segment, blocks in row["of"]["M"].items():
+        numbers = range(int(blocks["N"])) if "N" in blocks else store.block_numbers(segment)
+        store.delete_blocks(segment, numbers)
+    store.delete_rows([row["sk"]["S"]])
+
+
+def _note(writer: Writer) -> dict[str, Any]:
+    return {"writer": {"S": writer}}
+
+
+def _grave(dead: dict[str, Any], keep: timedelta) -> dict[str, Any]:
+    return {"of": {"M": dead}, "until": {"S": clock.stamp(clock.now() + keep)}}
+
+
+def _stamp(row: Raw, name: str) -> str:
+    return str(row[name]["S"])
