@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.core.wsgi import get_wsgi_application
+from waitress import wasyncore
 from waitress.server import create_server
 
 
@@ -20,6 +21,7 @@ def served() -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.effective_port}"
     finally:
-        server.close()
-        server.task_dispatcher.shutdown()
+        # By its own thread: it waits until the last connection is closed, and clients keep theirs open.
+        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
         thread.join(timeout=30)
+        server.task_dispatcher.shutdown()
