@@ -11,6 +11,7 @@ from typing import Final
 from portal.schema import keys
 
 LOCK: Final = "LOCK"
+FROZEN: Final = "FROZEN"  # sort key of the note of a rebuild that is going on
 _DIRECTORY: Final = "SEARCH"
 _SEGMENT: Final = "SEGMENT"
 _GRAVE: Final = "G"
@@ -22,6 +23,7 @@ _BLOCK_DIGITS: Final = 6
 NEW: Final = keys.beginning(_NEW)
 # Bounds, both included: of all graves, and of what a search reads.
 GRAVES: Final = (keys.beginning(_GRAVE), keys.joined(_GRAVE, "~"))
+CHECK: Final = "SEARCH"  # sort key, beside the recounts, of how far a check of the index has come
 STATE: Final = (NEW, keys.joined(_HEADER, "~"))
 LAST_BLOCK: Final = "9" * _BLOCK_DIGITS
 

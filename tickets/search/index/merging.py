@@ -29,6 +29,7 @@ log = logging.getLogger("pooldesk.stream")
 NEW_ITEMS: Final = 64
 NEW_BYTES: Final = 24 * 1024
 SEGMENTS: Final = 4  # of one class that are merged
+_SEGMENTS_AT_ONCE: Final = 40  # that one transaction removes; a rebuild makes hundreds of one class
 _READ_AT_ONCE: Final = 16  # blocks of one segment
 _LOOK_EVERY: Final = 500  # terms, between looks at the lock
 
@@ -58,7 +59,7 @@ def plan(new: Sequence[Raw], headers: Sequence[Header]) -> DueMerge | None:
     for level in sorted({size_class(header.size) for header in headers}):
         of_class = [header for header in headers if size_class(header.size) == level]
         if len(of_class) >= SEGMENTS:
-            return _with_its_class(DueMerge(headers=of_class), headers, beside=SEGMENTS - 1)
+            return _with_its_class(DueMerge(headers=of_class[:_SEGMENTS_AT_ONCE]), headers, beside=SEGMENTS - 1)
     return None
 
 
@@ -68,7 +69,7 @@ def _with_its_class(chosen: DueMerge, headers: Sequence[Header], *, beside: int)
         taken = {header.segment for header in chosen.headers}
         level = size_class(chosen.size)
         others = [h for h in headers if h.segment not in taken and size_class(h.size) == level]
-        if len(others) < beside:
+        if len(others) < beside or len(others) + len(taken) > _SEGMENTS_AT_ONCE:
             return chosen
         chosen = DueMerge(chosen.new, [*chosen.headers, *others])
 
@@ -88,7 +89,8 @@ def merge_due(store: Store, again: Callable[[], bool] = lambda: True) -> int:
         return 0
     with lock:
         publishing.clear(store)
-        while again() and (due := _planned(store)):
+        frozen = frozen_through(store)
+        while again() and (due := _planned(store, frozen)):
             try:
                 _merge(store, due, lock)
             except TransactionRefused:  # somebody took this process for dead
@@ -98,10 +100,33 @@ def merge_due(store: Store, again: Callable[[], bool] = lambda: True) -> int:
     return done
 
 
-def _planned(store: Store) -> DueMerge | None:
+def merge_new(store: Store, lock: IndexLock) -> None:
+    """Make a segment of all that is new, however little. Only for who has the lock."""
+    new, _ = _stored(store)
+    if new:
+        _merge(store, DueMerge(new), lock)
+
+
+def frozen(store: Store) -> Raw | None:
+    """Return the note of the rebuild that is going on, None where there is none."""
+    return next(iter(store.rows(keys.FROZEN, keys.FROZEN)), None)
+
+
+def frozen_through(store: Store) -> str:
+    """Return the id of the last segment that a rebuild will remove: those up to it are merged no more."""
+    note = frozen(store)
+    return str(note["through"]["S"]) if note else ""
+
+
+def _planned(store: Store, frozen: str = "") -> DueMerge | None:
+    new, headers = _stored(store)
+    return plan(new, [header for header in headers if header.segment > frozen])
+
+
+def _stored(store: Store) -> tuple[list[Raw], list[Header]]:
     rows = list(store.rows(*keys.STATE))
     new = [row for row in rows if row["sk"]["S"].startswith(keys.NEW)]
-    return plan(new, [Header.of(row) for row in rows[len(new) :]])
+    return new, [Header.of(row) for row in rows[len(new) :]]
 
 
 def _merge(store: Store, due: DueMerge, lock: IndexLock) -> None:

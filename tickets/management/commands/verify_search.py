@@ -1,0 +1,102 @@
+"""`manage.py verify_search`: holds the search index against the stored texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import seconds
+from tickets.management import tenant_option
+from tickets.management.tenant_option import Chosen
+from tickets.search.care import index_check, index_state
+from tickets.search.care.index_check import IndexVerdict
+from tickets.search.care.index_state import IndexReport
+from tickets.verification.recount import last_number
+
+CANNOT_TELL = 3
+SHOWN = 40  # postings of one kind and tenant; --json has more
+
+
+class Command(PortalCommand):
+    help = (
+        "Read the texts of all tickets and hold the search index against them: names what a search would miss, and "
+        "what the index still holds of texts that were changed or deleted. That is never shown to anybody, and goes "
+        "with rebuild_search. Changes nothing; goes on where a check was stopped. Exit status: 0 everything is found; "
+        "1 something is missing or damaged, or, with --strict, something is left of what is gone; 3 cannot be told "
+        "now, because the stream worker makes no progress or a rebuild is needed first."
+    )
+    again = "Run it again: it goes on where it was."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        tenant_option.add_arguments(parser)
+        parser.add_argument(
+            "--settle",
+            type=seconds,
+            default=index_check.SETTLE,
+            metavar="SECONDS",
+            help="how long the stream worker may make no progress (%(default)s)",
+        )
+        parser.add_argument("--strict", action="store_true", help="what is left of texts that are gone is an error too")
+        parser.add_argument("--json", action="store_true", help="print the result for machines")
+
+    def work(self, options: dict[str, Any]) -> None:
+        self._write = self.stderr.write if options["json"] else self.stdout.write
+        checked = {tenant.slug: self._check(tenant, options["settle"]) for tenant in tenant_option.chosen(options)}
+        if options["json"]:
+            found = [{"tenant": slug, **asdict(verdict)} for slug, verdict in checked.items()]
+            self.stdout.write(json.dumps(found, indent=1, ensure_ascii=False))
+        wrong = [slug for slug, verdict in checked.items() if verdict.state == index_check.WRONG]
+        if wrong:
+            raise CommandError(f"The search index of {', '.join(wrong)} is wrong. Run rebuild_search.")
+        left_over = [slug for slug, verdict in checked.items() if verdict.left_over]
+        if options["strict"] and left_over:
+            raise CommandError(f"The search index of {', '.join(left_over)} holds what is gone. Run rebuild_search.")
+        unknown = [slug for slug, verdict in checked.items() if verdict.state == index_check.UNKNOWN]
+        if unknown:
+            raise CommandError(f"{', '.join(unknown)} cannot be verified now.", returncode=CANNOT_TELL)
+        tickets = sum(verdict.tickets for verdict in checked.values())
+        self._write(f"{len(checked):,} tenants, {tickets:,} tickets: everything is found.")
+
+    def _check(self, tenant: Chosen, settle: float) -> IndexVerdict:
+        slug, stands = tenant.slug, index_state.report(tenant.repository)
+        self._write(f"{slug}: {_described(stands)}.")
+        with Progress(self, f"Checking {slug}", last_number(tenant.repository)) as progress:
+
+            def begun(number: int) -> None:
+                if number:
+                    self._write(f"{slug}: goes on behind ticket {number:,}, where a check had ended.")
+                progress.advance(number)
+
+            verdict = index_check.check(
+                tenant.repository, settle=settle, begun=begun, advance=progress.advance, say=progress.label
+            )
+        self._say(slug, verdict)
+        return verdict
+
+    def _say(self, slug: str, verdict: IndexVerdict) -> None:
+        if verdict.state == index_check.UNKNOWN:
+            self._write(f"{slug}: cannot be verified now, because {verdict.why}.")
+        for sentence in verdict.damage[:SHOWN]:
+            self._write(f"{slug}: {sentence}")
+        for one in verdict.missing[:SHOWN]:
+            self._write(f"{slug}: missing: “{one.term}” of ticket {one.ticket}")
+        for one in verdict.foreign[:SHOWN]:
+            self._write(f"{slug}: foreign: “{one.term}” of ticket {one.ticket}, whose text does not have it")
+        counted = [(verdict.lacking, "missing"), (verdict.left_over, "foreign")]
+        for many, kind in counted:
+            if many > SHOWN:
+                self._write(f"{slug}: {many:,} postings are {kind} in all.")
+
+
+def _described(stands: IndexReport) -> str:
+    """Say how an index stands, in a line of its own."""
+    if not stands.was_built:
+        return "nothing was indexed yet"
+    return (
+        f"{stands.segments:,} segments of {stands.blocks:,} blocks, {stands.bytes:,} bytes; "
+        f"{stands.tail_items:,} items of {stands.tail_bytes:,} bytes are newer"
+    )

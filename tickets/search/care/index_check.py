@@ -1,0 +1,207 @@
+"""Hold a tenant's index against its stored texts: what it lacks, and what it holds of texts that are gone.
+
+For some thousands of tickets at a time their texts are read, and then the whole index once. What it lacks is looked
+for again when a barrier has told that everything written before is indexed, and once more in the texts as they are
+then: so neither a late stream nor people who go on writing are taken for an error.
+
+A posting of a text that was changed or deleted stays until the index is rebuilt. No search shows it, because the
+stored text decides. It is named all the same: whoever has erased something wants to know that nothing of it is left.
+
+How far a check has come is kept for a day, so one that was stopped goes on there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from portal.dynamo.repository import TenantRepository
+from tickets.counting import barrier
+from tickets.counting.barrier import Say, WorkerAway
+from tickets.search import keys, tokenizer
+from tickets.search.care import stored_fragments
+from tickets.search.care.stored_fragments import Advance
+from tickets.search.care.stored_postings import IndexMoved, WholeIndex, readable
+from tickets.search.index import fragments
+from tickets.verification import keys as recount_keys
+from tickets.verification.items import RoundItem
+from tickets.verification.recount import last_number
+
+SETTLE: Final = 10.0  # seconds that the stream worker may make no progress
+PASS: Final = 10_000  # tickets whose postings are held in memory at a time, some 100 MB
+KEPT: Final = 1000  # postings of each kind that are named; beyond that they are counted
+_KEPT_SECONDS: Final = 86400
+_TRIES: Final = 10  # to read the index between two merges
+_PLACES: Final = 0x0F
+
+OK: Final = "ok"
+WRONG: Final = "wrong"
+UNKNOWN: Final = "unknown"
+
+Postings = dict[bytes, dict[int, int]]
+
+
+@dataclass(frozen=True, order=True)
+class NamedPosting:
+    """A term as people read it, and the number of a ticket."""
+
+    term: str
+    ticket: int
+
+
+@dataclass
+class IndexVerdict:
+    """The result of a check. `missing` and `foreign` name up to KEPT postings each, of `lacking` and `left_over`.
+
+    "wrong" is an index in which a search would miss something; what is foreign makes it no less right. `why` says for
+    "unknown" what was in the way. `damage` are sentences about items that no search can read.
+    """
+
+    state: Literal["ok", "wrong", "unknown"] = OK
+    tickets: int = 0
+    lacking: int = 0
+    left_over: int = 0
+    missing: list[NamedPosting] = field(default_factory=list)
+    foreign: list[NamedPosting] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    why: str = ""
+
+    def note(self, missing: Iterable[NamedPosting], foreign: Iterable[NamedPosting]) -> None:
+        """Add what was found wrong."""
+        lacking, left_over = sorted(missing), sorted(foreign)
+        self.lacking += len(lacking)
+        self.left_over += len(left_over)
+        self.missing += lacking[: KEPT - len(self.missing)]
+        self.foreign += left_over[: KEPT - len(self.foreign)]
+
+
+def check(
+    repository: TenantRepository,
+    *,
+    settle: float = SETTLE,
+    many: int = PASS,
+    begun: Callable[[int], object] = lambda number: None,
+    advance: Advance = lambda numbers: None,
+    say: Say = lambda sentence: None,
+) -> IndexVerdict:
+    """Check all tickets, `many` at a time, behind those that a check before has come to.
+
+    `begun` is called with the number behind which it begins. Raises Throttled, Unavailable.
+    """
+    reached, verdict = _resumed(repository)
+    begun(reached)
+    last = last_number(repository)
+    versions = WholeIndex.now(repository).state.versions
+    if set(versions) - {tokenizer.VERSION}:
+        verdict.state = UNKNOWN
+        verdict.why = "parts of the index were made by other rules of the tokenizer; run rebuild_search"
+        return verdict
+    # One more pass at least: a posting of a number that was never given out is foreign too.
+    for start in range(reached + 1, max(last, reached + 1) + 1, many):
+        numbers = range(start, min(start + many, last + 1))
+        try:
+            _Pass(repository, numbers, is_last=numbers.stop > last).run(verdict, settle, advance, say)
+        except WorkerAway:
+            verdict.state, verdict.why = UNKNOWN, "the stream worker makes no progress; is it running (run_stream)"
+            return verdict
+        _keep(repository, numbers.stop - 1, verdict)
+    forget(repository)
+    verdict.state = WRONG if verdict.lacking or verdict.damage else OK
+    return verdict
+
+
+@dataclass
+class _Pass:
+    """The check of some tickets. `is_last` takes the numbers behind them as well, which no ticket has."""
+
+    repository: TenantRepository
+    numbers: range
+    is_last: bool
+
+    def run(self, verdict: IndexVerdict, settle: float, advance: Advance, say: Say) -> None:
+        """Add what is wrong to the verdict. Raises WorkerAway."""
+        expected = self._expected(self.numbers, verdict, advance)
+        missing, foreign, damage = self._compared(expected)
+        if missing or damage:
+            barrier.wait_until_applied(self.repository, timeout=settle, say=say)
+            missing, foreign, damage = self._compared(expected)
+        # As the texts are now: what was missed may be gone by now, and what was foreign may be just written.
+        now = self._now({number for _, number in (*missing, *foreign)})
+        verdict.note(
+            (NamedPosting(readable(term), number) for term, number in missing if number in now.get(term, ())),
+            (NamedPosting(readable(term), number) for term, number in foreign if number not in now.get(term, ())),
+        )
+        verdict.damage += [one for one in damage if one not in verdict.damage]
+
+    def _expected(self, numbers: Sequence[int], verdict: IndexVerdict | None, advance: Advance) -> Postings:
+        expected: Postings = {}
+        for _, texts in stored_fragments.read(self.repository, numbers):
+            for term, postings in fragments.inverted(texts):
+                expected.setdefault(term, {}).update(postings)
+            if verdict and texts:
+                verdict.tickets += 1
+            advance(1)
+        return expected
+
+    def _now(self, numbers: set[int]) -> Postings:
+        return self._expected(sorted(numbers & set(self.numbers)), None, lambda number: None)
+
+    def _compared(self, expected: Postings) -> tuple[set[tuple[bytes, int]], set[tuple[bytes, int]], list[str]]:
+        """Return what the index lacks of these postings, what it has besides of these tickets, and what is damaged."""
+        for _ in range(_TRIES):
+            try:
+                return self._read(expected)
+            except IndexMoved:
+                continue
+        raise IndexMoved("The index is merged faster than it can be read. Run it again.")
+
+    def _read(self, expected: Postings) -> tuple[set[tuple[bytes, int]], set[tuple[bytes, int]], list[str]]:
+        left = {term: dict(postings) for term, postings in expected.items()}
+        foreign: set[tuple[bytes, int]] = set()
+        index = WholeIndex.now(self.repository)
+        for term, postings in index.postings():
+            wanted = left.get(term, {})
+            for number, byte in postings.items():
+                if number in wanted:
+                    wanted[number] = _without(wanted[number], byte)
+                elif self._is_ours(number):
+                    foreign.add((term, number))
+        missing = {(term, number) for term, wanted in left.items() for number, byte in wanted.items() if byte}
+        return missing, foreign, index.damage
+
+    def _is_ours(self, number: int) -> bool:
+        return number in self.numbers or (self.is_last and number >= self.numbers.stop)
+
+
+def _without(wanted: int, stored: int) -> int:
+    """Return what is still wanted of a posting: places, and an impact that is at least as great."""
+    impact = 0 if stored >> 4 >= wanted >> 4 else wanted & ~_PLACES
+    return wanted & _PLACES & ~stored | impact
+
+
+# --- what is kept of a check that was stopped ---
+
+
+def _resumed(repository: TenantRepository) -> tuple[int, IndexVerdict]:
+    item = repository.get(RoundItem, recount_keys.recounting, sort=keys.CHECK, consistent=True)
+    if item is None or not item.data or item.expires_at <= time.time():
+        return 0, IndexVerdict()
+    kept: dict[str, Any] = json.loads(zlib.decompress(item.data))
+    for name in ("missing", "foreign"):
+        kept["verdict"][name] = [NamedPosting(**one) for one in kept["verdict"][name]]
+    return int(kept["reached"]), IndexVerdict(**kept["verdict"])
+
+
+def forget(repository: TenantRepository) -> None:
+    """Let the next check begin anew, after what makes the results of a stopped one worthless."""
+    _keep(repository, 0, IndexVerdict())
+
+
+def _keep(repository: TenantRepository, reached: int, verdict: IndexVerdict) -> None:
+    data = zlib.compress(json.dumps({"reached": reached, "verdict": asdict(verdict)}).encode()) if reached else b""
+    item = RoundItem(repository.key(recount_keys.recounting), keys.CHECK)
+    repository.update(item, [RoundItem.data.set(data), RoundItem.expires_at.set(int(time.time()) + _KEPT_SECONDS)])

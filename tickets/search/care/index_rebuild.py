@@ -1,0 +1,220 @@
+"""Make a tenant's index anew from the stored texts, while people search and write.
+
+Everything that is in the index is frozen first: a number is taken that no segment has, and segments below it are
+merged no more. Then all texts are read and written into new segments, which are read beside the old ones from their
+first moment; what people write meanwhile comes by the stream, into still other ones. In the end the frozen segments
+go. Whatever was in them and is in a stored text was read after they were frozen, so nothing that can be found is
+missing at any moment; what was in them alone is gone.
+
+What was done is noted behind each new segment, so a rebuild that was stopped is gone on with. A second one takes over
+from the first.
+
+An erasure is a rebuild that leaves nothing of the old index. It waits until the stream worker has indexed all that was
+written before, freezes what is new as well, begins anew each time, and deletes the blocks of everything that is not
+read any more at once: those of writers too that have died, under every number that was ever given out.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import TenantRepository
+from portal.errors import ConditionFailed, Conflict, Throttled
+from tickets.counting import barrier
+from tickets.counting.barrier import Say
+from tickets.search import keys, tokenizer
+from tickets.search.care import index_check, stored_fragments
+from tickets.search.care.stored_fragments import Advance
+from tickets.search.index import fragments, merging, postings, publishing
+from tickets.search.index.fragments import Fragment
+from tickets.search.index.index_lock import IndexLock
+from tickets.search.index.index_store import IndexStore, Raw, RowWrite
+from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.index.segments import Header, IndexState
+from tickets.verification.recount import last_number
+
+TIMEOUT: Final = barrier.TIMEOUT
+POSTINGS: Final = 300_000  # in one new segment, some 600 KB of blocks and 60 MB of memory
+_LOCK_TRIES: Final = 300
+_LOCK_PAUSE: Final = 0.3  # seconds; whoever merges has the lock for seconds
+_SWEPT_AT_ONCE: Final = 16
+_TAKEN: Final = "Another rebuild of this tenant's index has taken over."
+
+
+@dataclass(frozen=True)
+class RebuiltIndex:
+    """`tickets` were read into `segments` new segments; `removed` old ones went. `swept` blocks were left of writers
+    that had died, and are deleted; 0 where nothing was to be erased."""
+
+    tickets: int
+    segments: int
+    removed: int
+    swept: int = 0
+
+
+@dataclass(frozen=True)
+class FrozenIndex:
+    """Note how far a rebuild has come. Segments up to `through` are frozen, tickets up to `reached` are in
+    new segments; `holder` is the process that is at it."""
+
+    through: str
+    reached: int
+    version: int
+    holder: str
+
+    @classmethod
+    def of(cls, raw: Raw) -> FrozenIndex:
+        return cls(raw["through"]["S"], int(raw["reached"]["N"]), int(raw["v"]["N"]), raw["holder"]["S"])
+
+    def attributes(self) -> Raw:
+        return {
+            "through": {"S": self.through},
+            "reached": {"N": str(self.reached)},
+            "v": {"N": str(self.version)},
+            "holder": {"S": self.holder},
+            "at": {"S": clock.stamp()},
+        }
+
+
+def rebuild(
+    repository: TenantRepository,
+    *,
+    erase: bool = False,
+    timeout: float = TIMEOUT,
+    begun: Callable[[int], object] = lambda number: None,
+    advance: Advance = lambda numbers: None,
+    say: Say = lambda sentence: None,
+) -> RebuiltIndex:
+    """Rebuild the index of this tenant. `begun` is called with the number of the ticket behind which it goes on.
+
+    Raises Conflict where another rebuild has taken over, WorkerAway where an erasure waits for the stream worker in
+    vain, Throttled, Unavailable. Run again, it goes on, or begins anew where something is to be erased.
+    """
+    store = IndexStore(repository.tenant_id)
+    if erase:
+        barrier.wait_until_applied(repository, timeout=timeout, say=say)
+    frozen = _begin(store, erase=erase)
+    begun(frozen.reached)
+    tickets = segments = 0
+    for numbers, texts in _shares(repository, frozen.reached, advance):
+        tickets += sum(1 for one in texts if one)
+        segments += _write(store, [fragment for one in texts for fragment in one])
+        frozen = _noted(store, replace(frozen, reached=numbers[-1]))
+    removed = _end(store, frozen, erase=erase)
+    index_check.forget(repository)
+    return RebuiltIndex(tickets, segments, removed, _sweep(store, frozen) if erase else 0)
+
+
+# --- the frozen part ---
+
+
+def _begin(store: IndexStore, *, erase: bool) -> FrozenIndex:
+    """Freeze what there is, or go on with a rebuild that has."""
+    stored = merging.frozen(store)
+    me = uuid.uuid4().hex
+    if stored and not erase and (going := FrozenIndex.of(stored)).version == tokenizer.VERSION:
+        frozen = replace(going, holder=me)
+        _replace(store, frozen, going.holder)
+        return frozen
+    # Under the lock nobody is in the midst of a merge of old segments that would get a higher number.
+    with _locked(store) as lock:
+        if erase:
+            merging.merge_new(store, lock)
+        frozen = FrozenIndex(keys.segment_id(store.next_number()), 0, tokenizer.VERSION, me)
+        store.write(RowWrite(keys.FROZEN, frozen.attributes()))
+    return frozen
+
+
+def _noted(store: IndexStore, frozen: FrozenIndex) -> FrozenIndex:
+    _replace(store, frozen, frozen.holder)
+    return frozen
+
+
+def _replace(store: IndexStore, frozen: FrozenIndex, holder: str) -> None:
+    try:
+        store.write(RowWrite(keys.FROZEN, frozen.attributes(), unchanged={"holder": {"S": holder}}))
+    except ConditionFailed as failed:
+        raise Conflict(_TAKEN) from failed
+
+
+def _end(store: IndexStore, frozen: FrozenIndex, *, erase: bool) -> int:
+    """Let the frozen segments go; how many there were."""
+    with _locked(store):
+        _noted(store, frozen)
+        old = [header for header in _headers(store) if header.segment <= frozen.through]
+        publishing.discard(store, old)
+        store.delete_rows([keys.FROZEN])
+        publishing.clear(store, at_once=erase)
+    return len(old)
+
+
+@contextmanager
+def _locked(store: IndexStore) -> Iterator[IndexLock]:
+    lock = IndexLock(store)
+    for _ in range(_LOCK_TRIES):
+        if lock.take():
+            break
+        time.sleep(_LOCK_PAUSE)
+    else:
+        raise Throttled("Somebody else merges this tenant's segments all the time.")
+    with lock:
+        yield lock
+
+
+def _headers(store: IndexStore) -> list[Header]:
+    return IndexState.of(store.rows(*keys.STATE)).headers
+
+
+def _sweep(store: IndexStore, frozen: FrozenIndex) -> int:
+    """Delete every block of a segment that is not read, under all numbers that were given out; how many there were."""
+    live = {header.segment for header in _headers(store)}
+    dead = [s for n in range(1, int(frozen.through) + 1) if (s := keys.segment_id(n)) not in live]
+    swept = 0
+    for start in range(0, len(dead), _SWEPT_AT_ONCE):
+        several = dead[start : start + _SWEPT_AT_ONCE]
+        for segment, numbers in zip(several, fan_out([partial(store.block_numbers, s) for s in several]), strict=True):
+            store.delete_blocks(segment, numbers)
+            swept += len(numbers)
+    return swept
+
+
+# --- the new segments ---
+
+
+def _shares(
+    repository: TenantRepository, reached: int, advance: Advance
+) -> Iterator[tuple[list[int], list[list[Fragment]]]]:
+    """The texts of tickets behind a number, in shares of some POSTINGS postings."""
+    numbers: list[int] = []
+    texts: list[list[Fragment]] = []
+    held = 0
+    for number, found in stored_fragments.read(repository, range(reached + 1, last_number(repository) + 1)):
+        numbers.append(number)
+        texts.append(found)
+        held += sum(len(fragment.terms) for fragment in found)
+        advance(1)
+        if held >= POSTINGS:
+            yield numbers, texts
+            numbers, texts, held = [], [], 0
+    if numbers:
+        yield numbers, texts
+
+
+def _write(store: IndexStore, some: list[Fragment]) -> int:
+    """Write one segment that is read from now on; 0 where there is nothing to write."""
+    if not some:
+        return 0
+    segment = publishing.begin(store, "batch")
+    writer = SegmentWriter(store, segment, expected=0)
+    for term, found in fragments.inverted(some):
+        writer.add(term, postings.entries(found))
+    publishing.publish(store, "batch", writer.finish([tokenizer.VERSION]))
+    return 1
