@@ -32,10 +32,11 @@ class MemoryStore:
     # --- as a store ---
 
     def rows(self, first: str, last: str) -> Iterator[Raw]:
-        """Row by row as they are when they are taken: a Query is no snapshot."""
-        for sort_key in sorted(key for key in self.directory if first <= key <= last):
-            if sort_key in self.directory:
-                yield self._row(sort_key)
+        """Row by row as they are when they are come to: a Query is no snapshot."""
+        at = min((key for key in self.directory if first <= key <= last), default="")
+        while at:
+            yield self._row(at)
+            at = min((key for key in self.directory if at < key <= last), default="")
 
     def next_number(self) -> int:
         row = self.directory.get(keys.LOCK, {})

@@ -75,8 +75,8 @@ def _with_its_class(chosen: DueMerge, headers: Sequence[Header], *, beside: int)
 
 
 def size_class(size: int) -> int:
-    """Return 0 for segments of up to some 48 KB, and one more for each fourfold size."""
-    return max(0, round(math.log(max(1, size) / NEW_BYTES, SEGMENTS)))
+    """Return 0 for segments of up to some 24 KB, and one more for each fourfold size."""
+    return max(0, round(math.log(max(1, size) / (NEW_BYTES / 2), SEGMENTS)))
 
 
 def merge_due(store: Store, again: Callable[[], bool] = lambda: True) -> int:

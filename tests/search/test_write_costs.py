@@ -1,0 +1,51 @@
+"""The index costs few write units for each change, one by one and in batches, merges and clearing included."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from functools import cache
+from itertools import islice
+from string import ascii_lowercase
+
+import pytest
+
+from tests.search.memory_store import MemoryStore
+from tickets.search import keys
+from tickets.search.index import indexing, merging, publishing
+from tickets.search.index.fragments import Fragment
+from tickets.search.index.postings import Places
+
+CHANGES = 2_000
+TERMS = 33  # of a comment of 60 words, without function words, as the archive of a project has it
+
+
+@cache
+def changes() -> list[Fragment]:
+    """Comments whose words are as frequent as words are: the n-th most frequent one n times rarer than the first."""
+    chance = random.Random(7)  # noqa: S311  # the same in every run
+    words = ["".join(chance.choices(ascii_lowercase, k=chance.randint(3, 10))) for _ in range(20_000)]
+    weights = [1 / (rank + 10) for rank in range(len(words))]
+    drawn = chance.choices(words, weights, k=CHANGES * TERMS)
+    texts = [drawn[at : at + TERMS] for at in range(0, len(drawn), TERMS)]
+    return [Fragment(1 + n // 3, Places.COMMENT, False, dict.fromkeys(text, 1)) for n, text in enumerate(texts)]
+
+
+def units_per_change(monkeypatch: pytest.MonkeyPatch, *, at_once: int) -> float:
+    monkeypatch.setattr(publishing, "GRACE", timedelta())  # what is merged is also deleted here
+    store, left, number = MemoryStore(), iter(changes()), 0
+    while some := list(islice(left, at_once)):
+        indexing.add(store, f"{number:024x}", some)
+        number += 1
+        if number % 16 == 0 or at_once > 16:
+            merging.merge_due(store)
+    assert len([row for row in store.rows(*keys.STATE) if row["sk"]["S"].startswith(keys.NEW)]) < 80
+    return store.write_units / CHANGES
+
+
+def test_a_change_costs_at_most_3_2_write_units_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 2 < units_per_change(monkeypatch, at_once=1) <= 3.2
+
+
+def test_a_change_costs_at_most_half_a_write_unit_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.05 < units_per_change(monkeypatch, at_once=500) <= 0.5
