@@ -92,6 +92,18 @@ class TenantRepository:
             stored = batch_get_raw(connection, {table.full_name: {"Keys": wanted, "ConsistentRead": True}})
         return stored.get(table.full_name, [])
 
+    def get_stored(
+        self, table: tables.Table, wanted: Sequence[tuple[TenantKey, tuple[Any, ...], str]], *, consistent: bool = False
+    ) -> list[dict[str, Any]]:
+        """Read the raw items that exist among up to 100, each by key builder, its arguments and sort key, in no order:
+        one BatchGetItem."""
+        named = [
+            {table.hash: {"S": self.key(build, *args)}, str(table.range): {"S": sort}} for build, args, sort in wanted
+        ]
+        with self._connection() as connection:
+            stored = batch_get_raw(connection, {table.full_name: {"Keys": named, "ConsistentRead": consistent}})
+        return stored.get(table.full_name, [])
+
     def query(
         self,
         table: tables.Table,

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Final
 
+from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.ticket.fields import Priority, Status
+
+ME: Final = "me"
+NOBODY: Final = "nobody"
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """Hold what was typed between spaces or quotes: one word, or several that stand one behind the other.
 
-    An exact one is found as it is spelt, another one also in its inflections; a prefix is the beginning of its last
+    An exact one is found as it is spelt, another one also in its other forms; a prefix is the beginning of its last
     word.
     """
 
@@ -26,7 +31,8 @@ class SearchQuery:
     """Hold what tickets have (`phrases`) and do not have (`without`), and what they are besides.
 
     None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has the words.
-    `assignee` is a user id, "" for nobody. Days are in UTC: opened before `before`, on `after` or later.
+    `assignee` is ME, NOBODY, or (a part of) a name or mail address; so is `requester`, but for NOBODY. Days are in UTC:
+    tickets were opened before `before`, and on the day `after` or later.
     """
 
     text: str
@@ -34,9 +40,18 @@ class SearchQuery:
     without: tuple[Phrase, ...] = ()
     number: int | None = None
     statuses: tuple[Status, ...] | None = None
-    assignee: str | None = None
+    assignee: str = ""
     tags: tuple[str, ...] = ()
-    requester: str | None = None
+    requester: str = ""
     priority: Priority | None = None
     before: date | None = None
     after: date | None = None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Hold what a list asks beside the words, as the queue does. `resolver` is a user id, "" for nobody."""
+
+    statuses: tuple[Status, ...] | None = None
+    resolver: str | None = None
+    only: TicketFilter = EVERYTHING

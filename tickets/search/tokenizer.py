@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 VERSION: Final = 1
 TERMS_LIMIT: Final = 2_000  # different terms of one text
@@ -47,8 +47,7 @@ class Rules:
 RULES: Final[dict[int, Rules]] = {1: Rules(frozenset(" ".join((_ENGLISH, _GERMAN, _FRENCH, _RUSSIAN)).split()))}
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """Hold a word's place in the text as it stands, and its folded forms: how it is spelt, then with ae for ä.
 
     `humps` are the words inside a camelCase name. In scripts without spaces each character is a word.
@@ -80,6 +79,8 @@ _CHUNK: Final = re.compile(rf"[{_UNSPACED}][{_UNSPACED}{_MARKS}{_SILENT}]*|{_RUN
 _PART: Final = re.compile(_RUN)
 _ASCII_CHUNK: Final = re.compile(r"[A-Za-z0-9]+(?:[.@_:/\\+\-']+[A-Za-z0-9]+)*")
 _ASCII_PART: Final = re.compile(r"[A-Za-z0-9]+")
+# The first alternative takes the letter behind an apostrophe out of the way.
+_ASCII_WORD: Final = re.compile(r"(?<=[A-Za-z0-9]')[A-Za-z0-9](?![A-Za-z0-9])|([A-Za-z0-9]+)")
 _IS_UNSPACED: Final = re.compile(rf"[{_UNSPACED}]")
 # What composes to one character or shows as one: a syllable of Hangul in parts, a letter with its marks.
 _CLUSTER: Final = re.compile(
@@ -93,9 +94,15 @@ _STROKES: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ
 
 def words(text: str, version: int = VERSION) -> list[Word]:
     """Return the words of a text in order, function words among them. Positions are those of the text as given."""
+    if text.isascii():
+        return [
+            Word(match.start(), match.end(), *_spellings(part))
+            for match in _ASCII_WORD.finditer(text)
+            if (part := match[1])
+        ]
     found: list[Word] = []
     for start, chunk in _chunks(text):
-        if _IS_UNSPACED.match(chunk):
+        if is_unspaced(chunk):
             found += [Word(start + a, start + b, (char,)) for a, b, char in _characters(chunk)]
         else:
             found += [
@@ -118,6 +125,16 @@ def terms(text: str, version: int = VERSION) -> dict[str, int]:
     return counts
 
 
+def compounds(text: str) -> list[str]:
+    """Return the words of a text as they are written together: mail addresses and versions whole, without brackets."""
+    return [chunk for _, chunk in _chunks(text)]
+
+
+def is_unspaced(text: str) -> bool:
+    """Tell whether a text has characters of a script without spaces between words."""
+    return _IS_UNSPACED.search(text) is not None
+
+
 def is_function_word(folded: str, version: int = VERSION) -> bool:
     """Tell whether a folded word is so common that it is not indexed."""
     return folded in RULES[version].function_words
@@ -128,14 +145,14 @@ def whole(chunk: str) -> str | None:
     if len(chunk) > WHOLE_LIMIT or not any(char.isdigit() or char in "@\uff20" for char in chunk):
         return None
     match = (_ASCII_CHUNK if chunk.isascii() else _CHUNK).fullmatch(chunk)
-    if match is None or _IS_UNSPACED.match(chunk) or len(list(_parts(chunk))) < 2:
+    if match is None or is_unspaced(chunk) or len(list(_parts(chunk))) < 2:
         return None
     return _folded(chunk.translate(_HYPHENS), keep=".@_:/\\+-'")
 
 
 def _terms(text: str) -> Iterator[str]:
     for _, chunk in _chunks(text):
-        if _IS_UNSPACED.match(chunk):
+        if is_unspaced(chunk):
             chars = [char for _, _, char in _characters(chunk)]
             yield from map("".join, pairwise(chars))
             yield from chars[-1:]
@@ -168,6 +185,11 @@ def _characters(run: str) -> Iterator[tuple[int, int, str]]:
     for match in _CLUSTER.finditer(run):
         composed = _folded(match[0], keep="")
         yield from ((match.start(), match.end(), char) for char in composed)
+
+
+@lru_cache(maxsize=20_000)
+def _spellings(part: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return _forms(part), _humps(part)
 
 
 @lru_cache(maxsize=20_000)

@@ -1,0 +1,113 @@
+"""Choose what the index is asked for: which of a query's words, as which ranges of terms.
+
+Few words narrow a search down far enough, and the text of each ticket decides anyway: so at most WORDS_LIMIT words, the
+longest of each phrase first, and the reserved terms of tags and of the requester.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise, zip_longest
+from typing import Final
+
+from tickets.search import tokenizer
+from tickets.search.index.fragments import requester_term, tag_term
+from tickets.search.index.postings import Places, noted
+from tickets.search.sought import Phrase, SearchQuery
+from tickets.search.word_matcher import WordMatcher, matchers
+
+WORDS_LIMIT: Final = 4
+_BEHIND: Final = b"\xff"  # in no UTF-8: greater than all that can follow a beginning
+_NOTE_MARK: Final = noted(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class TermRange:
+    """Hold the first and the last term of a range, both included."""
+
+    low: bytes
+    high: bytes
+
+
+@dataclass(frozen=True)
+class AskedTerm:
+    """Hold a word that the index is asked for. `phrase` says to which phrase of the query it belongs, None for none.
+
+    A ticket without it does not match, unless it `only_ranks`. With `places` it must stand in one of these.
+    """
+
+    matcher: WordMatcher
+    phrase: int | None = None
+    only_ranks: bool = False
+    places: Places | None = None
+
+    def ranges(self, *, with_notes: bool) -> list[TermRange]:
+        """Return where the term's forms lie in the index, those of internal notes only where they are wanted."""
+        if self.matcher.has_forms or self.matcher.is_beginning:
+            beginnings = {*self.matcher.spellings} if self.matcher.is_beginning else set()
+            beginnings |= {*self.matcher.beginnings()}
+            return [TermRange(low := b.encode(), low + _BEHIND) for b in sorted(_shortest(beginnings))]
+        found = [spelling.encode() for spelling in self.matcher.spellings]
+        return [TermRange(low, noted(low) if with_notes else low) for low in found]
+
+    def weight(self, term: bytes, *, with_notes: bool) -> float:
+        """Return how much a term of the index counts for this word, 0 for one that is not meant."""
+        if term.endswith(_NOTE_MARK):
+            if not with_notes:
+                return 0.0
+            term = term.removesuffix(_NOTE_MARK)
+        return self.matcher.weight(term.decode(errors="replace"))
+
+
+def asked_terms(query: SearchQuery, *, people: Sequence[str], version: int) -> list[AskedTerm]:
+    """Return what the index is asked for. `people` are the ids of those who are meant by `from:`, if it is a mail
+    address or ME."""
+    found = [AskedTerm(WordMatcher((tag_term(tag),))) for tag in query.tags]
+    if people:
+        found.append(AskedTerm(WordMatcher(tuple(map(requester_term, people)))))
+    elif query.requester:
+        parts = [m for m in matchers(Phrase(query.requester, is_exact=True, is_prefix=True), version)]
+        found += [AskedTerm(matcher, places=Places.LABEL) for matcher in sorted(parts, key=_length)[-1:]]
+    of_phrases = [_of_phrase(n, phrase, version) for n, phrase in enumerate(query.phrases)]
+    in_turns = chain.from_iterable(zip_longest(*sorted(of_phrases, key=_usefulness, reverse=True)))
+    return found + [term for term in in_turns if term is not None][:WORDS_LIMIT]
+
+
+def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:
+    """The terms that a ticket with the phrase has, the most telling one first."""
+    parts = matchers(phrase, version)
+    chars = [part.spellings[0] for part in parts]
+    if tokenizer.is_unspaced(phrase.text):
+        return _of_characters(at, chars, phrase.text)
+    telling = [
+        part for part in parts if part.is_beginning or not tokenizer.is_function_word(part.spellings[0], version)
+    ]
+    found = [AskedTerm(part, at) for part in sorted(dict.fromkeys(telling), key=_length, reverse=True)]
+    joined = None if phrase.is_prefix else tokenizer.whole(phrase.text)
+    return [*found[:1], AskedTerm(WordMatcher((joined,)), at, only_ranks=True), *found[1:]] if joined else found
+
+
+def _of_characters(at: int, chars: Sequence[str], text: str) -> list[AskedTerm]:
+    """The terms of a text without spaces: pairs of its characters, or all that begin with its only one."""
+    pairs = [a + b for a, b in pairwise(chars) if tokenizer.is_unspaced(a) and tokenizer.is_unspaced(b)]
+    if not pairs:
+        return [AskedTerm(WordMatcher((char,), is_beginning=tokenizer.is_unspaced(char)), at) for char in chars]
+    return [AskedTerm(WordMatcher((pair,)), at) for pair in dict.fromkeys(pairs)]
+
+
+def _length(matcher: WordMatcher) -> int:
+    return len(matcher.spellings[0])
+
+
+def _usefulness(terms: Sequence[AskedTerm]) -> int:
+    return max((_length(term.matcher) for term in terms), default=0)
+
+
+def _shortest(beginnings: Iterable[str]) -> list[str]:
+    """Leave out what begins with another one."""
+    kept: list[str] = []
+    for one in sorted(beginnings):
+        if not kept or not one.startswith(kept[-1]):
+            kept.append(one)
+    return kept

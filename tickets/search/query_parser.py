@@ -1,0 +1,211 @@
+"""Understand what somebody types into the search. What cannot be understood is left out, and a sentence says so.
+
+    words              tickets that have all of them, in any form; of the last one the beginning is enough
+    "some words"       these words, spelt so, one behind the other
+    word*              words that begin so
+    -word  -"words"    tickets without them
+    #123  123          the ticket of this number, and what mentions it
+    status: priority: assignee: tag: from: before: after:
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Final
+
+from portal.errors import Invalid
+from portal.plain_text import without_controls
+from tickets.desk import filters
+from tickets.search import tokenizer
+from tickets.search.sought import NOBODY, Phrase, SearchQuery
+from tickets.ticket import fields, texts
+from tickets.ticket.fields import Status
+
+TEXT_LIMIT: Final = 2_000  # characters that are looked at
+PHRASES_LIMIT: Final = 24  # words and phrases that are searched for
+PREFIX_LEAST: Final = 3  # letters of the beginning of a word
+_SHOWN: Final = 30  # characters of what was typed, in a sentence
+
+_QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02", '"'))
+_MINUSES: Final = "-\u2212\u2013"
+_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})\Z", re.ASCII)
+_TOKEN: Final = re.compile(
+    rf'(?P<minus>[{_MINUSES}]?)(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
+)
+_DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2}))?(?:-([0-9]{1,2}))?\Z", re.ASCII)
+
+
+@dataclass
+class _Reading:
+    """What was understood so far."""
+
+    phrases: list[Phrase] = field(default_factory=list)
+    without: list[Phrase] = field(default_factory=list)
+    function_words: list[str] = field(default_factory=list)
+    asked: dict[str, Any] = field(default_factory=dict)
+    explanations: list[str] = field(default_factory=list)
+
+
+def parse(text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str, ...]]:
+    """Return the query, and a sentence for each thing in it that was ignored.
+
+    `is_typing` takes the last word for a beginning even where it is a word by itself. Raises Invalid, with the field
+    "q", where nothing is left that can be searched for.
+    """
+    reading = _Reading()
+    plain = texts.block(text[:TEXT_LIMIT]).translate(_QUOTES).replace(texts.REPLACEMENT, " ")
+    if len(text) > TEXT_LIMIT:
+        reading.explanations.append(f"Only the first {TEXT_LIMIT:,} characters were searched for.")
+    if plain.count('"') % 2:
+        last = plain.rindex('"')
+        plain = f"{plain[:last]} {plain[last + 1 :]}"
+        reading.explanations.append("A quotation mark was not closed, and was ignored.")
+    is_open = plain[-1:].isalnum() and text[-1:].isalnum()
+    tokens = [match for match in _TOKEN.finditer(plain) if match[0]]
+    for match in tokens:
+        _read(reading, match, is_last=is_open and match is tokens[-1], is_typing=is_typing)
+    number = _NUMBER.match(plain)
+    query = SearchQuery(
+        text=text,
+        phrases=tuple(dict.fromkeys(reading.phrases))[:PHRASES_LIMIT],
+        without=tuple(dict.fromkeys(reading.without))[:PHRASES_LIMIT],
+        number=int(number[1]) if number else None,
+        **reading.asked,
+    )
+    _explain(reading)
+    _refuse_nothing(query, reading)
+    return query, tuple(dict.fromkeys(reading.explanations))
+
+
+def _read(reading: _Reading, match: re.Match[str], *, is_last: bool, is_typing: bool) -> None:
+    quoted, name = match["quoted"], (match["name"] or "").lower()
+    value = match["plain"] if quoted is None else quoted
+    if name in _OPERATORS:
+        if match["minus"]:
+            reading.explanations.append(f"“{_shown(match[0])}” was ignored: only words can be left out.")
+        else:
+            _operate(reading, name, value.strip(), match)
+        return
+    written = f"{match['name']}:{value}" if match["name"] else value
+    phrases = _quoted(written) if quoted is not None else _unquoted(written, is_last=is_last)
+    if not phrases and written:
+        reading.explanations.append(f"“{_shown(written)}” has no letter or digit, and was ignored.")
+    for phrase in phrases:
+        if match["minus"]:
+            reading.without.append(phrase)
+        elif _is_function_word(phrase) and not (is_typing and phrase.is_prefix):
+            reading.function_words.append(phrase.text)
+        else:
+            reading.phrases.append(phrase)
+
+
+def _quoted(text: str) -> list[Phrase]:
+    return [Phrase(text, is_exact=True)] if tokenizer.words(text) else []
+
+
+def _unquoted(text: str, *, is_last: bool) -> list[Phrase]:
+    star = text.endswith("*")
+    # Text of scripts without spaces is one phrase, digits and Latin letters in it included.
+    parts = [text] if tokenizer.is_unspaced(text) else tokenizer.compounds(text)
+    found = [Phrase(part) for part in parts if tokenizer.words(part)]
+    if (is_last or star) and found and _may_be_prefix(found[-1].text):
+        found[-1] = Phrase(found[-1].text, is_exact=star, is_prefix=True)
+    return found
+
+
+def _may_be_prefix(text: str) -> bool:
+    return len(tokenizer.words(text)[-1].folded[0]) >= PREFIX_LEAST
+
+
+def _is_function_word(phrase: Phrase) -> bool:
+    found = tokenizer.words(phrase.text)
+    return len(found) == 1 and not phrase.is_exact and tokenizer.is_function_word(found[0].folded[0])
+
+
+def _explain(reading: _Reading) -> None:
+    if reading.function_words and (reading.phrases or reading.asked):
+        listed = ", ".join(f"“{_shown(word)}”" for word in list(dict.fromkeys(reading.function_words))[:5])
+        reading.explanations.append(f"Left out, because nearly every ticket has it: {listed}.")
+    if len(set(reading.phrases)) > PHRASES_LIMIT:
+        reading.explanations.append(f"Only the first {PHRASES_LIMIT} words were searched for.")
+
+
+def _refuse_nothing(query: SearchQuery, reading: _Reading) -> None:
+    """Raise Invalid where the index cannot be asked for anything."""
+    if query.tags or query.requester or query.number or any(map(_is_indexed, query.phrases)):
+        return
+    if reading.function_words or query.phrases:
+        problem = "These words are in nearly every ticket. Add one that says more."
+    elif query.without:
+        problem = "Say what to search for, too: only words to leave out were given."
+    elif reading.asked:
+        problem = "Add a word to search for. The list of tickets shows all of a status, a person or a day."
+    else:
+        problem = "Type a word, a phrase in quotation marks or a ticket's number."
+    raise Invalid(" ".join(dict.fromkeys([*reading.explanations, problem])), field="q")
+
+
+def _is_indexed(phrase: Phrase) -> bool:
+    found = tokenizer.words(phrase.text)
+    return phrase.is_prefix or any(not tokenizer.is_function_word(word.folded[0]) for word in found)
+
+
+# --- operators ---
+
+
+def _operate(reading: _Reading, name: str, value: str, match: re.Match[str]) -> None:
+    what, read = _OPERATORS[name]
+    try:
+        found = read(value) if value else None
+    except Invalid:
+        found = None
+    if found is None:
+        reading.explanations.append(f"“{_shown(match[0])}” was ignored: behind {name}: stands {what}.")
+    elif name == "tag":
+        reading.asked["tags"] = (*reading.asked.get("tags", ()), found)
+    elif name == "from":
+        reading.asked["requester"] = found
+    elif name == "status":
+        reading.asked["statuses"] = tuple(dict.fromkeys((*reading.asked.get("statuses", ()), *found)))
+    else:
+        reading.asked[name] = found
+
+
+def _statuses(value: str) -> tuple[Status, ...]:
+    return tuple(status for word in value.lower().split(",") if word for status in filters.statuses(word))
+
+
+def _assignee(value: str) -> str:
+    return NOBODY if value.lower() in (NOBODY, "none", "unassigned") else _name(value)
+
+
+def _name(value: str) -> str | None:
+    folded = texts.line(value).casefold()
+    return folded if tokenizer.words(folded) else None
+
+
+def _day(value: str) -> date | None:
+    """Return the day in 2026-11-20, the first one in 2026-11 and 2026."""
+    match = _DAY.match(value)
+    try:
+        return date(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
+    except ValueError:
+        return None
+
+
+_OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+    "status": ("open, pending, resolved, closed, unresolved or any", _statuses),
+    "priority": ("urgent, high, normal or low", lambda value: fields.priority(value.lower())),
+    "assignee": ("me, nobody, a name or a mail address", _assignee),
+    "from": ("me, a name or a mail address", _name),
+    "tag": ("a tag", lambda value: texts.word(value) or None),
+    "before": ("a day as 2026-11-20", _day),
+    "after": ("a day as 2026-11-20", _day),
+}
+
+
+def _shown(text: str) -> str:
+    return without_controls(text, limit=_SHOWN)

@@ -1,0 +1,60 @@
+"""Compare words: what the index has, or stands in a text, with a word that is sought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tickets.search import stems, tokenizer
+from tickets.search.sought import Phrase
+from tickets.search.tokenizer import Word
+
+# How much a word counts that is as it was typed, another form of it, or only begins so.
+EXACT: Final = 1.0
+FORM: Final = 0.8
+BEGINS: Final = 0.6
+
+
+@dataclass(frozen=True)
+class WordMatcher:
+    """Match one folded word in one of its spellings, perhaps in other forms, perhaps as a beginning."""
+
+    spellings: tuple[str, ...]
+    has_forms: bool = False
+    is_beginning: bool = False
+    _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
+
+    def weight(self, folded: str) -> float:
+        """Return how much a folded word counts: EXACT, FORM, BEGINS, or 0 where it is another word."""
+        if folded not in self._known:
+            self._known[folded] = self._weight(folded)
+        return self._known[folded]
+
+    def weight_of(self, word: Word) -> float:
+        """Return how much a word of a text counts, by its best spelling, or by a word inside it."""
+        return max(map(self.weight, (*word.folded, *word.humps)))
+
+    def beginnings(self) -> list[str]:
+        """Return texts of which each word that counts begins with one."""
+        return [b for s in self.spellings for b in (stems.beginnings(s) if self.has_forms else [s])]
+
+    def _weight(self, folded: str) -> float:
+        if folded in self.spellings:
+            return EXACT
+        if self.has_forms and any(stems.are_forms(spelling, folded) for spelling in self.spellings):
+            return FORM
+        return BEGINS if self.is_beginning and folded.startswith(self.spellings) else 0.0
+
+
+def matchers(phrase: Phrase, version: int = tokenizer.VERSION) -> tuple[WordMatcher, ...]:
+    """Return a matcher for each word of a phrase, in order. Only a word that stands alone has other forms."""
+    found = tokenizer.words(phrase.text, version)
+    last = len(found) - 1
+    return tuple(
+        WordMatcher(
+            word.folded,
+            has_forms=not last and not phrase.is_exact,
+            is_beginning=phrase.is_prefix and at == last,
+        )
+        for at, word in enumerate(found)
+    )
