@@ -32,13 +32,13 @@ class TermRange:
 
 @dataclass(frozen=True)
 class AskedTerm:
-    """Hold a word that the index is asked for. `phrase` says to which phrase of the query it belongs, None for none.
+    """Hold a word that the index is asked for. `part` counts the parts of the query: phrases, tags, the requester.
 
     A ticket without it does not match, unless it `only_ranks`. With `places` it must stand in one of these.
     """
 
     matcher: WordMatcher
-    phrase: int | None = None
+    part: int
     only_ranks: bool = False
     places: Places | None = None
 
@@ -61,17 +61,22 @@ class AskedTerm:
 
 
 def asked_terms(query: SearchQuery, *, people: Sequence[str], version: int) -> list[AskedTerm]:
-    """Return what the index is asked for. `people` are the ids of those who are meant by `from:`, if it is a mail
-    address or ME."""
-    found = [AskedTerm(WordMatcher((tag_term(tag),))) for tag in query.tags]
-    if people:
-        found.append(AskedTerm(WordMatcher(tuple(map(requester_term, people)))))
-    elif query.requester:
-        parts = [m for m in matchers(Phrase(query.requester, is_exact=True, is_prefix=True), version)]
-        found += [AskedTerm(matcher, places=Places.LABEL) for matcher in sorted(parts, key=_length)[-1:]]
+    """Return what the index is asked for. `people` are the ids of those who are meant by `from:`, where it is known."""
     of_phrases = [_of_phrase(n, phrase, version) for n, phrase in enumerate(query.phrases)]
     in_turns = chain.from_iterable(zip_longest(*sorted(of_phrases, key=_usefulness, reverse=True)))
-    return found + [term for term in in_turns if term is not None][:WORDS_LIMIT]
+    found = [term for term in in_turns if term is not None][:WORDS_LIMIT]
+    for tag in query.tags:
+        found.append(AskedTerm(WordMatcher((tag_term(tag),)), _next_part(query, found)))
+    if people:
+        found.append(AskedTerm(WordMatcher(tuple(map(requester_term, people))), _next_part(query, found)))
+    elif query.requester:
+        longest = max(matchers(Phrase(query.requester, is_exact=True), version), key=_length)
+        found.append(AskedTerm(longest, _next_part(query, found), places=Places.LABEL))
+    return found
+
+
+def _next_part(query: SearchQuery, found: Sequence[AskedTerm]) -> int:
+    return max([len(query.phrases) - 1, *(term.part for term in found)]) + 1
 
 
 def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:

@@ -66,3 +66,8 @@ def segment_id(number: int) -> str:
 def segment_of(sort_key: str) -> str:
     """The segment id in what `header` or `grave` formed."""
     return keys.split(sort_key)[1]
+
+
+def block_of(partition_key: str, sort_key: str) -> tuple[str, int]:
+    """The segment id and the number of a block, from keys that `segment` and `block` formed."""
+    return keys.split(partition_key)[-1], int(sort_key)

@@ -1,11 +1,11 @@
 """Understand what somebody types into the search. What cannot be understood is left out, and a sentence says so.
 
-    words              tickets that have all of them, in any form; of the last one the beginning is enough
-    "some words"       these words, spelt so, one behind the other
-    word*              words that begin so
-    -word  -"words"    tickets without them
-    #123  123          the ticket of this number, and what mentions it
-    status: priority: assignee: tag: from: before: after:
+words              tickets that have all of them, in any form; of the last one the beginning is enough
+"some words"       these words, spelt so, one behind the other
+word*              words that begin so
+-word  -"words"    tickets without them
+#123  123          the ticket of this number, and what mentions it
+status: priority: assignee: tag: from: before: after:
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _statuses(value: str) -> tuple[Status, ...]:
     return tuple(status for word in value.lower().split(",") if word for status in filters.statuses(word))
 
 
-def _assignee(value: str) -> str:
+def _assignee(value: str) -> str | None:
     return NOBODY if value.lower() in (NOBODY, "none", "unassigned") else _name(value)
 
 

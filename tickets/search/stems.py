@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from os.path import commonprefix
 from typing import Any, Final
 
 import snowballstemmer
@@ -36,9 +35,7 @@ def are_forms(word: str, other: str) -> bool:
     if len(other) < LEAST or not other.isalpha():
         return False
     # Stemming takes long, and a stem is its word's beginning but for the last letter: most others need not be stemmed.
-    return any(
-        other.startswith(stem[:-1]) and _stem(language, other) == stem for language, stem in stems(word).items()
-    )
+    return any(other.startswith(stem[:-1]) and _stem(language, other) == stem for language, stem in stems(word).items())
 
 
 def beginnings(word: str) -> list[str]:
@@ -49,12 +46,17 @@ def beginnings(word: str) -> list[str]:
     found = list(stems(word).values())
     if not found:
         return [word]
-    common = commonprefix([word, *found])
-    first = word[: max(LEAST, min(len(common), min(map(len, found)) - 1))]
+    common = min(_shared(word, stem) for stem in found)
+    first = word[: max(LEAST, min(common, min(map(len, found)) - 1))]
     short = {stem for stem in found if len(stem) <= LEAST}
     others = {stem[:-1] + last for stem in short for last in _OTHER_LAST.get(stem[-1], "")}
     others |= {stem for stem in found if not stem.startswith(first)}
     return [first, *sorted(other for other in others if not other.startswith(first))]
+
+
+def _shared(one: str, other: str) -> int:
+    """Count the letters with which both begin."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 @lru_cache(maxsize=50_000)

@@ -1,0 +1,219 @@
+"""Find tickets: the index proposes, the text of each ticket decides.
+
+    1  the state of the index, the number of tickets, the members where some are named     at the same time
+    2  the index's blocks, the list of a status or a person where that is asked for         at the same time
+    3  the texts of the CHECKED best proposals                                              at the same time
+
+Three round trips, two where the process remembers the index's headers. What does not match any more is dropped, the
+rest is ranked by its text, and a signed cursor leads on to the proposals behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo import cursor
+from portal.dynamo.client import fan_out
+from tenants.membership.members import Member
+from tenants.tenancy.context import TenantContext
+from tickets.search import conditions, index_terms, proposals, query_parser, ranking, snippets, ticket_texts
+from tickets.search.conditions import Conditions
+from tickets.search.index.postings import Places
+from tickets.search.index_terms import AskedTerm
+from tickets.search.lookup import BLOCKS_LIMIT, IndexLookup
+from tickets.search.proposals import Proposal, Proposals, TermRead
+from tickets.search.results import Found, Hit, Where
+from tickets.search.sought import Filters, SearchQuery
+from tickets.search.text_match import TextMatcher, TicketMatch
+from tickets.ticket import keys
+from tickets.ticket.items import CounterItem
+
+CHECKED: Final = 30  # proposals whose texts are read
+SHOWN: Final = 20  # tickets of one page
+NOTHING_INDEXED: Final = "The tickets of this desk are not indexed yet."
+TOO_MANY: Final = "So many tickets have these words that not all of them were looked at. Add a word that is rarer."
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where a page begins: behind a proposal, and with tickets that matched before and were not shown."""
+
+    score: float
+    number: int
+    left: tuple[int, ...]
+
+
+def find(
+    tenant: TenantContext, text: str, *, newest_first: bool = False, further: str = "", within: Filters | None = None
+) -> Found:
+    """Return the best tickets for what somebody typed, or the newest; `further` is a former page's cursor.
+
+    Raises Invalid for a query with nothing to search for and for a bad cursor; Throttled, Unavailable.
+    """
+    query, explanations = query_parser.parse(text)
+    search = Search(tenant, query, within or Filters())
+    binding = ("search", text, newest_first, repr(within))
+    position = None
+    if further:
+        score, number, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
+        position = _Position(score, number, tuple(left))
+    proposed = search.propose(newest_first=newest_first)
+    page = _Page.of(proposed.best, position)
+    matches = search.matches(page, first=query.number if position is None else None)
+    if not newest_first:
+        matches.sort(key=search.score, reverse=True)
+    else:
+        matches.sort(key=lambda match: match.text.number, reverse=True)
+    matches.sort(key=lambda match: match.text.number != query.number)
+    end = page.end(tuple(match.text.number for match in matches[SHOWN:]))
+    return Found(
+        hits=tuple(_hit(match) for match in matches[:SHOWN]),
+        further=cursor.dump(end, tenant_id=tenant.tenant_id, query=binding) if end else "",
+        explanations=(*explanations, *search.explanations),
+        about=len(proposed.best) if proposed.is_complete else None,
+        query=query,
+    )
+
+
+class Search:
+    """One search: what was read for it so far, and what it was asked for."""
+
+    def __init__(
+        self,
+        tenant: TenantContext,
+        query: SearchQuery,
+        within: Filters,
+        *,
+        limit: int = BLOCKS_LIMIT,
+        also: Sequence[AskedTerm] = (),
+    ) -> None:
+        self.tenant, self.query, self._within, self._also = tenant, query, within, also
+        self._conditions = Conditions(query, within)
+        self._lookup = IndexLookup(tenant.repository, self._ranges, limit=limit)
+        self._reads: list[list[TermRead]] = []
+        self._beside: list[TermRead] = []
+        self._rarities: dict[int, float] = {}
+        self._now = clock.now()
+        self.tickets = 0
+        self.explanations: tuple[str, ...] = ()
+
+    def propose(self, *, newest_first: bool = False, beside: Callable[[], Any] = lambda: None) -> Proposals:
+        """Ask the index: two round trips at most. `beside` is read along with the first one."""
+        people: list[Member] = []
+        first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
+        if conditions.needs_members(self.query):
+            first.append(lambda: people.extend(conditions.members_of(self.tenant)))
+        fan_out(first)
+        self._conditions, self.explanations = conditions.understood(self.tenant, self.query, self._within, people)
+        among: list[set[int] | None] = []
+        second: list[Callable[[], Any]] = [self._lookup.finish]
+        if listing := self._conditions.listing(self.tenant):
+            second.append(lambda: among.append(listing()))
+        ranges = iter(fan_out(second)[0])
+        self._beside = proposals.read_terms(self._also, ranges, with_notes=False)
+        self._reads = [
+            proposals.read_terms(terms, ranges, with_notes=self.tenant.is_agent)
+            for terms in self._terms(self._lookup.versions)
+        ]
+        self._rarities = proposals.rarities(self._reads, self.tickets)
+        if self._lookup.is_empty and self.tickets:
+            self.explanations += (NOTHING_INDEXED,)
+        elif not all(read.is_complete for reads in self._reads for read in reads):
+            self.explanations += (TOO_MANY,)
+        return proposals.propose(
+            self._reads, tickets=self.tickets, among=next(iter(among), None), newest_first=newest_first
+        )
+
+    def matches(self, page: _Page, *, first: int | None) -> list[TicketMatch]:
+        """Read the texts of a page of proposals and keep those that match. `first` is a ticket that does anyway."""
+        numbers = list(dict.fromkeys([*([first] if first else []), *page.left, *(p.number for p in page.chosen)]))
+        by_index = {proposal.number for proposal in page.chosen if not self._needs_history(proposal)}
+        read = ticket_texts.read_texts(self.tenant, numbers, with_history={*numbers} - by_index)
+        matcher = TextMatcher(self.query)
+        found = {number: matcher.match(text) for number, text in read.items()}
+        # Long histories, where what was read does not decide.
+        unsure = [t for t in read.values() if t.rest and (found[t.number] is None or self.query.without)]
+        for text in ticket_texts.read_on(self.tenant, unsure) if unsure else ():
+            read[text.number], found[text.number] = text, matcher.match(text)
+        # What even then was not read to the end is believed to have in old comments what the index says.
+        return [
+            found[number] or TicketMatch(text)
+            for number, text in read.items()
+            if (found[number] or number == first or text.rest) and self._conditions.hold(text)
+        ]
+
+    def holds(self, text: TicketText) -> bool:
+        """Tell whether a ticket is what was asked for beside its words."""
+        return self._conditions.hold(text)
+
+    def newest_by_term(self) -> dict[str, int]:
+        """Return the terms that were asked for `also`, those of most tickets first, each with its newest ticket."""
+        found = [one for read in self._beside for one in read.by_term.items()]
+        found.sort(key=lambda one: (-len(one[1]), one[0]))
+        return {term: max(numbers) for term, numbers in found if numbers}
+
+    def score(self, match: TicketMatch) -> float:
+        """Return how good a match is."""
+        return ranking.score(match, self._rarities, self._now)
+
+    def _terms(self, versions: Sequence[int]) -> list[list[AskedTerm]]:
+        """What the index is asked for, by the rules of each version of the tokenizer; once if they agree."""
+        requesters = sorted(self._conditions.requesters or ())
+        found: list[list[AskedTerm]] = []
+        for version in versions:
+            terms = index_terms.asked_terms(self.query, people=requesters, version=version)
+            if terms not in found:
+                found.append(terms)
+        return found
+
+    def _ranges(self, versions: Sequence[int]) -> list[index_terms.TermRange]:
+        with_notes = self.tenant.is_agent
+        own = [r for terms in self._terms(versions) for term in terms for r in term.ranges(with_notes=with_notes)]
+        return [r for term in self._also for r in term.ranges(with_notes=False)] + own
+
+    def _read_counter(self) -> None:
+        item = self.tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+        self.tickets = int(item.last) if item else 0
+
+    def _needs_history(self, proposal: Proposal) -> bool:
+        """Tell whether comments may decide about a ticket, or tell for it."""
+        asked = {read.term.part for reads in self._reads for read in reads if read.is_complete}
+        is_sure = not self.query.without and all(n in asked for n in range(len(self.query.phrases)))
+        return not is_sure or bool(proposal.places & Places.COMMENT)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The proposals that one page reads. `left` matched before; `is_last` says that there are no more of them."""
+
+    chosen: Sequence[Proposal]
+    left: Sequence[int]
+    is_last: bool
+    position: _Position | None
+
+    @classmethod
+    def of(cls, best: Sequence[Proposal], position: _Position | None) -> _Page:
+        left = position.left if position else ()
+        if position:
+            behind = (position.score, position.number)
+            best = [p for p in best if (p.score, p.number) < behind and p.number not in left]
+        room = CHECKED - len(left)
+        return cls(best[:room], left, len(best) <= room, position)
+
+    def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
+        """Return the position where the next page begins, None where there is none."""
+        if self.is_last and not unshown:
+            return None
+        if self.chosen:
+            return [self.chosen[-1].score, self.chosen[-1].number, unshown]
+        return [self.position.score, self.position.number, unshown] if self.position else [0, 0, unshown]
+
+
+def _hit(match: TicketMatch) -> Hit:
+    pieces, where = snippets.snippet(match)
+    if where is Where.TITLE and match.text.rest and not match.fields:
+        where = Where.COMMENT
+    return Hit(match.text.summary(), snippets.title(match), pieces, where)

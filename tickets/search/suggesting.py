@@ -1,0 +1,78 @@
+"""Suggest tickets, tags and people while somebody types: cheaper than a search, because it is asked for more often.
+
+The index alone decides on tickets: their texts are not read. A tag is offered where the newest ticket that the index
+names for it has it still.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from portal.errors import Invalid
+from portal.schema import keys
+from tenants.membership.items import MemberItem
+from tenants.membership.tables import MEMBERS
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+from tickets.search import query_parser, ticket_texts, tokenizer
+from tickets.search.finding import Search
+from tickets.search.index.fragments import tag_term
+from tickets.search.index_terms import AskedTerm
+from tickets.search.results import FoundPerson, Suggestions
+from tickets.search.sought import Filters
+from tickets.search.word_matcher import WordMatcher
+from tickets.ticket import texts
+
+BLOCKS_LIMIT: Final = 48  # that the suggestions for one text read
+TICKETS: Final = 8
+TAGS: Final = 3
+PEOPLE: Final = 3
+LEAST: Final = 2  # characters of a text that anything is suggested for, 1 of a script without spaces
+MEMBERS_READ: Final = 200  # of a desk, among whom people are looked for
+_NO_PART: Final = -1  # of the query: what is read beside it
+
+
+def suggest(tenant: TenantContext, text: str) -> Suggestions:
+    """Return what may be meant by a text that somebody is typing, nothing where it is too short or says nothing.
+
+    Three round trips, two where the process remembers the index's headers. Raises Throttled, Unavailable.
+    """
+    typed = text.strip()
+    try:
+        query, _ = query_parser.parse(text, is_typing=True)
+    except Invalid:
+        return Suggestions((), (), ())
+    if len(typed) < LEAST and not tokenizer.is_unspaced(typed) and not query.number:
+        return Suggestions((), (), ())
+    tag = AskedTerm(WordMatcher((tag_term(texts.word(typed)),), is_beginning=True), _NO_PART)
+    search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,))
+    people: list[FoundPerson] = []
+    proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
+    mark = len(tag_term(""))
+    tags = {term[mark:]: number for term, number in search.newest_by_term().items()}
+    numbers = [proposal.number for proposal in proposed.best[:TICKETS]]
+    if query.number:
+        numbers = [query.number, *(number for number in numbers if number != query.number)][:TICKETS]
+    read = ticket_texts.read_summaries(tenant, [*numbers, *(n for n in list(tags.values())[:TAGS] if n not in numbers)])
+    return Suggestions(
+        tickets=tuple(read[n].summary() for n in numbers if n in read and search.holds(read[n])),
+        tags=tuple(t for t, n in list(tags.items())[:TAGS] if n in read and t in read[n].tags),
+        people=tuple(people),
+    )
+
+
+def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
+    """Those who can have tickets, and have a name or mail address with words that begin so: one Query."""
+    wanted = [word.folded[0] for word in tokenizer.words(typed)]
+    page = tenant.repository.query(MEMBERS, keys.tenant, limit=MEMBERS_READ)
+    found = []
+    for member in map(MemberItem.from_raw_data, page.items):
+        own = [folded for word in tokenizer.words(f"{member.name} {member.email}") for folded in word.folded]
+        if Role(member.role).at_least(Role.AGENT) and all(any(map(partial(_begins, w), own)) for w in wanted):
+            found.append(FoundPerson(member.user_id, member.name))
+    return sorted(found, key=lambda person: person.name.casefold())[:PEOPLE]
+
+
+def _begins(beginning: str, word: str) -> bool:
+    return word.startswith(beginning)
