@@ -11,7 +11,7 @@ rest is ranked by its text, and a signed cursor leads on to the proposals behind
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from portal import clock
@@ -28,6 +28,7 @@ from tickets.search.proposals import Proposal, Proposals, TermRead
 from tickets.search.results import Found, Hit, Where
 from tickets.search.sought import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
+from tickets.search.ticket_texts import TicketText
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
 
@@ -62,10 +63,11 @@ def find(
         position = _Position(score, number, tuple(left))
     proposed = search.propose(newest_first=newest_first)
     page = _Page.of(proposed.best, position)
-    matches = search.matches(page, first=query.number if position is None else None)
-    if not newest_first:
-        matches.sort(key=search.score, reverse=True)
-    else:
+    nearly = () if position or not page.is_last else proposed.nearly
+    read = search.matches(page, nearly, first=query.number if position is None else None)
+    read.sort(key=search.score, reverse=True)
+    matches = [match for match in read if match.is_whole]
+    if newest_first:
         matches.sort(key=lambda match: match.text.number, reverse=True)
     matches.sort(key=lambda match: match.text.number != query.number)
     end = page.end(tuple(match.text.number for match in matches[SHOWN:]))
@@ -75,6 +77,7 @@ def find(
         explanations=(*explanations, *search.explanations),
         about=len(proposed.best) if proposed.is_complete else None,
         query=query,
+        nearly=tuple(_hit(match) for match in read if not match.is_whole)[:SHOWN],
     )
 
 
@@ -127,23 +130,29 @@ class Search:
             self._reads, tickets=self.tickets, among=next(iter(among), None), newest_first=newest_first
         )
 
-    def matches(self, page: _Page, *, first: int | None) -> list[TicketMatch]:
-        """Read the texts of a page of proposals and keep those that match. `first` is a ticket that does anyway."""
-        numbers = list(dict.fromkeys([*([first] if first else []), *page.left, *(p.number for p in page.chosen)]))
-        by_index = {proposal.number for proposal in page.chosen if not self._needs_history(proposal)}
+    def matches(self, page: _Page, nearly: Sequence[Proposal], *, first: int | None) -> list[TicketMatch]:
+        """Read the texts of a page of proposals and keep those that match, and of others those that nearly do.
+
+        `first` is a ticket that does anyway.
+        """
+        proposed = [*page.chosen, *nearly[: CHECKED - len(page.chosen)]]
+        numbers = list(dict.fromkeys([*([first] if first else []), *page.left, *(p.number for p in proposed)]))
+        by_index = {proposal.number for proposal in proposed if not self._needs_history(proposal)}
         read = ticket_texts.read_texts(self.tenant, numbers, with_history={*numbers} - by_index)
         matcher = TextMatcher(self.query)
         found = {number: matcher.match(text) for number, text in read.items()}
         # Long histories, where what was read does not decide.
-        unsure = [t for t in read.values() if t.rest and (found[t.number] is None or self.query.without)]
+        unsure = [t for t in read.values() if t.rest and (not _is_whole(found[t.number]) or self.query.without)]
         for text in ticket_texts.read_on(self.tenant, unsure) if unsure else ():
             read[text.number], found[text.number] = text, matcher.match(text)
         # What even then was not read to the end is believed to have in old comments what the index says.
-        return [
-            found[number] or TicketMatch(text)
+        kept = [
+            # What even then was not read to the end is believed to have in old comments what the index says.
+            (replace(match, is_whole=True) if number == first or match.text.rest else match)
             for number, text in read.items()
-            if (found[number] or number == first or text.rest) and self._conditions.hold(text)
+            if (match := found[number] or (TicketMatch(text) if number == first or text.rest else None))
         ]
+        return [match for match in kept if self._conditions.hold(match.text)]
 
     def holds(self, text: TicketText) -> bool:
         """Tell whether a ticket is what was asked for beside its words."""
@@ -210,6 +219,10 @@ class _Page:
         if self.chosen:
             return [self.chosen[-1].score, self.chosen[-1].number, unshown]
         return [self.position.score, self.position.number, unshown] if self.position else [0, 0, unshown]
+
+
+def _is_whole(match: TicketMatch | None) -> bool:
+    return match is not None and match.is_whole
 
 
 def _hit(match: TicketMatch) -> Hit:

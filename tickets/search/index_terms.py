@@ -46,7 +46,7 @@ class AskedTerm:
         """Return where the term's forms lie in the index, those of internal notes only where they are wanted."""
         if self.matcher.has_forms or self.matcher.is_beginning:
             beginnings = {*self.matcher.spellings} if self.matcher.is_beginning else set()
-            beginnings |= {*self.matcher.beginnings()}
+            beginnings |= {*self.matcher.beginnings}
             return [TermRange(low := b.encode(), low + _BEHIND) for b in sorted(_shortest(beginnings))]
         found = [spelling.encode() for spelling in self.matcher.spellings]
         return [TermRange(low, noted(low) if with_notes else low) for low in found]

@@ -25,6 +25,8 @@ _PLACES: Final = 15
 # How much a posting says, between 0 and 1, by its byte: the impact's levels are half powers of two.
 _SATURATION: Final = 1.2
 _GAIN: Final = [impact / (_SATURATION + impact) for byte in range(256) for impact in [2 ** ((byte >> 4) / 2) / 4]]
+FEW: Final = 10  # tickets that lack nothing: where there are less, others are proposed as well
+NEARLY: Final = 20
 _OLDEST: Final = 0.6  # of the score of the newest ticket
 
 
@@ -39,10 +41,12 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Proposals:
-    """Hold all proposals, best first. `is_complete` says that no other ticket can match."""
+    """Hold all proposals, best first. `is_complete` says that no other ticket can match; `nearly` are the best of those
+    that lack something, where few lack nothing."""
 
     best: list[Proposal]
     is_complete: bool
+    nearly: list[Proposal]
 
 
 @dataclass(frozen=True)
@@ -78,19 +82,30 @@ def propose(
     Each part of the query must hold by the terms of some version. `among` leaves out all other tickets.
     """
     narrowing = _narrowing(of_versions)
-    is_complete = bool(narrowing)
     if narrowing:
         numbers = set.intersection(*sorted(narrowing.values(), key=len))
     else:  # all were cut off: any ticket with the rarest of them
         numbers = {*min((read.postings for reads in of_versions for read in reads), key=len, default={})}
     if among is not None:
         numbers &= {*among}
+    reads = _different(of_versions)
+    best = _ranked(numbers, reads, tickets, newest_first=newest_first)
+    nearly: list[Proposal] = []
+    if len(best) < FEW and len(narrowing) > 1:
+        others = set.union(*narrowing.values()) - numbers
+        others = others if among is None else others & {*among}
+        nearly = _ranked(others, reads, tickets, newest_first=False)[:NEARLY]
+    return Proposals(best, bool(narrowing), nearly)
+
+
+def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *, newest_first: bool) -> list[Proposal]:
+    """Score these tickets by what the index says of them."""
     scores: dict[int, float] = dict.fromkeys(numbers, 0.0)
     places: dict[int, int] = dict.fromkeys(numbers, 0)
-    for read in _different(of_versions):
+    for read in reads:
         rarity = _rarity(len(read.postings), tickets)
-        few, many = sorted((numbers, read.postings.keys()), key=len)
-        for number in (one for one in few if one in many):
+        few, many = (scores, read.postings) if len(scores) < len(read.postings) else (read.postings, scores)
+        for number in [one for one in few if one in many]:
             byte = read.postings[number]
             scores[number] += rarity * _GAIN[byte]
             places[number] |= byte & _PLACES
@@ -100,7 +115,7 @@ def propose(
         for number, score in scores.items()
     ]
     ranked.sort(reverse=True)
-    return Proposals([Proposal(number, score, Places(places[number])) for score, number in ranked], is_complete)
+    return [Proposal(number, score, Places(places[number])) for score, number in ranked]
 
 
 def _narrowing(of_versions: Sequence[Sequence[TermRead]]) -> dict[int, set[int]]:

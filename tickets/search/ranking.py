@@ -26,8 +26,8 @@ _FIELDS: Final = {
     Where.TAGS: (3.0, 2),
     Where.REQUESTER: (3.0, 2),
     Where.DESCRIPTION: (1.5, 80),
-    Where.COMMENT: (1.0, 60),
-    Where.NOTE: (1.0, 60),
+    Where.COMMENT: (1.0, 150),
+    Where.NOTE: (1.0, 150),
 }
 _NEIGHBOURS: Final = 1.3  # times: words of the query follow each other, as they were typed
 _OPEN: Final = 1.1  # times: somebody still works on it
@@ -40,7 +40,7 @@ def score(match: TicketMatch, rarities: Mapping[int, float], now: datetime) -> f
     weighted: dict[int, float] = defaultdict(float)
     for one in match.fields:
         weight, usual = _FIELDS[one.where]
-        share = weight / (1 - _B + _B * one.words / usual)
+        share = weight / (1 - _B + _B * match.words[one.where] / usual)
         for place in one.places:
             weighted[place.phrase] += place.weight * share
     sum_ = sum(rarities.get(phrase, 1.0) * times / (_K1 + times) for phrase, times in weighted.items())

@@ -43,7 +43,8 @@ class Hit:
 
 @dataclass(frozen=True)
 class Found:
-    """Hold a page of hits. `further` is a cursor to more of them, "" at the end.
+    """Hold a page of hits. `further` is a cursor to more of them, "" at the end. `nearly` are tickets that have only
+    some of the words, on a first page where few have all of them.
 
     `explanations` are sentences about what was ignored in the query. `about` is how many tickets the index proposes,
     None where it cannot tell.
@@ -54,6 +55,7 @@ class Found:
     explanations: tuple[str, ...]
     about: int | None
     query: SearchQuery
+    nearly: tuple[Hit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ the same stem in some language. So the rules may change without a word being ind
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -28,14 +29,12 @@ def stems(word: str) -> dict[str, str]:
     return {language: _stem(language, word) for language in languages}
 
 
-def are_forms(word: str, other: str) -> bool:
-    """Tell whether two folded words are forms of one in some language."""
-    if word == other:
-        return True
-    if len(other) < LEAST or not other.isalpha():
+def has_stem(word: str, found: Mapping[str, str]) -> bool:
+    """Tell whether a folded word has one of these stems, which are those of another word (`stems`)."""
+    if len(word) < LEAST or not word.isalpha():
         return False
-    # Stemming takes long, and a stem is its word's beginning but for the last letter: most others need not be stemmed.
-    return any(other.startswith(stem[:-1]) and _stem(language, other) == stem for language, stem in stems(word).items())
+    # Stemming takes long, and a stem is its word's beginning but for the last letter: most words need not be stemmed.
+    return any(word.startswith(stem[:-1]) and _stem(language, word) == stem for language, stem in found.items())
 
 
 def beginnings(word: str) -> list[str]:

@@ -68,7 +68,9 @@ _UNSPACED: Final = (
 )
 # Marks are no letters to `re`; vowels of Devanagari are marks. Joiners, soft hyphens and the like are left out later.
 _MARKS: Final = "".join(
-    re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
+    re.escape(chr(code))
+    for code in range(0x300, 0xFE00)  # behind it there are variants of emoji, and marks of halves
+    if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
 )
 _SILENT: Final = "\u00ad\u200b-\u200f\u2060\ufeff"
 _APOSTROPHES: Final = "'\u2019\uff07"
@@ -81,6 +83,8 @@ _ASCII_CHUNK: Final = re.compile(r"[A-Za-z0-9]+(?:[.@_:/\\+\-']+[A-Za-z0-9]+)*")
 _ASCII_PART: Final = re.compile(r"[A-Za-z0-9]+")
 # The first alternative takes the letter behind an apostrophe out of the way.
 _ASCII_WORD: Final = re.compile(r"(?<=[A-Za-z0-9]')[A-Za-z0-9](?![A-Za-z0-9])|([A-Za-z0-9]+)")
+_SYMBOLS: Final = re.compile(rf"[^\w\x00-\x7f{_MARKS}{_SILENT}]")
+_UNSEEN: Final = re.compile(rf"[{_MARKS}{_SILENT}\u0640]+")
 _IS_UNSPACED: Final = re.compile(rf"[{_UNSPACED}]")
 # What composes to one character or shows as one: a syllable of Hangul in parts, a letter with its marks.
 _CLUSTER: Final = re.compile(
@@ -94,6 +98,7 @@ _STROKES: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ
 
 def words(text: str, version: int = VERSION) -> list[Word]:
     """Return the words of a text in order, function words among them. Positions are those of the text as given."""
+    text = without_symbols(text)
     if text.isascii():
         return [
             Word(match.start(), match.end(), *_spellings(part))
@@ -111,6 +116,29 @@ def words(text: str, version: int = VERSION) -> list[Word]:
                 if (forms := _forms(part))
             ]
     return found
+
+
+def without_symbols(text: str) -> str:
+    """Return a text with spaces for symbols beyond ASCII, and words where they were: most texts then are ASCII."""
+    return text if text.isascii() else _SYMBOLS.sub(" ", text.replace("\u2019", "'").replace("\uff07", "'"))
+
+
+def word_at(text: str, at: int) -> Word | None:
+    """Return the word around a position in a text of ASCII alone, None where there is none."""
+    start = at
+    while start and text[start - 1].isalnum():
+        start -= 1
+    match = _ASCII_WORD.match(text, start)
+    return Word(match.start(), match.end(), *_spellings(match[1])) if match and match[1] else None
+
+
+def bare(text: str) -> str:
+    """Return a text without case and marks, in which what `words` folds can be looked for: a quick look that finds too
+    much and, but for ae that is written ä, never too little."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold().translate(_STROKES))
+    return _UNSEEN.sub("", apart)
 
 
 def terms(text: str, version: int = VERSION) -> dict[str, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 from tickets.search import stems, tokenizer
 from tickets.search.sought import Phrase
@@ -22,7 +23,7 @@ class WordMatcher:
     spellings: tuple[str, ...]
     has_forms: bool = False
     is_beginning: bool = False
-    _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[Any, float] = field(default_factory=dict, compare=False, repr=False)
 
     def weight(self, folded: str) -> float:
         """Return how much a folded word counts: EXACT, FORM, BEGINS, or 0 where it is another word."""
@@ -32,16 +33,24 @@ class WordMatcher:
 
     def weight_of(self, word: Word) -> float:
         """Return how much a word of a text counts, by its best spelling, or by a word inside it."""
-        return max(map(self.weight, (*word.folded, *word.humps)))
+        spelt = word[2:]
+        if spelt not in self._known:
+            self._known[spelt] = max(map(self.weight, (*word.folded, *word.humps)))
+        return self._known[spelt]
 
+    @cached_property
     def beginnings(self) -> list[str]:
         """Return texts of which each word that counts begins with one."""
         return [b for s in self.spellings for b in (stems.beginnings(s) if self.has_forms else [s])]
 
+    @cached_property
+    def _stems(self) -> list[dict[str, str]]:
+        return [stems.stems(spelling) for spelling in self.spellings]
+
     def _weight(self, folded: str) -> float:
         if folded in self.spellings:
             return EXACT
-        if self.has_forms and any(stems.are_forms(spelling, folded) for spelling in self.spellings):
+        if self.has_forms and any(stems.has_stem(folded, found) for found in self._stems):
             return FORM
         return BEGINS if self.is_beginning and folded.startswith(self.spellings) else 0.0
 
