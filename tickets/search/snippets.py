@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tickets.search.results import Piece, Where
-from tickets.search.text_match import FieldMatch, Place, TicketMatch
+from tickets.search.text_match import FieldMatch, Occurrence, TicketMatch
 
 LENGTH: Final = 180  # characters of a snippet, about
 _BEFORE: Final = 40  # of them in front of the first word
@@ -42,7 +42,7 @@ def snippet(match: TicketMatch) -> tuple[tuple[Piece, ...], Where]:
     return tuple(pieces), best.where
 
 
-def _different(places: Sequence[Place]) -> int:
+def _different(places: Sequence[Occurrence]) -> int:
     return len({place.phrase for place in places})
 
 
@@ -69,7 +69,7 @@ def _stretch(one: FieldMatch) -> tuple[int, int]:
     return start, end
 
 
-def _pieces(text: str, places: Sequence[Place], start: int, end: int) -> Iterator[Piece]:
+def _pieces(text: str, places: Sequence[Occurrence], start: int, end: int) -> Iterator[Piece]:
     """The text between the bounds, cut where what was sought begins and ends."""
     at = start
     for place in places:

@@ -20,8 +20,8 @@ _UMLAUT: Final = re.compile("[aou]e")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Hold a stretch of a text where a phrase stands: its positions, and how much it counts (`word_matcher`)."""
+class Occurrence:
+    """Hold a stretch of a text where a phrase stands: its bounds, and how much it counts (`word_matcher`)."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class FieldMatch:
 
     where: Where
     text: str
-    places: list[Place]
+    places: list[Occurrence]
 
 
 @dataclass(frozen=True)
@@ -90,29 +90,29 @@ class _PhraseMatcher:
             self._has_umlauts and had_umlauts
         )
 
-    def places(self, words: Sequence[Word]) -> Iterator[Place]:
+    def places(self, words: Sequence[Word]) -> Iterator[Occurrence]:
         """Return the places among the words of a text."""
         first, others = self._words[0], self._words[1:]
         for at in range(len(words) - len(others)):
             weight = first.weight_of(words[at])
             if weight and all(other.weight_of(words[at + n]) for n, other in enumerate(others, 1)):
-                yield Place(words[at].start, words[at + len(others)].end, self._number, weight)
+                yield Occurrence(words[at].start, words[at + len(others)].end, self._number, weight)
 
-    def places_in_ascii(self, text: str, lowered: str) -> Iterator[Place]:
+    def places_in_ascii(self, text: str, lowered: str) -> Iterator[Occurrence]:
         """Return the places in a text in which only those words are looked at that may be meant."""
         end = -1
         for match in self.single.finditer(lowered) if self.single else ():
             if match.start() >= end and (word := tokenizer.word_at(text, match.start())):
                 end = word.end
                 if weight := self._words[0].weight_of(word):
-                    yield Place(word.start, word.end, self._number, weight)
+                    yield Occurrence(word.start, word.end, self._number, weight)
 
 
-def _places(phrases: Sequence[_PhraseMatcher], text: str) -> list[Place]:
+def _places(phrases: Sequence[_PhraseMatcher], text: str) -> list[Occurrence]:
     text = tokenizer.without_symbols(text)
     bare = tokenizer.bare(text)
     phrases = [phrase for phrase in phrases if phrase.may_stand_in(bare, had_umlauts=not text.isascii())]
-    found: list[Place] = []
+    found: list[Occurrence] = []
     if text.isascii():
         found += (place for phrase in phrases for place in phrase.places_in_ascii(text, bare))
         phrases = [phrase for phrase in phrases if not phrase.single]
