@@ -19,8 +19,7 @@ from portal.dynamo import cursor
 from portal.dynamo.client import fan_out
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tickets.search import conditions, index_terms, proposals, query_parser, ranking, snippets, ticket_texts
-from tickets.search.conditions import Conditions
+from tickets.search import index_terms, proposals, query_parser, ranking, snippets, ticket_conditions, ticket_texts
 from tickets.search.index.postings import Places
 from tickets.search.index_terms import AskedTerm
 from tickets.search.lookup import BLOCKS_LIMIT, IndexLookup
@@ -28,6 +27,7 @@ from tickets.search.proposals import Proposal, Proposals, TermRead
 from tickets.search.results import Found, Hit, Where
 from tickets.search.sought import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
+from tickets.search.ticket_conditions import Conditions
 from tickets.search.ticket_texts import TicketText
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
@@ -107,10 +107,12 @@ class Search:
         """Ask the index: two round trips at most. `beside` is read along with the first one."""
         people: list[Member] = []
         first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
-        if conditions.needs_members(self.query):
-            first.append(lambda: people.extend(conditions.members_of(self.tenant)))
+        if ticket_conditions.needs_members(self.query):
+            first.append(lambda: people.extend(ticket_conditions.members_of(self.tenant)))
         fan_out(first)
-        self._conditions, self.explanations = conditions.understood(self.tenant, self.query, self._within, people)
+        self._conditions, self.explanations = ticket_conditions.understood(
+            self.tenant, self.query, self._within, people
+        )
         among: list[set[int] | None] = []
         second: list[Callable[[], Any]] = [self._lookup.finish]
         if listing := self._conditions.listing(self.tenant):
@@ -169,7 +171,7 @@ class Search:
         return ranking.score(match, self._rarities, self._now)
 
     def _terms(self, versions: Sequence[int]) -> list[list[AskedTerm]]:
-        """What the index is asked for, by the rules of each version of the tokenizer; once if they agree."""
+        """Return what the index is asked for, by the rules of each version of the tokenizer; once if they agree."""
         requesters = sorted(self._conditions.requesters or ())
         found: list[list[AskedTerm]] = []
         for version in versions:

@@ -40,7 +40,7 @@ _DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2}))?(?:-([0-9]{1,2}))?\Z", re
 
 @dataclass
 class _Reading:
-    """What was understood so far."""
+    """Hold what was understood so far."""
 
     phrases: list[Phrase] = field(default_factory=list)
     without: list[Phrase] = field(default_factory=list)

@@ -63,7 +63,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
 
 
 def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
-    """Those who can have tickets, and have a name or mail address with words that begin so: one Query."""
+    """Return those who can have tickets, and have a name or mail address with words that begin so: one Query."""
     wanted = [word.folded[0] for word in tokenizer.words(typed)]
     page = tenant.repository.query(MEMBERS, keys.tenant, limit=MEMBERS_READ)
     found = []
