@@ -79,6 +79,8 @@ CLOUDWATCH_METRICS: bool = env.bool("CLOUDWATCH_METRICS", default=not DEBUG)
 WEB_PROCESSES: int = env.int("WEB_CONCURRENCY", default=2)
 # Bulk changes, exports and the like that one tenant may have at work at the same time in one process.
 HEAVY_AT_A_TIME: int = env.int("HEAVY_AT_A_TIME", default=2)
+# Searches that one tenant may have at work at the same time in one process.
+SEARCHES_AT_A_TIME: int = env.int("SEARCHES_AT_A_TIME", default=3)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
 WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 

@@ -6,6 +6,7 @@ from tickets.dashboards import views as dashboard_views
 from tickets.desk import change_views, people_views, queue_views, ticket_views
 from tickets.exporting import views as export_views
 from tickets.handover import views
+from tickets.search import views as search_views
 
 
 class TicketNumber(IntConverter):
@@ -40,4 +41,12 @@ _ticket_pages = [
     path("<ticket_number:number>/assign/", change_views.assign, name="assign"),
 ]
 
-urlpatterns = [desk_pages(path("tickets/", include(_ticket_pages)))]
+_search_pages = [
+    path("", search_views.search, name="search"),
+    path("suggest/", search_views.suggest, name="suggest"),
+]
+
+urlpatterns = [
+    desk_pages(path("tickets/", include(_ticket_pages))),
+    desk_pages(path("search/", include(_search_pages))),
+]

@@ -34,6 +34,7 @@ from portal.schema.registry import Role
 from portal.tenant_places import TenantPlaces
 
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 
 # Threads for fan-out (one per status shard beyond the caller's own). The pool of HTTP connections covers them
 # and gunicorn's threads, so that no request waits for a socket while another holds one.
@@ -212,6 +213,21 @@ def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
             return [call() if future is None else future.result() for call, future in zip(calls, started, strict=True)]
         finally:
             wait([future for future in started if future is not None])
+
+
+def alongside(call: Callable[[], _T], *, aside: Callable[[], _U]) -> tuple[_T, _U]:
+    """Run `call`, of one round trip or several in sequence, and beside it `aside`, of no more; return both results.
+
+    Where no thread is idle, `aside` runs afterwards in the caller's thread. Errors are raised as in `fan_out`.
+    """
+    with meter.meanwhile():
+        started = _start(aside)
+    try:
+        result = call()
+    finally:
+        if started is not None:
+            wait([started])
+    return result, aside() if started is None else started.result()
 
 
 def _start(call: Callable[[], _T]) -> Future[_T] | None:

@@ -127,6 +127,19 @@ def together() -> Iterator[None]:
         _group.reset(token)
 
 
+@contextmanager
+def meanwhile() -> Iterator[None]:
+    """Count the calls made inside as no round trip: they are made while other calls of the same bill are under way."""
+    group, meter = object(), _current.get()
+    if meter is not None:
+        meter._groups.add(group)
+    token = _group.set(group)
+    try:
+        yield
+    finally:
+        _group.reset(token)
+
+
 # --- sizes and units ---
 
 

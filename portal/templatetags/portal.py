@@ -40,8 +40,11 @@ def form_guard(context: template.Context, kept: str = "") -> SafeString:
     return token + format_html('<input type="hidden" name="{}" value="{}">', PAGE_MARK, mark)
 
 
-_STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages")
-_MODULES = ("page", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds")
+_STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search")
+_MODULES = (
+    *("page", "forms", "limits", "menus", "selection", "drafts", "keyboard", "neighbours", "updates", "folds"),
+    "search",
+)
 
 
 @register.simple_tag

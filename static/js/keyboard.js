@@ -56,6 +56,11 @@ const actions = {
     box.focus();
     box.scrollIntoView({ block: "center" });
   },
+  "/": () => {
+    const box = document.getElementById("search-box");
+    box?.focus();
+    box?.select();
+  },
   "?": () => document.getElementById("help")?.showModal(),
 };
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from portal.dynamo import client, meter
-from portal.dynamo.client import fan_out
+from portal.dynamo.client import alongside, fan_out
 from portal.errors import ConditionFailed, Throttled, Unavailable
 from tests.support.fakes import answering, refusal
 from tickets.ticket.tables import TICKETS
@@ -258,6 +258,19 @@ def test_a_single_call_of_a_fan_out_is_a_trip_like_any(engine: None, bill: meter
 def test_a_fan_out_inside_a_fan_out_is_still_one_trip(engine: None, bill: meter.Meter) -> None:
     fan_out([lambda: fan_out([get, get]), get])
     assert (bill.trips, len(bill.calls)) == (1, 3)
+
+
+def test_what_is_read_alongside_takes_no_trip_of_its_own(engine: None, bill: meter.Meter) -> None:
+    assert alongside(lambda: [get(), get()], aside=lambda: get() or "aside") == ([None, None], "aside")
+    assert (bill.trips, len(bill.calls)) == (2, 3)
+
+
+def test_what_finds_no_idle_thread_to_run_alongside_is_a_trip_like_any(
+    engine: None, bill: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_start", lambda call: None)
+    assert alongside(get, aside=lambda: get() or "aside") == (None, "aside")
+    assert (bill.trips, len(bill.calls)) == (2, 2)
 
 
 # --- contexts ---

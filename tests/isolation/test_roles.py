@@ -21,7 +21,7 @@ DELIVERY = f"{ENDPOINT}deliveries/<str:delivery>/"
 PAGES = {
     Role.VIEWER: (
         "", "desk/leave/", "tickets/", "tickets/updates/", "tickets/people/", "tickets/export/",
-        TICKET, f"{TICKET}updates/",
+        TICKET, f"{TICKET}updates/", "search/", "search/suggest/",
     ),
     Role.AGENT: (
         "tickets/new/", "tickets/bulk/", "tickets/bulk/undo/", "tickets/dashboard/",

@@ -91,7 +91,7 @@ class Browser(Client):
     def at_desk(self, path: str) -> str:
         """The address with the pinned desk's name in front, where it is one of a desk's pages without it."""
         tenant_id = self.ids.tenant_id if self.ids else ""
-        if not tenant_id or not path.startswith(("/tickets/", "/desk/")):
+        if not tenant_id or not path.startswith(("/tickets/", "/search/", "/desk/")):
             return path
         with suppress(Unavailable):  # as it was then
             self.slugs[tenant_id] = tenant_directory.get(tenant_id).slug

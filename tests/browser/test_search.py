@@ -1,0 +1,264 @@
+"""Searching by hand: results while typing, the page of what was found, and the same where no script runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.browser.conftest import NewPage, Witness
+from tests.browser.page_audit import NARROW, audit
+from tests.support.searching import index_all
+from tests.support.world import World
+from tickets.desk import changing, commenting, creating
+from tickets.ticket.fields import Priority, Status
+
+pytestmark = pytest.mark.browser
+
+LONG = "The printer in the second floor stops with an unusually long and winding message " * 2
+TITLES = (LONG, "Printer offline after the update", "Printing doubles each page", "Invoice cannot be opened")
+SUGGESTIONS = "**/search/suggest/?q=*"
+TICKETS = "#search-options [role=option][id^=suggested-ticket]"
+
+
+@pytest.fixture
+def desk(world: World) -> World:
+    """Four tickets of Acme's that can be found; the first has a note, the second is Alice's and pending."""
+    alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
+    for title in TITLES:
+        creating.create(alice, title=title, description="It broke.", priority=Priority.HIGH, tags=["printing", "hall"])
+    commenting.comment(bob, 1, body="The toner is counterfeit.", internal=True)
+    changing.assign(alice, 2, to=alice.user_id, version=1)
+    changing.change_status(alice, 2, to=Status.PENDING, version=2)
+    index_all()
+    return world
+
+
+@pytest.fixture
+def page(desk: World, person: NewPage) -> Page:
+    page = person("bob")
+    page.goto("/tickets/")
+    return page
+
+
+def type_into_box(page: Page, text: str) -> None:
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="Search this desk")).to_be_focused()
+    page.keyboard.type(text)
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+# --- while typing ---
+
+
+def test_a_ticket_is_found_and_opened_without_a_mouse(page: Page) -> None:
+    type_into_box(page, "invo")
+    expect(page.locator(TICKETS)).to_have_text([re.compile("#4.*Invoice cannot be opened.*Open", re.DOTALL)])
+    expect(page.locator("#announce")).to_have_text("1 suggestion")
+    box = page.locator("#search-box")
+    expect(box).to_have_attribute("aria-expanded", "true")
+    # Search for it, search for it in this list, the ticket; and from there round to the box, where nothing is chosen.
+    for chosen in ("search-all", "search-here", "suggested-ticket-4"):
+        press(page, "ArrowDown")
+        expect(box).to_have_attribute("aria-activedescendant", chosen)
+        expect(page.locator(f"#{chosen}")).to_have_attribute("aria-selected", "true")
+    press(page, "ArrowDown")
+    expect(page.locator("[aria-selected=true]")).to_have_count(0)
+    press(page, "ArrowUp", "Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Invoice cannot be opened")
+
+
+def test_tags_and_people_are_offered_too(page: Page) -> None:
+    type_into_box(page, "hall")
+    page.get_by_role("option", name="hall", exact=True).click()
+    expect(page.locator("[data-row]")).to_have_count(4)
+    type_into_box(page, "alice")
+    page.get_by_role("option", name="Alice Example").click()
+    expect(page.locator("[data-row-link]")).to_have_text([TITLES[1]])
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
+
+
+def test_esc_closes_the_list_and_leaves_the_box_when_it_is_pressed_again(page: Page) -> None:
+    box, panel = page.locator("#search-box"), page.locator("#search-panel")
+    type_into_box(page, "print")
+    expect(panel).to_be_visible()
+    press(page, "Escape")
+    expect(panel).to_be_hidden()
+    expect(box).to_be_focused()
+    press(page, "ArrowDown")
+    expect(panel).to_be_visible()
+    press(page, "Escape", "Escape")
+    expect(box).not_to_be_focused()
+    expect(box).to_have_value("print")
+    press(page, "/")
+    page.keyboard.type("x")
+    expect(box).to_have_value("x")  # what was there is chosen as a whole
+    press(page, "Backspace")
+    expect(panel).to_be_hidden()
+    type_into_box(page, "print")
+    page.locator("h1").click()
+    expect(panel).to_be_hidden()
+
+
+def test_an_older_answer_never_replaces_a_newer_one(page: Page) -> None:
+    held: list[Route] = []
+    given_up: list[str] = []
+
+    def hold_the_first(route: Route) -> None:
+        if not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.on("requestfailed", lambda request: given_up.append(request.url))
+    page.route(SUGGESTIONS, hold_the_first)
+    with page.expect_request(SUGGESTIONS):
+        type_into_box(page, "print")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("invoice")
+    expect(page.locator(TICKETS)).to_have_count(1)
+    assert [url.rpartition("=")[2] for url in given_up] == ["print"]
+    expect(page.locator(TICKETS)).to_contain_text("Invoice")
+
+
+def test_keys_that_follow_each_other_quickly_ask_once(page: Page) -> None:
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/search/suggest/?q=" in request.url:
+            asked.append(request.url.rpartition("=")[2])
+
+    page.on("request", note)
+    type_into_box(page, "invoice")
+    expect(page.locator(TICKETS)).to_have_count(1)
+    assert asked == ["invoice"]
+
+
+def test_where_too_much_is_asked_the_box_asks_again_by_itself(page: Page, witness: Witness) -> None:
+    witness.accepts(429)
+    answers: list[int] = []
+
+    def refuse_the_first(route: Route) -> None:
+        answers.append(len(answers))
+        if len(answers) == 1:
+            route.fulfill(status=429, headers={"Retry-After": "0.01"})
+        else:
+            route.continue_()
+
+    page.route(SUGGESTIONS, refuse_the_first)
+    type_into_box(page, "invoice")
+    expect(page.locator(TICKETS)).to_have_count(1)
+    assert answers == [0, 1]
+
+
+def test_a_box_that_gets_focus_tells_the_server_to_be_ready(page: Page) -> None:
+    with page.expect_response("**/search/suggest/") as ready:
+        press(page, "/")
+    assert ready.value.status == 204
+
+
+def test_a_search_that_cannot_reach_the_server_can_still_be_sent(page: Page, witness: Witness) -> None:
+    witness.accepts_console("net::ERR_FAILED")
+    page.route("**/search/suggest/**", lambda route: route.abort())
+    type_into_box(page, "invoice")
+    press(page, "ArrowDown", "Enter")
+    expect(page.locator("[data-row-link]")).to_have_text([TITLES[3]])
+
+
+# --- the page ---
+
+
+def test_enter_finds_and_the_results_are_worked_by_keyboard(page: Page) -> None:
+    type_into_box(page, "printer offline")
+    press(page, "Enter")
+    expect(page.locator("[data-row-link]")).to_have_text([TITLES[1]])
+    expect(page.locator("mark")).to_have_text(["Printer", "offline"])
+    expect(page).to_have_title("“printer offline” · Search · Pooldesk")
+    expect(page.locator("#search-box")).to_have_value("printer offline")
+    press(page, "j", "Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text(TITLES[1])
+    page.go_back()
+    expect(page.locator("[data-row-link]")).to_have_count(1)
+    expect(page.locator("#search-panel")).to_be_hidden()
+
+
+def test_filters_narrow_in_place_and_the_next_search_keeps_them(page: Page) -> None:
+    page.goto("/search/?q=printer")
+    expect(page.locator("[data-row]")).to_have_count(2)
+    page.locator("#status-pending").focus()
+    press(page, "Enter")
+    expect(page.locator("[data-row-link]")).to_have_text([TITLES[1]])
+    assert page.url.endswith("/acme/search/?q=printer&status=pending")
+    expect(page.locator("#status-pending")).to_be_focused()
+    expect(page.locator("#announce")).to_have_text("1 ticket found")
+    type_into_box(page, "invoice")
+    press(page, "Enter")
+    expect(page.get_by_role("heading", name="No tickets in this list match “invoice”.")).to_be_visible()
+    page.get_by_role("link", name="Search in any status").click()
+    expect(page.locator("[data-row-link]")).to_have_text([TITLES[3]])
+
+
+def test_the_list_of_the_queue_is_searched_from_the_box(page: Page) -> None:
+    page.goto("/tickets/?status=open&tag=printing")
+    type_into_box(page, "printer")
+    page.get_by_role("option", name="Search in this list for “printer”").click()
+    expect(page.locator(".chip-label")).to_have_text(["tag: printing"])
+    expect(page.locator("#status-open")).to_have_attribute("aria-current", "page")
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_on_a_narrow_screen_the_box_is_a_symbol_until_it_is_touched(desk: World, person: NewPage) -> None:
+    page = person("bob", viewport=NARROW, has_touch=True, is_mobile=True)
+    page.goto("/tickets/")
+    box = page.locator("#search-box")
+    shut = box.bounding_box()
+    assert shut is not None
+    assert shut["width"] <= 48
+    box.tap()
+    page.keyboard.type("invoice")
+    grown = box.bounding_box()
+    assert grown is not None
+    assert grown["width"] > 300
+    page.locator(TICKETS).tap()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TITLES[3])
+
+
+def test_what_is_searched_works_without_a_script(desk: World, person: NewPage) -> None:
+    page = person("bob", java_script_enabled=False)
+    page.goto("/tickets/?status=open")
+    page.get_by_role("link", name="Search in this list").click()
+    page.get_by_role("searchbox", name="Search this desk").fill("printer")
+    press(page, "Enter")
+    expect(page.locator("[data-row]")).to_have_count(1)
+    page.get_by_role("link", name="Any").click()
+    expect(page.locator("[data-row]")).to_have_count(2)
+    page.get_by_role("link", name="Newest first").click()
+    expect(page.locator("[data-row-link]").first).to_have_text(TITLES[1])
+
+
+# --- how it looks ---
+
+
+def test_each_state_of_the_search_can_be_read_by_everybody(page: Page, witness: Witness) -> None:
+    witness.accepts(400)
+    found: list[str] = []
+    type_into_box(page, "print")
+    expect(page.locator(TICKETS)).to_have_count(4)
+    press(page, "ArrowDown", "ArrowDown", "ArrowDown")
+    found += audit(page, "typing", ".topbar")
+    for name, query in {
+        "waiting": "",
+        "found": "q=toner+printer+the",
+        "filtered": "q=printer&status=open&resolver=none&tag=printing&priority=high&created=2026-01-01..",
+        "nothing": "q=zebra&status=open&resolver=me&tag=printing",
+        "refused": "q=-printer",
+        "bad filter": "q=printer&created=yesterday",
+    }.items():
+        page.goto(f"/search/?{query}")
+        found += audit(page, name, "html" if name == "found" else "#main")
+    assert not found

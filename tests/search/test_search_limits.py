@@ -1,0 +1,73 @@
+"""A desk's searches have a bound in each process; one too many is refused at once and keeps what was typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from portal.errors import Unavailable
+from portal.limits import concurrency
+from tests.support.operators import text_of
+from tests.support.world import World
+from tickets.search import finding, suggesting
+
+SUGGEST = "/search/suggest/?q=printer"
+
+
+@pytest.fixture
+def acme(world: World) -> str:
+    return world.tenants["acme"].tenant_id
+
+
+@pytest.fixture
+def busy(acme: str) -> Iterator[None]:
+    """Acme has as many searches under way as it may."""
+    while concurrency.searches.enter(acme):
+        pass
+    yield
+    while concurrency.searches.taken(acme):
+        concurrency.searches.leave(acme)
+
+
+def test_a_search_too_many_is_refused_and_keeps_what_was_typed(world: World, busy: None) -> None:
+    bob = world.browser("bob")
+    refused: Any = bob.get("/search/?q=printer+jam&status=open")
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+    assert "Too many searches at once" in text_of(refused)
+    assert 'name="q" value="printer jam"' in refused.content.decode()
+    assert 'href="/acme/search/?q=printer+jam&amp;status=open">Try again' in refused.content.decode()
+    assert bob.get("/tickets/").status_code == 200, "pages go on"
+    assert bob.get("/search/").status_code == 200, "nothing is searched for there"
+
+
+def test_while_typing_one_too_many_is_told_when_to_ask_again(world: World, busy: None) -> None:
+    refused: Any = world.browser("bob").get(SUGGEST)
+    assert (refused.status_code, refused["Retry-After"], refused.content) == (429, "1", b"")
+
+
+def test_another_desk_has_places_of_its_own(world: World, busy: None) -> None:
+    charlie = world.browser("charlie")
+    assert [charlie.get(path).status_code for path in ("/search/?q=printer", SUGGEST)] == [200, 200]
+
+
+def test_a_search_takes_one_place_and_gives_it_back_also_when_it_failed(
+    world: World, acme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+
+    def fail(*args: object, **options: object) -> None:
+        taken.append(concurrency.searches.taken(acme))
+        raise Unavailable("The engine is away.")
+
+    monkeypatch.setattr(finding, "find", fail)
+    monkeypatch.setattr(suggesting, "suggest", fail)
+    bob = world.browser("bob")
+    assert [bob.get(path).status_code for path in ("/search/?q=printer", SUGGEST)] == [503, 503]
+    assert (taken, concurrency.searches.taken(acme)) == ([1, 1], 0)
+
+
+def test_the_bound_is_a_setting(world: World, acme: str, settings: Any) -> None:
+    settings.SEARCHES_AT_A_TIME = 0
+    assert world.browser("bob").get("/search/?q=printer").status_code == 429

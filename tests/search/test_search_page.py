@@ -1,0 +1,282 @@
+"""The page of results: its state is in its address, and each thing that can happen has its sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from portal import clock
+from portal.errors import Invalid
+from portal.streams import watermark
+from tests.support.operators import text_of
+from tests.support.world import Browser, World
+from tickets.counting.aggregates import UNRESOLVED
+from tickets.desk import creating
+from tickets.desk.filters import Days, TicketFilter
+from tickets.search import finding
+from tickets.search.results import Found, Hit, Piece, Where
+from tickets.search.sought import Filters, SearchQuery
+from tickets.ticket import keys
+from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import SummaryItem
+from tickets.ticket.tables import TICKETS
+
+Answer = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def bob(world: World) -> Browser:
+    world.tickets("acme", 2)
+    return world.browser("bob")
+
+
+@pytest.fixture
+def finds(world: World, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """`finds(found)`: what a search finds from now on, in a list that is told how each was asked for."""
+
+    def answer(
+        *hits: Hit, further: str = "", explanations: tuple[str, ...] = (), about: int | None = None
+    ) -> list[dict[str, Any]]:
+        asked: list[dict[str, Any]] = []
+
+        def find(tenant: object, text: str, **options: Any) -> Found:
+            asked.append({"text": text, **options})
+            return Found(hits, further, explanations, about, SearchQuery(text))
+
+        monkeypatch.setattr(finding, "find", find)
+        return asked
+
+    return answer
+
+
+def hit(world: World, number: int, title: str, snippet: str = "", where: Where = Where.COMMENT) -> Hit:
+    """A ticket of Acme's; what stands between asterisks in a text was sought."""
+    summary = world.context("bob", "acme").repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY)
+    assert summary is not None
+    return Hit(summary, _pieces(title), _pieces(snippet), where)
+
+
+def _pieces(text: str) -> tuple[Piece, ...]:
+    return tuple(Piece(part, n % 2 == 1) for n, part in enumerate(text.split("*")) if part)
+
+
+def links(page: Any) -> dict[str, str]:
+    """Where the links of a page lead, by their text."""
+    found = re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', page.content.decode(), re.DOTALL)
+    return {" ".join(re.sub(r"<[^>]+>", " ", text).split()): unescape(url) for url, text in found}
+
+
+# --- what is found ---
+
+
+def test_a_hit_is_a_row_with_its_words_marked_and_says_where_they_stand(
+    world: World, bob: Browser, finds: Answer
+) -> None:
+    finds(
+        hit(world, 2, "The *printer* again", "it is the *printer* <b>of</b> the hall", Where.NOTE),
+        hit(world, 1, "Ticket 1", "", Where.TITLE),
+    )
+    page = bob.get("/search/?q=printer")
+    html = page.content.decode()
+    assert 'data-row-link dir="auto">The <mark>printer</mark> again</a>' in html
+    assert "it is the <mark>printer</mark> &lt;b&gt;of&lt;/b&gt; the hall" in html
+    assert "Internal note: it is the printer" in text_of(page)
+    assert "2 tickets found" in text_of(page)
+    assert links(page)["The printer again"] == "/acme/tickets/2/"
+
+
+def test_what_was_typed_stays_in_the_box(bob: Browser, finds: Answer) -> None:
+    finds()
+    assert (
+        'name="q" value="&quot;paper jam&quot; -scanner"'
+        in bob.get("/search/", {"q": '"paper jam" -scanner'}).content.decode()
+    )
+
+
+def test_what_was_left_out_of_a_query_is_said(world: World, bob: Browser, finds: Answer) -> None:
+    finds(hit(world, 1, "Ticket *1*"), explanations=("“the” stands nearly everywhere.",))
+    assert "“the” stands nearly everywhere." in text_of(bob.get("/search/?q=the+1"))
+
+
+def test_more_is_found_by_a_link_that_keeps_the_query_and_leads_back(world: World, bob: Browser, finds: Answer) -> None:
+    asked = finds(hit(world, 1, "Ticket *1*"), further="a-cursor", about=1240)
+    page = bob.get("/search/?q=ticket&order=newest&status=open")
+    assert "1 of about 1,240 tickets" in text_of(page)
+    further = bob.get(links(page)["Search further"])
+    assert [a["further"] for a in asked] == ["", "a-cursor"]
+    assert asked[1] | {"further": ""} == asked[0]
+    assert links(further)["Back to the first results"] == "/acme/search/?q=ticket&order=newest&status=open"
+
+
+# --- the state in the address ---
+
+
+def test_the_address_says_order_and_filters(world: World, bob: Browser, finds: Answer) -> None:
+    asked = finds()
+    bob.get("/search/?q=x")
+    bob.get("/search/?q=x&order=newest&status=unresolved&resolver=me&priority=high&tag=billing&created=2026-01-01..")
+    assert [a["newest_first"] for a in asked] == [False, True]
+    mine = world.users["bob"].id
+    only = TicketFilter(Priority.HIGH, "billing", Days("2026-01-01", ""))
+    assert [a["within"] for a in asked] == [None, Filters(UNRESOLVED, mine, only)]
+
+
+def test_each_filter_can_be_taken_off_and_the_text_stays(bob: Browser, finds: Answer) -> None:
+    finds()
+    page = bob.get("/search/?q=any&status=open&resolver=me&tag=any&priority=high")
+    shown = links(page)
+    for label, gone in {
+        "Remove “tag: any”": "tag",
+        "Remove “priority: high”": "priority",
+        "Search in any status": "status",
+        "Search everyone’s tickets": "resolver",
+    }.items():
+        left = parse_qs(urlsplit(shown[label]).query)
+        assert left.keys() == {"q", "status", "resolver", "tag", "priority"} - {gone}
+        assert left["q"] == ["any"]
+
+
+def test_the_box_sends_the_filters_of_the_page_along(bob: Browser, finds: Answer) -> None:
+    finds()
+    html = bob.get("/search/?q=x&status=open&tag=billing").content.decode()
+    kept = re.findall(r'<input type="hidden" form="search-form" name="(\w+)" value="(\w+)">', html)
+    assert kept == [("status", "open"), ("tag", "billing")]
+
+
+def test_the_form_of_filters_leads_to_the_address_that_it_means(bob: Browser) -> None:
+    typed = {
+        "q": "x",
+        "order": "newest",
+        "status": "any",
+        "tag": "",
+        "created_from": "2026-03-01",
+        "created_to": "2026-02-01",
+    }
+    answer = bob.get("/search/", typed)
+    assert answer["Location"] == "/acme/search/?q=x&order=newest&created=2026-02-01..2026-03-01"
+
+
+def test_the_queue_leads_to_a_search_in_its_list(world: World, bob: Browser, finds: Answer) -> None:
+    asked = finds()
+    assert links(bob.get("/tickets/"))["Search in this list"] == "/acme/search/?status=open"
+    queue = bob.get("/tickets/?status=pending&resolver=me&tag=billing")
+    scope = links(queue)["Search in this list"]
+    assert parse_qs(urlsplit(scope).query) == {"status": ["pending"], "resolver": ["me"], "tag": ["billing"]}
+    assert "Search in this list" in text_of(bob.get(scope))
+    assert asked == []
+    bob.get(f"{scope}&q=x")
+    assert asked[0]["within"] == Filters((Status.PENDING,), world.users["bob"].id, TicketFilter(tag="billing"))
+
+
+# --- nothing, and why ---
+
+
+def test_without_a_text_the_page_says_how_to_search(bob: Browser, finds: Answer) -> None:
+    asked = finds()
+    page = bob.get("/search/?q=+")
+    assert "Type what you are looking for" in text_of(page)
+    assert "How to search" in text_of(page)
+    assert 'id="search-box"' in page.content.decode()
+    assert " autofocus>" in page.content.decode()
+    assert asked == []
+
+
+def test_how_to_search_tells_viewers_of_no_notes(world: World, bob: Browser) -> None:
+    assert "internal notes" in text_of(bob.get("/search/"))
+    assert "internal note" not in text_of(world.browser("vera").get("/search/"))
+
+
+def test_nothing_found_says_so_and_a_search_that_stopped_early_says_that(bob: Browser, finds: Answer) -> None:
+    finds()
+    assert "No tickets match “zebra”." in text_of(bob.get("/search/?q=zebra"))
+    finds(further="more")
+    page = bob.get("/search/?q=zebra")
+    assert "No match among the tickets looked at so far" in text_of(page)
+    assert "Search further" in links(page)
+
+
+def test_a_desk_of_before_that_was_never_indexed_says_so(bob: Browser) -> None:
+    text = text_of(bob.get("/search/?q=zebra"))
+    assert "This desk cannot be searched yet" in text
+    assert finding.NOTHING_INDEXED not in text  # once is enough
+
+
+def test_what_cannot_be_searched_for_is_explained_and_kept(bob: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **options: object) -> Found:
+        raise Invalid("“tag:” wants the name of a tag behind it.", field="q")
+
+    monkeypatch.setattr(finding, "find", refuse)
+    page = bob.get("/search/?q=tag:&status=open")
+    assert page.status_code == 400
+    assert "“tag:” wants the name of a tag behind it." in text_of(page)
+    assert 'name="q" value="tag:"' in page.content.decode()
+    assert 'name="status" value="open"' in page.content.decode()
+
+
+@pytest.mark.parametrize("query", ["created=yesterday", "status=lost", "priority=some", "tag=a,b"])
+def test_a_filter_that_means_nothing_is_refused_beside_it(bob: Browser, finds: Answer, query: str) -> None:
+    asked = finds()
+    page = bob.get(f"/search/?q=x&{query}")
+    assert page.status_code == 400
+    assert links(page)["Search without this filter"] == "/acme/search/?q=x"
+    assert asked == []
+
+
+@pytest.mark.parametrize("order", ["", "&order=newest"])
+def test_a_cursor_that_we_did_not_sign_is_refused_with_the_way_back(bob: Browser, order: str) -> None:
+    page = bob.get(f"/search/?q=ticket{order}&after=forged")
+    assert page.status_code == 400
+    assert links(page)["Back to the first results"] == f"/acme/search/?q=ticket{order}"
+
+
+# --- how fresh ---
+
+
+@pytest.mark.parametrize(
+    ("minutes", "written", "says"),
+    [(0, 0, ""), (5, 0, "Search is 5 minutes behind"), (5, 5, "Search takes in no changes at the moment")],
+)
+def test_the_page_says_where_the_index_is_behind(
+    world: World, bob: Browser, finds: Answer, monkeypatch: pytest.MonkeyPatch, minutes: int, written: int, says: str
+) -> None:
+    finds(hit(world, 1, "Ticket *1*"))
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now - timedelta(minutes=written))
+    as_of = now - timedelta(minutes=minutes)
+    watermark.write(TICKETS, clock.stamp(as_of))
+    monkeypatch.setattr(clock, "now", lambda: now)
+    text = text_of(bob.get("/search/?q=ticket"))
+    assert says in text if says else "Search is" not in text and "takes in no" not in text
+
+
+# --- the box ---
+
+
+def test_every_page_of_a_desk_has_the_box_and_no_other_has(world: World, bob: Browser) -> None:
+    for path in ("/tickets/", "/tickets/1/", "/tickets/new/", "/account/", "/tenants/"):
+        assert 'id="search-form"' in bob.get(path).content.decode()
+    nobody = Browser()
+    assert 'id="search-form"' not in nobody.get("/login/").content.decode()
+
+
+def test_an_address_without_the_desks_name_leads_to_the_pinned_desks(world: World) -> None:
+    client = world.browser("bob")
+    answer = super(Browser, client).generic("GET", "/search/", QUERY_STRING="q=printer")
+    assert answer["Location"] == "/acme/search/?q=printer"
+
+
+def test_a_text_of_ten_thousand_characters_is_answered(bob: Browser, finds: Answer) -> None:
+    asked = finds()
+    assert bob.get("/search/", {"q": "é" * 10_000}).status_code == 200
+    assert asked[0]["text"] == "é" * 10_000
+
+
+def test_a_ticket_of_another_desk_is_in_no_page(world: World) -> None:
+    creating.create(world.context("charlie", "globex"), title="Zanzibar", description="")
+    assert "Zanzibar" not in text_of(world.browser("bob").get("/search/?q=Zanzibar")).replace("“Zanzibar”", "")

@@ -1,0 +1,257 @@
+"""Turn what a search finds into what its page and the box in the header show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from portal.errors import Invalid
+from tenants.tenancy.context import TenantContext
+from tickets.dashboards.freshness import Freshness
+from tickets.desk import filter_presenters, queue_presenters
+from tickets.desk.filter_presenters import QueueAddress, chips
+from tickets.desk.ticket_presenters import listed, queue_url
+from tickets.search.finding import NOTHING_INDEXED
+from tickets.search.results import Found, Hit, Piece, Suggestions, Where
+from tickets.search.sought import Filters
+
+NEWEST: Final = "newest"  # first, as an address says it; otherwise what fits best is
+_TAGS: Final = 3  # of a hit, that there is room for
+_WHERE: Final = {
+    Where.TITLE: "",
+    Where.DESCRIPTION: "Description",
+    Where.COMMENT: "Comment",
+    Where.NOTE: "Internal note",
+    Where.TAGS: "Tags",
+    Where.REQUESTER: "Requester",
+}
+
+
+@dataclass(frozen=True)
+class SearchAddress(QueueAddress):
+    """Hold what an address of the search asks for: a text, an order, and the filters that the queue has too."""
+
+    text: str
+    order: str
+
+    @classmethod
+    def of(cls, params: Mapping[str, str]) -> Self:
+        """Raises Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
+        listing = QueueAddress.of({**params, "status": params.get("status") or "any"})
+        order = NEWEST if params.get("order") == NEWEST else ""
+        return cls(listing.status, listing.who, listing.name, listing.only, params.get("q", "").strip(), order)
+
+    @property
+    def params(self) -> dict[str, str]:
+        filters = super().params
+        return {"q": self.text, "order": self.order, **filters, "status": "" if self.status == "any" else self.status}
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Tell whether only a part of the desk's tickets is searched."""
+        return self.status != "any" or bool(self.who or self.only)
+
+    def within(self, tenant: TenantContext) -> Filters | None:
+        """Return the filters as the search takes them, None where all tickets are searched."""
+        if not self.is_narrowed:
+            return None
+        return Filters(None if self.status == "any" else self.statuses, self.resolver(tenant), self.only)
+
+    def url(self, **changes: str) -> str:
+        """The same search with other values of these parameters; "" drops one."""
+        if changes.get("status") == "any":
+            changes["status"] = ""
+        query = urlencode({name: value for name, value in (self.params | changes).items() if value})
+        return reverse("tickets:search") + (f"?{query}" if query else "")
+
+
+def search_url(text: str) -> str:
+    """The address of a search for this text in all tickets of the desk in use."""
+    return f"{reverse('tickets:search')}?{urlencode({'q': text})}"
+
+
+def results_page(
+    tenant: TenantContext, address: SearchAddress, found: Found, freshness: Freshness, *, after: str
+) -> dict[str, Any]:
+    """Return the page of what was found. `after` is the cursor that it begins behind, "" for the first page."""
+    context = _context(address)
+    results = context["results"]
+    results["hits"] = [_hit(tenant, hit) for hit in found.hits]
+    results["explanations"] = [sentence for sentence in found.explanations if sentence != NOTHING_INDEXED]
+    results["late"] = freshness if freshness.state in ("behind", "stopped") else None
+    results["summary"] = _summary(found, after)
+    results["further_url"] = address.url(after=found.further) if found.further else None
+    results["first_url"] = address.url() if after else None
+    if not found.hits:
+        results["blank"] = _nothing(address, found, after)
+        results["summary"] = results["blank"]["title"]
+    return context
+
+
+def waiting_page(address: SearchAddress) -> dict[str, Any]:
+    """Return the page before anything is searched for."""
+    context = _context(address)
+    title = "Search in this list" if address.is_narrowed else "Search this desk"
+    context["results"]["blank"] = _blank(title, "Type what you are looking for into the box above.", icon="search")
+    context["search"]["is_waiting"] = True
+    return context
+
+
+def refused_page(params: Mapping[str, str], problem: Invalid) -> dict[str, Any]:
+    """Return the page for what cannot be searched for: why, and what was typed. `problem.field` is "q", a filter's
+    name, or None for the address itself."""
+    address = SearchAddress.of_what_is_understood(params)
+    context = _context(address)
+    if problem.field in (None, "q"):
+        context["results"]["problem"] = problem.message
+        if problem.field is None:
+            context["results"]["first_url"] = address.url()
+    else:
+        context["filter_form"] = _filter_form(address, params, problem)
+        context["results"]["blank"] = _blank(problem.message, "", (address.url(), "Search without this filter"))
+    return context
+
+
+def busy_page(address: SearchAddress, message: str, *, here: str) -> dict[str, Any]:
+    """Return the page of a search that has to wait: others of the desk are under way. `here` is its address."""
+    context = _context(address)
+    text = f"{message} What you typed is still in the box."
+    context["results"]["blank"] = _blank("Too many searches at once", text, (here, "Try again"), icon="warning")
+    return context
+
+
+def tidied(params: Mapping[str, str]) -> str | None:
+    """The address that the form of filters means, None where the parameters are not the form's. Raises Invalid."""
+    meant = filter_presenters.with_days(params)
+    return None if meant is None else SearchAddress.of(meant).url()
+
+
+def suggestions(tenant: TenantContext, suggested: Suggestions) -> dict[str, Any]:
+    """Return what the list below the box offers: tickets, searches for tags, the lists of people."""
+    people = [
+        {"name": p.name, "url": queue_url(status="any", resolver=p.user_id, name=p.name)} for p in suggested.people
+    ]
+    return {
+        "tickets": [listed(tenant, item) for item in suggested.tickets],
+        "tags": [_tag(tag) for tag in suggested.tags],
+        "people": people,
+    }
+
+
+def hit_text(hit: Hit) -> dict[str, Any]:
+    """Return the texts of a hit, with what was sought marked: its title, a stretch of its text, where that stands."""
+    return {"title": _marked(hit.title), "snippet": _marked(hit.snippet), "where": _WHERE[hit.where]}
+
+
+def _context(address: SearchAddress) -> dict[str, Any]:
+    return {
+        "search": {"text": address.text, "is_waiting": False},
+        "status_tabs": queue_presenters.status_tabs(address),
+        "who_tabs": queue_presenters.who_tabs(address),
+        "chips": chips(address),
+        "chips_note": filter_presenters.note(address.only),
+        "without_url": address.url(**dict.fromkeys(address.only.params, "")),
+        "filter_form": _filter_form(address),
+        "results": {
+            # The box in the header sends these along.
+            "kept": [(name, value) for name, value in address.params.items() if value and name != "q"],
+            "orders": _orders(address),
+            "summary": "",
+            "blank": None,
+        },
+    }
+
+
+def _filter_form(
+    address: SearchAddress, typed: Mapping[str, str] | None = None, problem: Invalid | None = None
+) -> dict[str, Any]:
+    form = filter_presenters.form(address, typed, problem)
+    own = [(name, value) for name in ("q", "order") if (value := address.params[name])]
+    place = {"url": reverse("tickets:search"), "place": "#results", "home": "results-title"}
+    return form | place | {"hidden": [*own, *form["hidden"]]}
+
+
+def _orders(address: SearchAddress) -> list[dict[str, Any]]:
+    return [
+        {"label": label, "url": address.url(order=order), "current": order == address.order}
+        for label, order in (("Best match", ""), ("Newest first", NEWEST))
+    ]
+
+
+def _hit(tenant: TenantContext, hit: Hit) -> dict[str, Any]:
+    ticket = listed(tenant, hit.summary)
+    return {
+        **hit_text(hit),
+        "ticket": ticket,
+        "is_note": hit.where is Where.NOTE,
+        "tags": [_tag(tag) for tag in ticket.tags[:_TAGS]],
+    }
+
+
+def _marked(pieces: Sequence[Piece]) -> SafeString:
+    html = (f"<mark>{escape(p.text)}</mark>" if p.is_match else escape(p.text) for p in pieces)
+    return mark_safe("".join(html))  # noqa: S308  # of escaped pieces
+
+
+def _tag(name: str) -> dict[str, str]:
+    return {"name": name, "url": search_url(f"tag:{name}")}
+
+
+def _summary(found: Found, after: str) -> str:
+    count = len(found.hits)
+    many = f"{count} ticket{'' if count == 1 else 's'}"
+    if after:
+        return f"{count} more ticket{'' if count == 1 else 's'}"
+    if not found.further:
+        return f"{many} found"
+    return f"{count} of about {found.about:,} tickets" if found.about and found.about > count else f"The first {many}"
+
+
+# --- nothing ---
+
+
+def _nothing(address: SearchAddress, found: Found, after: str) -> dict[str, Any]:
+    """Say why there is no hit, and the ways on."""
+    if NOTHING_INDEXED in found.explanations:
+        return _not_indexed()
+    if found.further:
+        return _blank("No match among the tickets looked at so far", "Others may match.")
+    if after:
+        return _blank("There are no more tickets that match.", "")
+    if not address.is_narrowed:
+        return _blank(
+            f"No tickets match “{_shortened(address.text)}”.", "Check the spelling, or try fewer or shorter words."
+        )
+    ways = [(chip["url"], f"Remove “{chip['label']}”") for chip in chips(address)]
+    if address.status != "any":
+        ways.append((address.url(status=""), "Search in any status"))
+    if address.who:
+        ways.append((address.url(resolver="", name=""), "Search everyone’s tickets"))
+    return _blank(f"No tickets in this list match “{_shortened(address.text)}”.", "", *ways)
+
+
+def _not_indexed() -> dict[str, Any]:
+    text = (
+        "Its tickets have not been indexed. What is written from now on is found within seconds, older tickets once "
+        "the platform’s operators have indexed them."
+    )
+    return _blank("This desk cannot be searched yet", text, (reverse("tickets:queue"), "Open the queue"))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _blank(title: str, text: str, *ways: tuple[str, str], icon: str = "empty") -> dict[str, Any]:
+    return {
+        "title": title,
+        "text": text,
+        "icon": icon,
+        "actions": [{"url": url, "label": label} for url, label in ways],
+    }

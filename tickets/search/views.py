@@ -1,0 +1,95 @@
+"""Answer searches: the page of what is found, and what is offered while somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from portal.dynamo.client import alongside
+from portal.errors import Invalid
+from portal.limits import concurrency
+from portal.limits.concurrency import TooHeavy
+from portal.noise import noise_teller
+from portal.noise.noise_tally import NoiseTally
+from portal.streams import watermark
+from portal.web.access import member
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+from tickets.dashboards.freshness import Freshness
+from tickets.search import finding, presenters, suggesting
+from tickets.search.presenters import NEWEST, SearchAddress
+from tickets.ticket.tables import TICKETS
+
+
+@member(Role.VIEWER)
+@require_safe
+def search(request: TenantRequest) -> HttpResponse:
+    """Show the tickets that a text finds, the best first. What cannot be searched for is explained on the same page."""
+    params = request.GET.dict()
+    try:
+        if meant := presenters.tidied(params):
+            return redirect(meant)
+        address = SearchAddress.of(params)
+        if not address.text:
+            return render(request, "search/results.html", presenters.waiting_page(address))
+        with _place(request.tenant):
+            context = _results(request.tenant, address, params.get("after", ""))
+    except Invalid as error:
+        return render(request, "search/results.html", presenters.refused_page(params, error), status=400)
+    except TooHeavy as error:
+        context = presenters.busy_page(address, error.message, here=request.get_full_path())
+        response = render(request, "search/results.html", context, status=429)
+        response["Retry-After"], response["Cache-Control"] = str(error.retry_after), "no-store"
+        return response
+    return render(request, "search/results.html", context)
+
+
+@member(Role.VIEWER)
+@require_safe
+def suggest(request: TenantRequest) -> HttpResponse:
+    """Offer what a text that is still being typed may mean, as options for the list below the box.
+
+    204 without a text: somebody is about to search, and what that needs has been read.
+    """
+    text = request.GET.get("q", "").strip()
+    try:
+        with _place(request.tenant):
+            if not text:
+                suggesting.warm(request.tenant)
+                return HttpResponse(status=204)
+            suggested = suggesting.suggest(request.tenant, text)
+    except TooHeavy as error:
+        return HttpResponse(status=429, headers={"Retry-After": str(error.retry_after), "Cache-Control": "no-store"})
+    context = {"suggested": presenters.suggestions(request.tenant, suggested)}
+    return render(request, "search/suggestions.html", context)
+
+
+def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[str, object]:
+    find = partial(
+        finding.find,
+        tenant,
+        address.text,
+        newest_first=address.order == NEWEST,
+        further=after,
+        within=address.within(tenant),
+    )
+    found, latest = alongside(find, aside=partial(watermark.read, TICKETS))
+    return presenters.results_page(tenant, address, found, Freshness.of(latest, []), after=after)
+
+
+@contextmanager
+def _place(tenant: TenantContext) -> Iterator[None]:
+    """Take one of the tenant's places for searches. Raises TooHeavy where all are taken: nobody waits."""
+    if not concurrency.searches.enter(tenant.tenant_id):
+        noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
+        raise TooHeavy("This desk has as many searches under way as it may have at a time.")
+    try:
+        yield
+    finally:
+        concurrency.searches.leave(tenant.tenant_id)
