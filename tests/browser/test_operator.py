@@ -106,6 +106,7 @@ def pages(world: World, dead: str) -> list[str]:
         f"/admin/tenants/session/?user_id={bob}",
         f"/admin/tenants/auditrow/?tenant_id={acme}",
         f"/admin/tickets/ticket/?tenant_id={acme}&status__exact=open",
+        "/admin/search/?tenant=acme&q=ticket",
         dead,
     ]
 

@@ -97,6 +97,7 @@ def paths(world: World) -> list[str]:
         f"tickets/ticket/?tenant_id={acme}&status__exact=open",
         f"tickets/ticket/?tenant_id={acme}&number=2",
         "tickets/deadletter/",
+        "search/?tenant=acme&q=ticket",
     ]
     return [*found, *(f"/admin/{path}" for path in asked)]
 
