@@ -23,6 +23,9 @@ from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.following.lambda_entry import stream_handler
+from tickets.search import keys as search_keys
+from tickets.search.index import merge_follower, merging
+from tickets.search.index.index_store import IndexStore
 from tickets.ticket.tables import TICKETS
 
 DONE = {"state": {}, "batchItemFailures": []}
@@ -175,3 +178,27 @@ def test_a_schedule_that_meets_a_busy_database_waits_for_the_next_minute(world: 
     busy = [refusal("ProvisionedThroughputExceededException")] * settings.DYNAMODB_MAX_ATTEMPTS
     with answering("worker", "Query", *busy):
         assert stream_handler(SCHEDULED, None) == {}
+
+
+def test_what_a_function_has_indexed_it_merges_before_it_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_follower, "LOOK_ADDITIONS", 1)
+    monkeypatch.setattr(merging, "NEW_ITEMS", 1)
+    world.tickets("acme", 2)
+    follower = Follower()
+    assert stream_handler(event(follower, raw(follower)), None) == DONE
+    assert kinds_of_rows(world) == ["S"]
+
+
+def test_a_poller_merges_beside_the_stream(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_follower, "LOOK_ADDITIONS", 1)
+    monkeypatch.setattr(merge_follower, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(merging, "NEW_ITEMS", 1)
+    world.tickets("acme", 2)
+    run("run_stream", "--once")
+    assert kinds_of_rows(world) == ["S"]
+
+
+def kinds_of_rows(world: World) -> list[str]:
+    """Of what a search reads first: N for what is new, S for a segment."""
+    store = IndexStore(world.context("alice", "acme").tenant_id)
+    return [row["sk"]["S"][0] for row in store.rows(*search_keys.STATE)]

@@ -42,7 +42,8 @@ from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
 RESHARD_SECONDS = 90  # of the two minutes that a call may take, so that a wait for all processes fits in
-MERGE_SECONDS = 30  # after a batch, which itself may take some 20
+MERGE_SECONDS = 30  # after a batch, which itself may take some 20; the last merge may end somewhat later
+LARGEST_MERGE = 16 << 20  # bytes, some 15 seconds' work: an index of many times that has more segments than otherwise
 _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 
 log = logging.getLogger("pooldesk.stream")
@@ -84,7 +85,7 @@ def _apply(batch: Batch) -> BatchResult:
 def _merge() -> None:
     """Merge what is due of the indexes that this process has added to. There is no time beside a function's calls."""
     until = time.monotonic() + MERGE_SECONDS
-    merges.turn(lambda: time.monotonic() < until)
+    merges.turn(lambda: time.monotonic() < until, largest=LARGEST_MERGE)
 
 
 def _write_watermark() -> dict[str, Any]:

@@ -41,6 +41,9 @@ class Command(FollowCommand):
         self._follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
         return Poller(TICKETS, self._follower.watching(handle), if_lost=IF_LOST, lease_seconds=lease_seconds)
 
+    def is_done(self) -> bool:
+        return merges.is_idle
+
     @contextmanager
     def beside(self) -> Iterator[None]:
         with self._follower.running(), merges.running():

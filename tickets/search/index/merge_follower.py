@@ -7,9 +7,11 @@ begins to count anywhere: processes that live for a few batches only look as oft
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -24,6 +26,7 @@ log = logging.getLogger("pooldesk.stream")
 LOOK_SECONDS: Final = 0.5
 LOOK_ADDITIONS: Final = merging.NEW_ITEMS // 4
 LOOK_BYTES: Final = merging.NEW_BYTES // 4
+_SHORT: Final = 1 << 20  # bytes of a merge that is done in the pauses of a longer one
 _TENANTS: Final = 10_000  # of which a process remembers what it has added
 
 
@@ -31,6 +34,7 @@ class MergeFollower:
     """Works in a thread of its own, or `turn` is called now and then."""
 
     def __init__(self) -> None:
+        self._at_work: set[str] = set()
         self._lock = Lock()
         self._added: Memory[str, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
         self._due: dict[str, None] = {}
@@ -46,28 +50,43 @@ class MergeFollower:
                     additions, in_all = 0, 0
                 self._added.put(tenant_id, (additions, in_all))
 
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing is due or at work."""
+        return not self._due and not self._at_work
+
     def running(self) -> AbstractContextManager[None]:
         """Work while the context lasts."""
         return beside.working(self.turn, pause=lambda: LOOK_SECONDS, name="merging of search indexes", log=log)
 
-    def turn(self, again: Callable[[], bool] = lambda: True) -> int:
-        """Merge what is due, while `again` says so, and return how many merges were done.
+    def turn(self, again: Callable[[], bool] = lambda: True, *, largest: float = math.inf) -> int:
+        """Merge what is due, while `again` says so, and return how many merges were done; none of more than `largest`
+        bytes.
 
-        Of a tenant whose index is busy or away the others do not hear; it comes next time.
+        Of a tenant whose index is busy or away the others do not hear; it comes next time. Nor do they wait for one
+        whose merge takes long.
         """
         done = 0
-        for tenant_id in list(self._due):
+        for tenant_id in [one for one in list(self._due) if one not in self._at_work]:
             if not again():
                 break
-            with self._lock:
-                self._due.pop(tenant_id, None)
-            try:
-                done += merging.merge_due(IndexStore(tenant_id), again)
-            except Unavailable as error:
-                log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
-                with self._lock:
-                    self._due[tenant_id] = None
+            done += self._merge(tenant_id, again, largest)
         return done
+
+    def _merge(self, tenant_id: str, again: Callable[[], bool], largest: float) -> int:
+        self._at_work.add(tenant_id)
+        with self._lock:
+            self._due.pop(tenant_id, None)
+        others = partial(self.turn, again, largest=min(largest, _SHORT)) if largest > _SHORT else int
+        try:
+            return merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
+        except Unavailable as error:
+            log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
+            with self._lock:
+                self._due[tenant_id] = None
+            return 0
+        finally:
+            self._at_work.discard(tenant_id)
 
 
 def _anywhere() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import logging
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -30,6 +31,7 @@ NEW_ITEMS: Final = 64
 NEW_BYTES: Final = 24 * 1024
 SEGMENTS: Final = 4  # of one class that are merged
 _SEGMENTS_AT_ONCE: Final = 40  # that one transaction removes; a rebuild makes hundreds of one class
+PAUSE_SECONDS: Final = 2.0  # between those that a long merge makes for shorter ones
 _READ_AT_ONCE: Final = 16  # blocks of one segment
 _LOOK_EVERY: Final = 500  # terms, between looks at the lock
 
@@ -52,26 +54,31 @@ class DueMerge:
         return [int(row["v"]["N"]) for row in self.new] + [v for header in self.headers for v in header.versions]
 
 
-def plan(new: Sequence[Raw], headers: Sequence[Header]) -> DueMerge | None:
-    """Choose what is to be merged next, None where nothing is."""
-    if len(new) >= NEW_ITEMS or sum(map(_size, new)) >= NEW_BYTES:
-        return _with_its_class(DueMerge(new), headers, beside=SEGMENTS - 1)
+def plan(new: Sequence[Raw], headers: Sequence[Header], *, largest: float = math.inf) -> DueMerge | None:
+    """Choose what is to be merged next, None where nothing is. Segments that make more than `largest` bytes stay."""
+    if _is_much(new):
+        return _with_its_class(DueMerge(new), headers, largest)
     for level in sorted({size_class(header.size) for header in headers}):
-        of_class = [header for header in headers if size_class(header.size) == level]
-        if len(of_class) >= SEGMENTS:
-            return _with_its_class(DueMerge(headers=of_class[:_SEGMENTS_AT_ONCE]), headers, beside=SEGMENTS - 1)
+        of_class = DueMerge(headers=[one for one in headers if size_class(one.size) == level][:_SEGMENTS_AT_ONCE])
+        if len(of_class.headers) >= SEGMENTS and of_class.size <= largest:
+            return _with_its_class(of_class, headers, largest)
     return None
 
 
-def _with_its_class(chosen: DueMerge, headers: Sequence[Header], *, beside: int) -> DueMerge:
+def _is_much(new: Sequence[Raw]) -> bool:
+    return len(new) >= NEW_ITEMS or sum(map(_size, new)) >= NEW_BYTES
+
+
+def _with_its_class(chosen: DueMerge, headers: Sequence[Header], largest: float) -> DueMerge:
     """Add the segments of the class that the merged one will be in, as long as they would be merged with it next."""
     while True:
         taken = {header.segment for header in chosen.headers}
         level = size_class(chosen.size)
         others = [h for h in headers if h.segment not in taken and size_class(h.size) == level]
-        if len(others) < beside or len(others) + len(taken) > _SEGMENTS_AT_ONCE:
+        more = DueMerge(chosen.new, [*chosen.headers, *others])
+        if len(others) < SEGMENTS - 1 or len(more.headers) > _SEGMENTS_AT_ONCE or more.size > largest:
             return chosen
-        chosen = DueMerge(chosen.new, [*chosen.headers, *others])
+        chosen = more
 
 
 def size_class(size: int) -> int:
@@ -79,20 +86,36 @@ def size_class(size: int) -> int:
     return max(0, round(math.log(max(1, size) / (NEW_BYTES / 2), SEGMENTS)))
 
 
-def merge_due(store: Store, again: Callable[[], bool] = lambda: True) -> int:
+def merge_due(
+    store: Store,
+    again: Callable[[], bool] = lambda: True,
+    *,
+    largest: float = math.inf,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> int:
     """Merge what is due and clear up behind it, while `again` says so. Return how many merges were done.
 
-    Nothing is done where another process is at it. Raises Throttled, Unavailable: then it is due still.
+    A merge of more than `largest` bytes is left to others. One that takes long lets `meanwhile` do something now and
+    then, and does not keep waiting what is new. Nothing is done where another process is at it. Raises Throttled,
+    Unavailable: then it is due still.
     """
     lock, done = IndexLock(store), 0
-    if _planned(store) is None or not lock.take():
+    if _planned(store, largest=largest) is None or not lock.take():
         return 0
+
+    def pause(at_work: DueMerge) -> None:
+        meanwhile()
+        merged = {row["sk"]["S"] for row in at_work.new}
+        new = [row for row in _stored(store)[0] if row["sk"]["S"] not in merged]
+        if _is_much(new):
+            _merge(store, DueMerge(new), lock)
+
     with lock:
         publishing.clear(store)
         frozen = frozen_through(store)
-        while again() and (due := _planned(store, frozen)):
+        while again() and (due := _planned(store, frozen, largest=largest)):
             try:
-                _merge(store, due, lock)
+                _merge(store, due, lock, pause)
             except TransactionRefused:  # somebody took this process for dead
                 log.info("A merge of segments of tenant %s was overtaken.", store.tenant_id)
                 break
@@ -118,9 +141,9 @@ def frozen_through(store: Store) -> str:
     return str(note["through"]["S"]) if note else ""
 
 
-def _planned(store: Store, frozen: str = "") -> DueMerge | None:
+def _planned(store: Store, frozen: str = "", *, largest: float) -> DueMerge | None:
     new, headers = _stored(store)
-    return plan(new, [header for header in headers if header.segment > frozen])
+    return plan(new, [header for header in headers if header.segment > frozen], largest=largest)
 
 
 def _stored(store: Store) -> tuple[list[Raw], list[Header]]:
@@ -129,15 +152,21 @@ def _stored(store: Store) -> tuple[list[Raw], list[Header]]:
     return new, [Header.of(row) for row in rows[len(new) :]]
 
 
-def _merge(store: Store, due: DueMerge, lock: IndexLock) -> None:
+def _merge(
+    store: Store, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
+) -> None:
     segment = publishing.begin(store, "merge")
     writer = SegmentWriter(store, segment, expected=due.size)
     sources = [blocks.entries(bytes(row["d"]["B"])) for row in due.new]
     sources += [entries_of(store, header) for header in due.headers]
+    paused_at = time.monotonic()
     for count, (term, entries) in enumerate(joined(sources)):
         writer.add(term, entries)
         if count % _LOOK_EVERY == 0:
             lock.keep()
+            if time.monotonic() - paused_at >= PAUSE_SECONDS:
+                pause(due)
+                paused_at = time.monotonic()
     publishing.publish(store, "merge", writer.finish(due.versions), merged=due.headers)
     store.delete_rows(row["sk"]["S"] for row in due.new)
 

@@ -1,0 +1,127 @@
+"""The process that indexes merges as well, beside the stream: each tenant for itself, the short before the long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.errors import Throttled
+from tests.search.memory_store import MemoryStore
+from tests.search.test_merging import everything, expected, headers, prepared_store, small, write
+from tests.support.world import World
+from tickets.search import keys
+from tickets.search.index import merge_follower, merging, publishing
+from tickets.search.index.index_store import IndexStore
+from tickets.search.index.merge_follower import LOOK_ADDITIONS, LOOK_BYTES, MergeFollower
+
+A, B = "a" * 32, "b" * 32
+
+__all__ = ["small"]
+
+
+@pytest.fixture
+def stores(monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryStore]:
+    """The index of each tenant in memory, with something to merge."""
+    found = {A: prepared_store(range(1, 37), range(37, 40)), B: prepared_store(range(1, 4), range(4, 7))}
+    monkeypatch.setattr(merge_follower, "IndexStore", found.__getitem__)
+    return found
+
+
+def test_an_index_is_looked_at_after_some_additions(stores: dict[str, MemoryStore]) -> None:
+    follower = MergeFollower()
+    for _ in range(LOOK_ADDITIONS):
+        follower.note({A: 1})
+    assert follower.turn() > 0
+    assert len(headers(stores[A])) == 1
+    assert len(headers(stores[B])) == 1, "nobody has added to it"
+
+
+def test_an_index_is_looked_at_after_much_text(stores: dict[str, MemoryStore]) -> None:
+    follower = MergeFollower()
+    follower.note({B: LOOK_BYTES})
+    assert follower.turn() > 0
+    assert follower.turn() == 0, "until something is added"
+
+
+def test_processes_that_live_for_one_batch_look_now_and_then(stores: dict[str, MemoryStore]) -> None:
+    looks = 0
+    for _ in range(40 * LOOK_ADDITIONS):
+        follower = MergeFollower()
+        follower.note({A: 1})
+        looks += bool(follower._due)
+    assert 10 < looks < 100
+
+
+def test_a_tenant_whose_index_is_throttled_is_merged_later_and_the_others_now(
+    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: Any) -> Any:
+        raise Throttled("made up")
+
+    follower = MergeFollower()
+    follower.note({A: LOOK_BYTES, B: LOOK_BYTES})
+    with monkeypatch.context() as patch:
+        patch.setattr(stores[A], "put_blocks", busy)
+        assert follower.turn() == 1
+    assert follower.turn() > 0
+    assert everything(stores[A]) == expected(range(1, 40))
+
+
+def test_a_long_merge_lets_what_is_new_and_other_tenants_pass(
+    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(merging, "_LOOK_EVERY", 1)
+    follower, store = MergeFollower(), stores[A]
+    follower.note({A: LOOK_BYTES})
+    put, published = store.put_blocks, []
+
+    def meanwhile(segment: str, blocks: dict[int, bytes]) -> None:
+        """When the first block of the long merge is written there is something new, and another tenant is due."""
+        put(segment, blocks)
+        if not published:
+            published.append(segment)
+            for number in range(50, 53):
+                write(store, number)
+            follower.note({B: LOOK_BYTES})
+
+    monkeypatch.setattr("tickets.search.index.segment_writing._AT_ONCE", 1)
+    monkeypatch.setattr(store, "put_blocks", meanwhile)
+    publish = publishing.publish
+    order: list[tuple[str, str]] = []
+
+    def noting(of: MemoryStore, writer: Any, header: Any, **more: Any) -> None:
+        order.append((A if of is store else B, header.segment))
+        publish(of, writer, header, **more)
+
+    monkeypatch.setattr(publishing, "publish", noting)
+    follower.turn()
+    assert order[0][0] == B
+    assert order[1][0] == order[2][0] == A
+    assert order[1][1] > order[2][1], "what is new is published before the longer one that was begun first"
+    assert everything(store)["all"] == {*range(1, 40), 50, 51, 52}
+
+
+def test_a_merge_of_more_than_is_allowed_is_left_to_others(stores: dict[str, MemoryStore]) -> None:
+    follower, store = MergeFollower(), stores[A]
+    largest = sum(header.size for header in headers(store)) // 2
+    follower.note({A: LOOK_BYTES})
+    follower.turn(largest=largest)
+    assert not any(row["sk"]["S"].startswith(keys.NEW) for row in store.rows(*keys.STATE)), "what is new is merged"
+    assert len(headers(store)) > 1
+    assert everything(store) == expected(range(1, 40))
+
+
+def test_a_worker_merges_as_the_stream_worker(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the engine: what the policy does not allow would be refused."""
+    monkeypatch.setattr(merging, "SEGMENTS", 2)
+    store = IndexStore(world.context("alice", "acme").tenant_id)
+    for number in range(1, 10):
+        write(store, number)  # type: ignore[arg-type]
+        merging.merge_due(store)
+    publishing.clear(store, at_once=True)
+    assert everything(store)["all"] == set(range(1, 10))  # type: ignore[arg-type]
+    assert store.write_units > 10
+    (header,) = headers(store)  # type: ignore[arg-type]
+    assert store.block_numbers(header.segment) == list(range(header.blocks))
