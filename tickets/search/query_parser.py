@@ -33,7 +33,7 @@ _QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00
 _MINUSES: Final = "-\u2212\u2013"
 _NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})\Z", re.ASCII)
 _TOKEN: Final = re.compile(
-    rf'(?P<minus>[{_MINUSES}]?)(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
+    rf'(?P<minus>[{_MINUSES}](?=[\w"]))?(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
 )
 _DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2}))?(?:-([0-9]{1,2}))?\Z", re.ASCII)
 

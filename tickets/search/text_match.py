@@ -15,7 +15,7 @@ from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import Word
 from tickets.search.word_matcher import matchers
 
-_CHARACTERS_OF_A_WORD: Final = 6
+_CHARACTERS_OF_A_WORD: Final = 12  # at most, on average
 _UMLAUT: Final = re.compile("[aou]e")
 
 
@@ -69,7 +69,7 @@ class TextMatcher:
             return None
         words: Counter[Where] = Counter()
         for where, body in fields:
-            words[where] += 1 + len(body) // _CHARACTERS_OF_A_WORD
+            words[where] += max(1 + body.count(" "), len(body) // _CHARACTERS_OF_A_WORD)
         return TicketMatch(text, found, len(phrases) == len(self._wanted), words)
 
 

@@ -1,0 +1,107 @@
+"""The index is read in as few round trips as can be, and what is merged meanwhile hides nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from portal.dynamo import meter
+from portal.errors import Unavailable
+from tests.search.desk_in_memory import MemoryDesk
+from tickets.search import finding, keys, lookup, tokenizer
+from tickets.search.tokenizer import Rules
+
+
+@pytest.fixture
+def desk() -> MemoryDesk:
+    """Tickets in three segments."""
+    desk = MemoryDesk()
+    for n in range(30):
+        desk.ticket(f"Printer number{n}", index=False)
+    for start in (1, 11, 21):
+        desk.index_as_segment(range(start, start + 10))
+    return desk
+
+
+def trips(desk: MemoryDesk, text: str) -> int:
+    with meter.measure() as bill:
+        finding.find(desk.agent, text)
+    return bill.trips
+
+
+def merge(desk: MemoryDesk, *, born: int) -> None:
+    """Make one segment of all, as a merge does, under this number."""
+    desk.store.directory.clear()
+    desk.store.stored.clear()
+    desk.store.directory[keys.LOCK] = {"last": {"N": str(born)}}
+    desk.index_as_segment(range(1, 31))
+
+
+def test_a_search_takes_three_round_trips_and_two_where_the_headers_are_known(desk: MemoryDesk) -> None:
+    assert [trips(desk, "printer"), trips(desk, "printer"), trips(desk, "number7 printer")] == [3, 2, 2]
+    assert trips(desk, "printer status:open") == 3
+
+
+def test_who_remembers_headers_of_before_a_merge_reads_once_more_and_finds_the_same(desk: MemoryDesk) -> None:
+    before = finding.find(desk.agent, "printer").about
+    merge(desk, born=9)
+    assert trips(desk, "printer") == 3
+    assert finding.find(desk.agent, "printer").about == before == 30
+    assert trips(desk, "printer") == 2
+
+
+def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = lookup.read_state
+    seen: list[bool] = []
+
+    def read_and_merge(repository: object, consistent: bool = False) -> object:
+        state = read(repository, consistent)  # type: ignore[arg-type]
+        if not seen:
+            merge(desk, born=9)
+        seen.append(consistent)
+        return state
+
+    monkeypatch.setattr(lookup, "read_state", read_and_merge)
+    assert finding.find(desk.agent, "printer").about == 30
+    assert seen == [False, True]
+
+
+def test_who_misses_it_twice_says_so(desk: MemoryDesk) -> None:
+    desk.store.stored.clear()
+    with pytest.raises(Unavailable, match="Search again"):
+        finding.find(desk.agent, "printer")
+
+
+def test_a_block_that_cannot_be_read_hides_what_it_held_and_nothing_else(desk: MemoryDesk) -> None:
+    (first, *_) = sorted(desk.store.stored)
+    desk.store.stored[first] = b"damaged"
+    result = finding.find(desk.agent, "printer")
+    assert finding.TOO_MANY in result.explanations
+    assert result.about is None
+    assert {int(hit.summary.number) for hit in result.hits} <= {*range(11, 31)}
+
+
+def test_where_more_blocks_hold_a_word_than_are_read_the_text_decides(
+    desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = lookup._planned
+    monkeypatch.setattr(lookup, "_planned", lambda headers, ranges, limit: planned(headers, ranges, 2))
+    result = finding.find(desk.agent, "number2 printer ")
+    assert result.about is None
+    assert {int(hit.summary.number) for hit in result.hits} <= {3}
+    assert finding.TOO_MANY in result.explanations
+
+
+def test_while_a_new_tokenizer_is_rolled_out_what_either_wrote_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = MemoryDesk()
+    old = desk.ticket("printer with paper")
+    monkeypatch.setitem(tokenizer.RULES, 2, replace(tokenizer.RULES[1], function_words=frozenset({"paper"})))
+    new = desk.ticket("printer with paper", index=False)
+    terms = tokenizer.terms
+    monkeypatch.setattr(tokenizer, "terms", lambda text: terms(text, 2))
+    desk.index([new], version=2)
+    assert terms("with paper", 2) == {"with": 1}
+    numbers = [int(hit.summary.number) for hit in finding.find(desk.agent, "printer paper ").hits]
+    assert {*numbers} == {old, new}
+    assert isinstance(tokenizer.RULES[2], Rules)

@@ -1,0 +1,77 @@
+"""While somebody types, tickets, tags and people are offered that begin so."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.dynamo import meter
+from tenants.tenancy.roles import Role
+from tests.search.desk_in_memory import MemoryDesk
+from tickets.search import lookup, suggesting
+
+
+@pytest.fixture
+def desk() -> MemoryDesk:
+    desk = MemoryDesk()
+    desk.ticket("Printer smokes", tags=["printing", "alarm"])
+    desk.ticket("Print server", "Alice knows", tags=["printing"])
+    desk.ticket("Scanner", comments=["It prints, too"], status="closed")
+    return desk
+
+
+def numbers(desk: MemoryDesk, text: str) -> list[int]:
+    return [int(ticket.number) for ticket in suggesting.suggest(desk.agent, text).tickets]
+
+
+def test_tickets_whose_words_begin_so_are_offered_those_with_it_in_the_title_first(desk: MemoryDesk) -> None:
+    assert sorted(numbers(desk, "prin")[:2]) == [1, 2]
+    assert numbers(desk, "prin")[2:] == [3]
+    assert numbers(desk, "printer smo") == [1]
+    assert numbers(desk, "status:closed prin") == [3]
+
+
+def test_a_number_offers_its_ticket(desk: MemoryDesk) -> None:
+    assert numbers(desk, "3") == [3]
+    assert numbers(desk, "#2") == [2]
+    assert numbers(desk, "99") == []
+
+
+def test_tags_are_offered_while_a_ticket_has_them(desk: MemoryDesk) -> None:
+    assert suggesting.suggest(desk.agent, "pri").tags == ("printing",)
+    desk.ticket("Print server", tags=["renamed"], number=2, index=False)
+    assert suggesting.suggest(desk.agent, "pri").tags == ()
+
+
+def test_people_are_offered_who_can_have_tickets(desk: MemoryDesk) -> None:
+    desk.member("d" * 32, "Alicia Viewer", Role.VIEWER)
+    assert [person.name for person in suggesting.suggest(desk.agent, "ali").people] == ["Alice Example"]
+    assert [person.name for person in suggesting.suggest(desk.agent, "alice ex").people] == ["Alice Example"]
+    assert suggesting.suggest(desk.agent, "lice").people == ()
+
+
+@pytest.mark.parametrize("text", ["", "p", "🙂", '"', "of"])
+def test_too_little_offers_nothing(desk: MemoryDesk, text: str) -> None:
+    found = suggesting.suggest(desk.agent, text)
+    assert (found.tickets, found.tags, found.people) == ((), (), ())
+
+
+def test_one_character_is_enough_where_words_are_short(desk: MemoryDesk) -> None:
+    number = desk.ticket("東京の件")
+    assert numbers(desk, "東") == [number]
+
+
+def test_notes_offer_tickets_to_agents_alone(desk: MemoryDesk) -> None:
+    number = desk.ticket("Quiet", notes=["whisper"])
+    assert numbers(desk, "whis") == [number]
+    assert suggesting.suggest(desk.viewer, "whis").tickets == ()
+
+
+def test_three_round_trips_and_two_where_headers_are_known(desk: MemoryDesk) -> None:
+    desk.index_as_segment([1, 2, 3])
+    lookup.forget()
+    trips = []
+    for _ in range(2):
+        with meter.measure() as bill:
+            suggesting.suggest(desk.agent, "prin")
+        trips.append(bill.trips)
+    assert trips == [3, 2]
