@@ -62,7 +62,8 @@ class MemoryStore:
             wanted = row.unchanged
             if wanted is not None and (stored is None or any(stored.get(n) != v for n, v in wanted.items())):
                 raise TransactionRefused([]) if len(rows) > 1 else ConditionFailed()
-        self._save({row.sort_key: row.attributes for row in rows})
+        checked = [self._size(row.sort_key) for row in rows if row.is_check]
+        self._save({row.sort_key: row.attributes for row in rows if not row.is_check}, *checked)
 
     def delete_rows(self, sort_keys: Iterable[str]) -> None:
         for sort_key in sort_keys:
@@ -96,10 +97,10 @@ class MemoryStore:
         known = self.directory.get(sort_key) if attributes is None else attributes
         return item_size({**(known or {}), "pk": {"S": keys.directory(self.tenant_id)}, "sk": {"S": sort_key}})
 
-    def _save(self, rows: Mapping[str, Mapping[str, Any] | None]) -> None:
+    def _save(self, rows: Mapping[str, Mapping[str, Any] | None], *checked: int) -> None:
         """One write of rows, several of them in a transaction, which costs twice."""
         sizes = [max(self._size(key), self._size(key, row) if row is not None else 0) for key, row in rows.items()]
-        self._count(*sizes, each=2 if len(rows) > 1 else 1)
+        self._count(*sizes, *checked, each=2 if len(rows) > 1 else 1)
         for sort_key, row in rows.items():
             if row is None:
                 self.directory.pop(sort_key, None)

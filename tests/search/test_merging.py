@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tickets.search import keys
 from tickets.search.index import indexing, merging, postings, publishing, segment_writing
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_lock import IndexLock
-from tickets.search.index.index_store import MissingBlock
+from tickets.search.index.index_store import MissingBlock, RowWrite
 from tickets.search.index.postings import Places
 from tickets.search.index.segments import Header
 
@@ -215,6 +216,24 @@ def test_a_worker_that_was_taken_for_dead_publishes_nothing() -> None:
     with pytest.raises(TransactionRefused):
         publishing.publish(store, "merge", header, merged=before)
     assert headers(store) == before
+
+
+def test_what_was_merged_is_read_until_what_holds_it_is() -> None:
+    """A Query may see one write of a transaction before another: so the old goes after the new has come."""
+    seen: list[set[str]] = []
+
+    class Looking(MemoryStore):
+        def write(self, *rows: RowWrite) -> None:
+            super().write(*rows)
+            seen.append({header.segment for header in headers(self)})
+
+    store = Looking()
+    for number in range(1, 40):
+        write(store, number)
+        merging.merge_due(store)
+    gone = [(before, after) for before, after in pairwise(seen) if after - before]
+    assert len(gone) > 5
+    assert all(before < after for before, after in gone)
 
 
 def test_of_two_merges_of_the_same_segments_one_is_done() -> None:

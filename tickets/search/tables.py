@@ -16,7 +16,7 @@ declare(
         Grant(
             "worker",
             SEARCH,
-            ("BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"),
+            ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem", "Query", "UpdateItem"),
             "MaintainSearch",
             leading_keys=keys.ALL_COLLECTIONS,
         ),

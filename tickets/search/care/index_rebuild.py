@@ -149,6 +149,7 @@ def _end(store: IndexStore, frozen: FrozenIndex, *, erase: bool) -> int:
     """Let the frozen segments go; how many there were."""
     with _locked(store):
         _noted(store, frozen)
+        publishing.clear(store)  # what a dead merge has left half done names headers that are still there
         old = [header for header in _headers(store) if header.segment <= frozen.through]
         publishing.discard(store, old)
         store.delete_rows([keys.FROZEN])

@@ -33,7 +33,7 @@ class MissingBlock(Throttled):
 
 @dataclass(frozen=True)
 class RowWrite:
-    """A write of one row of the directory: these attributes, or None to delete it.
+    """A write of one row of the directory: these attributes, or None to delete it. Or a check of it, beside writes.
 
     With `unchanged` the row must be there and have these attributes, None for one that it must lack.
     """
@@ -41,6 +41,7 @@ class RowWrite:
     sort_key: str
     attributes: Mapping[str, Any] | None = None
     unchanged: Mapping[str, Any] | None = None
+    is_check: bool = False
 
 
 class Store(Protocol):
@@ -161,6 +162,8 @@ class IndexStore:
             request["ConditionExpression"] = " AND ".join(["attribute_exists(#r)", *exact])
             request["ExpressionAttributeNames"] = {"#r": "sk"} | {f"#a{n}": name for n, (name, _) in enumerate(wanted)}
             request |= {"ExpressionAttributeValues": values} if values else {}
+        if row.is_check:
+            return {"ConditionCheck": {**request, "Key": self._row(row.sort_key)}}
         if row.attributes is None:
             return {"Delete": {**request, "Key": self._row(row.sort_key)}}
         return {"Put": {**request, "Item": {**row.attributes, **self._row(row.sort_key)}}}

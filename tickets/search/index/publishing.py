@@ -1,9 +1,13 @@
 """Make a segment that has been written readable, exactly once, and delete what nobody reads any more.
 
-Before its first block a segment has a note: it is being written, and by what. One transaction replaces the note by the
-header, and removes the headers of the segments that it was merged from. It is refused where the note is not there any
-more as it was, or one of those headers: so of two merges of the same one is done, and a worker that was taken for dead
+Before its first block a segment has a note: it is being written, and by what. One transaction writes the header and
+replaces the note by one that names the segments that it was merged from. It is refused where the note is not there any
+more as it was, or one of those segments: so of two merges of the same one is done, and a worker that was taken for dead
 publishes nothing when it wakes.
+
+Only then the headers of those segments go, by whoever comes to it first. Within the transaction would not do: a Query
+may see one of its writes before another one, and a reader that finds neither the old nor the new misses something. One
+that finds both reads the same twice.
 
 What is left of the dead stays for a while, in a *grave*: a reader may hold a header that has just gone. One that misses
 a block reads the headers anew, so the time is there to make that rare, and nothing else depends on it.
@@ -11,7 +15,7 @@ a block reads the headers anew, so the time is there to make that rare, and noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -42,12 +46,14 @@ def publish(store: Store, writer: Writer, header: Header, *, merged: Sequence[He
 
     Raises TransactionRefused where one of these has gone, or the writer was taken for dead.
     """
-    dead = {one.segment: {"N": str(one.blocks)} for one in merged}
+    replaced = _replaced(merged) if merged else None
     store.write(
-        RowWrite(keys.grave(header.segment), _grave(dead, GRACE) if dead else None, unchanged=_note(writer)),
+        RowWrite(keys.grave(header.segment), replaced, unchanged=_note(writer)),
         RowWrite(keys.header(header.segment), header.attributes()),
-        *(RowWrite(keys.header(one.segment), unchanged={}) for one in merged),
+        *(RowWrite(keys.header(one.segment), unchanged={}, is_check=True) for one in merged),
     )
+    if replaced:
+        _remove_replaced(store, keys.grave(header.segment), replaced)
 
 
 def discard(store: Store, headers: Iterable[Header]) -> None:
@@ -68,12 +74,31 @@ def clear(store: Store, *, at_once: bool = False) -> int:
     """
     left = 0
     for row in list(store.rows(*keys.GRAVES)):
-        grave = row if "of" in row else _taken_for_dead(store, row, at_once=at_once)
+        if "replaced" in row:
+            grave = _remove_replaced(store, row["sk"]["S"], row)
+        else:
+            grave = row if "of" in row else _taken_for_dead(store, row, at_once=at_once)
         if grave and (at_once or _stamp(grave, "until") < clock.stamp()):
             _delete(store, grave)
         else:
             left += 1
     return left
+
+
+def _replaced(merged: Sequence[Header]) -> dict[str, Any]:
+    return {"replaced": {"M": {one.segment: {"N": str(one.blocks)} for one in merged}}}
+
+
+def _remove_replaced(store: Store, sort_key: str, row: Mapping[str, Any]) -> Raw | None:
+    """Remove the headers of segments that another one holds, and note that their blocks are to be deleted: the row of
+    the grave, None where somebody else was faster."""
+    store.delete_rows(keys.header(segment) for segment in row["replaced"]["M"])
+    grave = _grave(row["replaced"]["M"], GRACE)
+    try:
+        store.write(RowWrite(sort_key, grave, unchanged={"replaced": row["replaced"]}))
+    except ConditionFailed:
+        return None
+    return {**grave, "sk": {"S": sort_key}}
 
 
 def _taken_for_dead(store: Store, row: Raw, *, at_once: bool) -> Raw | None:
