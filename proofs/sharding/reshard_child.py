@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -25,11 +26,15 @@ def main(role: str, specification: str) -> None:
     roles[role](told=Journal(how.pop("journal")), **how)
 
 
-def write(*, told: Journal, tenant_id: str, seed: int) -> None:
+def write(*, told: Journal, tenant_id: str, seed: int, pause: float) -> None:
     """Change tickets of its own until it is killed, with contexts that are never made anew."""
     from proofs.counting.load import Desk, Writer, desks
 
     class OwnTickets(Writer):
+        def _draw(self, desk: Desk) -> Callable[[Desk], int]:
+            time.sleep(pause)
+            return super()._draw(desk)
+
         def _comment_on_any(self, desk: Desk) -> int:
             return self._comment(desk)
 
@@ -37,7 +42,7 @@ def write(*, told: Journal, tenant_id: str, seed: int) -> None:
     writer.run(10**9, lambda: told.write(events=writer.events, refused=writer.refused))
 
 
-def read(*, told: Journal, tenant_id: str, seed: int, quiet: int) -> None:
+def read(*, told: Journal, tenant_id: str, seed: int, quiet: int, pause: float) -> None:
     """Walk through lists, page by page, until it is asked to stop; note what is missing or doubled in each walk.
 
     The tickets 1 to `quiet` are open, nobody's, and nobody changes them: each has to be met once in each walk. Others
@@ -54,6 +59,7 @@ def read(*, told: Journal, tenant_id: str, seed: int, quiet: int) -> None:
             for numbers in _pages(rng, tenant_id):
                 pages += 1
                 met.update(numbers)
+                time.sleep(pause)
         except PortalError as error:
             failed.append(f"{type(error).__name__}: {error.message}")
         missing = [] if failed else [number for number in range(1, quiet + 1) if not met[number]]

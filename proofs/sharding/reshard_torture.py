@@ -57,6 +57,7 @@ class ReshardPlan:
     kills: int
     steps: tuple[int, ...] = (16, 4)
     rate: float = 100.0
+    pause: float = 0.0
     context_seconds: float = 0.5
     settle_seconds: float = 1.5
 
@@ -91,7 +92,7 @@ class ReshardTorture:
             specification = {"journal": str(path), "seed": seed, "number": self.counter, "presented": None, **how}
         else:
             specification |= {"context_seconds": self.plan.context_seconds}
-            specification |= {"seed": seed} if role != "mover" else {}
+            specification |= {"seed": seed, "pause": self.plan.pause} if role != "mover" else {}
         environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
         with path.with_suffix(".log").open("wb") as log:
             command = [sys.executable, "-m", module, role, json.dumps(specification)]

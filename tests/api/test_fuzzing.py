@@ -10,12 +10,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
-import schemathesis
-from schemathesis.config import SchemathesisConfig
-from schemathesis.engine import events, from_schema
 
 from api.documents import openapi
 from tests.support import embedded
@@ -23,6 +20,9 @@ from tests.support.api_client import api_client
 from tests.support.served import served
 from tests.support.world import World
 from tickets.desk import commenting
+
+if TYPE_CHECKING:
+    from schemathesis.engine import events
 
 SEED: Final = int(os.environ.get("FUZZ_SEED", "20261122"))
 EXAMPLES: Final = int(os.environ.get("FUZZ_EXAMPLES", "3"))  # of each route in each phase
@@ -41,6 +41,8 @@ class Fuzzed:
     statuses: Counter[int] = field(default_factory=Counter)
 
     def take(self, event: events.EngineEvent) -> None:
+        from schemathesis.engine import events
+
         if isinstance(event, events.NonFatalError | events.FatalError):
             self.failures[type(event).__name__] = str(getattr(event, "value", getattr(event, "exception", event)))
         if not isinstance(event, events.ScenarioFinished):
@@ -69,6 +71,11 @@ def desk(engine: None) -> Iterator[World]:
 
 
 def fuzzed(key: str) -> Fuzzed:
+    # Here, because each worker collects all tests, and to import it takes a second.
+    import schemathesis
+    from schemathesis.config import SchemathesisConfig
+    from schemathesis.engine import from_schema
+
     config = SchemathesisConfig.from_dict(
         {
             "seed": SEED,

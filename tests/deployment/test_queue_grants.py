@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cfnlint.api import ManualArgs, lint_file
-from cfnlint.decode import cfn_yaml
 from django.test import override_settings
 
-from portal.deployment import cfn_yaml as our_yaml
+from portal.deployment import cfn_yaml
 from portal.deployment import template as infra
 from portal.engines.endpoint import REGION
 from portal.isolation import iam, policies
 from portal.schema import registry
 from portal.schema.registry import QueueGrant
-from tests.support.stacks import ACCOUNT, PRODUCTION, Stack, plain, statements_in
+from tests.support.stacks import ACCOUNT, PRODUCTION, Stack, issues, read, statements_in
 
 SENDING = QueueGrant("worker", "some-mail", ("SendMessage", "GetQueueAttributes"))
 
@@ -62,12 +60,12 @@ def test_the_tenant_role_is_granted_no_queue() -> None:
 
 def test_the_template_has_the_statement_for_whatever_prefix_a_stack_has(tmp_path: Path) -> None:
     path = tmp_path / "template.yaml"
-    path.write_text(our_yaml.dump(infra.template()))
-    stack = Stack(plain(cfn_yaml.load(str(path))), **PRODUCTION)
+    path.write_text(cfn_yaml.dump(infra.template()))
+    stack = Stack(read(path), **PRODUCTION)
     (granted,) = [s for s in statements_in(stack.resources) if s.get("Sid") == "QueuesSomeMail"]
     assert granted == policies.document("worker")["Statement"][-1]
     assert granted["Resource"] == [f"arn:aws:sqs:{REGION}:{ACCOUNT}:Pooldesk-Prod-some-mail*"]
-    assert [str(m) for m in lint_file(path, ManualArgs(regions=[REGION]))] == []
+    assert issues(path, REGION) == []
 
 
 def test_the_longest_prefix_leaves_room_for_the_name_of_a_queue_and_its_number() -> None:

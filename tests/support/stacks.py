@@ -1,14 +1,17 @@
-"""What CloudFormation makes of infra/template.yaml, read by the linter's parser: not by the code that wrote it."""
+"""What CloudFormation makes of infra/template.yaml, read by the linter's parser: not by the code that wrote it.
+
+The linter is imported by whoever asks for it first: that takes a second, and each worker collects all tests.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cfnlint.decode import cfn_yaml
 from django.conf import settings
 
 from portal.engines.endpoint import REGION
@@ -28,15 +31,30 @@ WITH_FUNCTION = {
 }
 
 
-def plain(value: Any) -> Any:
-    """The parser's nodes as dicts, lists and strings."""
-    return json.loads(json.dumps(value))
+def read(path: Path) -> Json:
+    """A template as dicts, lists and strings."""
+    from cfnlint.decode import cfn_yaml
+
+    plain: Json = json.loads(json.dumps(cfn_yaml.load(str(path))))
+    return plain
+
+
+def issues(path: Path, *regions: str) -> list[str]:
+    """What the linter has to say about a template in these regions."""
+    from cfnlint.api import ManualArgs, lint_file
+
+    return [str(match) for match in lint_file(path, ManualArgs(regions=list(regions)))]
+
+
+@functools.cache
+def _committed() -> str:
+    return json.dumps(read(COMMITTED))
 
 
 def committed() -> Json:
     """The committed file."""
-    read: Json = plain(cfn_yaml.load(str(COMMITTED)))
-    return read
+    template: Json = json.loads(_committed())
+    return template
 
 
 class Stack:

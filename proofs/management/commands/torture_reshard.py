@@ -39,11 +39,18 @@ class Command(PortalCommand):
             metavar="TICKETS",
             help="to move in a second, at most (%(default)g)",
         )
+        parser.add_argument(
+            "--pause",
+            type=number(0, 60, "a number of seconds from 0 to 60"),
+            default=0.0,
+            metavar="SECONDS",
+            help="of a writer after each change and of a reader after each page (%(default)g)",
+        )
         torture_options.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
         seed = torture_options.seed_of(options, self.stdout)
-        named = {name: options[name] for name in ("writers", "readers", "kills", "rate")}
+        named = {name: options[name] for name in ("writers", "readers", "kills", "rate", "pause")}
         began = time.monotonic()
         with reshard_torture.torture(ReshardPlan(seed=seed, quiet=options["tickets"], **named)) as run:
             with Progress(self, "Opening tickets", options["tickets"]) as progress:
