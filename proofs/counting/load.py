@@ -69,7 +69,7 @@ class Writer:
                 time.sleep(0.2)  # a shared machine; what is known of the tickets may be wrong now
                 self._look_again(desk)
             self.operations += 1
-            if self.events - told >= TELL_EVERY:
+            if self.events - told >= (TELL_EVERY if told else 1):
                 told = self.events
                 tell()
         tell()

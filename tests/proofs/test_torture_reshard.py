@@ -23,7 +23,7 @@ def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(any_engine: AnyE
     if any_engine.kind == "moto":
         pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
     figures = tmp_path / "figures.json"
-    of_all = {"tickets": 20, "writers": 1, "readers": 1, "kills": 2, "rate": 40, "pause": 0.1, "seed": 5}
+    of_all = {"tickets": 20, "writers": 1, "readers": 1, "kills": 2, "rate": 40, "pause": 0.25, "seed": 5}
     options = [f"--{name}={value}" for name, value in of_all.items()]
     torture = commands.start(
         "torture_reshard", *options, "--json", figures, DYNAMODB_ENDPOINT_URL=any_engine.endpoint_url
