@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
 from portal.isolation import policies
 from portal.settings import _DEVELOPMENT_KEY
+from portal.web import checks
 from tests.support.production import PRODUCTION
 
 
@@ -121,39 +123,59 @@ def test_a_missing_secret_key_stops_the_deployment() -> None:
     assert deploy_check(SECRET_KEY="").returncode == 1
 
 
-@pytest.mark.parametrize("cookie", ["SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"])
-def test_a_cookie_that_travels_without_tls_stops_the_deployment(cookie: str, tmp_path: Path) -> None:
+def test_cookies_that_travel_without_tls_stop_the_deployment(tmp_path: Path) -> None:
     # No variable of the environment does this alone; a settings module of one's own can.
-    (tmp_path / "own_settings.py").write_text(f"from portal.settings import *\n{cookie} = False\n")
+    (tmp_path / "own_settings.py").write_text(
+        "from portal.settings import *\nSESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False\n"
+    )
     answer = deploy_check(DJANGO_SETTINGS_MODULE="own_settings", PYTHONPATH=str(tmp_path))
     assert answer.returncode == 1
-    assert f"(pooldesk.E007) {cookie} off: cookies travel without TLS." in answer.stderr
+    both = "SESSION_COOKIE_SECURE and CSRF_COOKIE_SECURE"
+    assert f"(pooldesk.E007) {both} off: cookies travel without TLS." in answer.stderr
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "issue", "exit_status"),
-    [
-        ("https://dynamodb.example.com", "pooldesk.W003", 0),
-        ("https://dynamodb.eu-central-1.amazonaws.com", "pooldesk.E005", 1),
-    ],
-)
-def test_only_where_there_is_no_iam_the_tenant_role_is_a_warning(endpoint: str, issue: str, exit_status: int) -> None:
-    answer = deploy_check(DYNAMODB_ENDPOINT_URL=endpoint, TENANT_ROLE_ARN="")
-    assert f"({issue}) TENANT_ROLE_ARN is empty" in answer.stderr
-    assert answer.returncode == exit_status
+@pytest.mark.parametrize("cookie", ["SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"])
+def test_one_cookie_that_travels_without_tls_is_an_error(cookie: str) -> None:
+    secure = {"SESSION_COOKIE_SECURE": True, "CSRF_COOKIE_SECURE": True}
+    with override_settings(**secure | {cookie: False}):
+        (error,) = checks.cookies_need_tls(None)
+    assert (error.id, error.msg) == ("pooldesk.E007", f"{cookie} off: cookies travel without TLS.")
 
 
-def test_mail_that_goes_nowhere_is_a_warning() -> None:
-    answer = deploy_check(EMAIL_URL="consolemail://")
-    assert "(pooldesk.W001) EMAIL_URL does not send mail" in answer.stderr
-    assert answer.returncode == 0
+@pytest.fixture(scope="module")
+def warned() -> subprocess.CompletedProcess[str]:
+    """The answer to all that is unwise and lets the portal work."""
+    return deploy_check(
+        DYNAMODB_ENDPOINT_URL="https://dynamodb.example.com",
+        TENANT_ROLE_ARN="",
+        EMAIL_URL="consolemail://",
+        BEHIND_TLS_PROXY="false",
+        DYNAMODB_TABLE_PREFIX="P" * policies.longest_prefix(),
+    )
+
+
+def test_a_warning_stops_no_deployment(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "ERRORS:" not in warned.stderr
+    assert warned.returncode == 0
+
+
+def test_only_where_there_is_no_iam_the_tenant_role_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "(pooldesk.W003) TENANT_ROLE_ARN is empty" in warned.stderr
+    answer = deploy_check(DYNAMODB_ENDPOINT_URL="https://dynamodb.eu-central-1.amazonaws.com", TENANT_ROLE_ARN="")
+    assert "(pooldesk.E005) TENANT_ROLE_ARN is empty" in answer.stderr
+    assert answer.returncode == 1
+
+
+def test_mail_that_goes_nowhere_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "(pooldesk.W001) EMAIL_URL does not send mail" in warned.stderr
+
+
+def test_the_longest_prefix_is_no_issue(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "pooldesk.E011" not in warned.stderr
 
 
 def test_a_prefix_that_makes_a_name_too_long_is_refused_at_every_start() -> None:
-    answer = deploy_check(DYNAMODB_TABLE_PREFIX="P" * 250)
     longest = policies.longest_prefix()
-    assert f"has 250 characters; at most {longest} leave room for the names of tables and queues." in answer.stderr
-    assert "pooldesk.E011" not in deploy_check(DYNAMODB_TABLE_PREFIX="P" * longest).stderr
     done = subprocess.run(
         [sys.executable, "manage.py", "create_tables"],
         cwd=settings.BASE_DIR,
@@ -164,12 +186,11 @@ def test_a_prefix_that_makes_a_name_too_long_is_refused_at_every_start() -> None
     )
     assert done.returncode == 1
     assert "pooldesk.E011" in done.stderr
+    assert f"has 250 characters; at most {longest} leave room for the names of tables and queues." in done.stderr
 
 
-def test_a_redirect_that_never_ends_is_a_warning() -> None:
-    answer = deploy_check(BEHIND_TLS_PROXY="false")
-    assert "(pooldesk.W004) BEHIND_TLS_PROXY is off" in answer.stderr
-    assert answer.returncode == 0
+def test_a_redirect_that_never_ends_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "(pooldesk.W004) BEHIND_TLS_PROXY is off" in warned.stderr
 
 
 @pytest.mark.parametrize(
