@@ -18,7 +18,7 @@ from tests.support import commands
 def test_a_small_flood_is_refused_and_nobody_else_is(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     ended = commands.finish(
-        commands.start("noisy_neighbour", "--part=floods", "--seconds=4", "--json", path, DEBUG="1"), timeout=350
+        commands.start("noisy_neighbour", "--part=floods", "--seconds=2", "--json", path, DEBUG="1"), timeout=350
     )
     assert ended.status == 0, ended.err
     found = json.loads(path.read_text())
