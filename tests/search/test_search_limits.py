@@ -36,6 +36,7 @@ def test_a_search_too_many_is_refused_and_keeps_what_was_typed(world: World, bus
     refused: Any = bob.get("/search/?q=printer+jam&status=open")
     assert (refused.status_code, refused["Retry-After"]) == (429, "1")
     assert "Too many searches at once" in text_of(refused)
+    assert "How to search" not in text_of(refused).partition("Too many")[2], "that is not what is wrong"
     assert 'name="q" value="printer jam"' in refused.content.decode()
     assert 'href="/acme/search/?q=printer+jam&amp;status=open">Try again' in refused.content.decode()
     assert bob.get("/tickets/").status_code == 200, "pages go on"

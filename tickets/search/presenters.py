@@ -21,6 +21,7 @@ from tickets.search.finding import NOTHING_INDEXED
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
 from tickets.search.sought import Filters
 
+TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them
 NEWEST: Final = "newest"  # first, as an address says it; otherwise what fits best is
 _TAGS: Final = 3  # of a hit, that there is room for
 _WHERE: Final = {
@@ -45,7 +46,8 @@ class SearchAddress(QueueAddress):
         """Raises Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
         listing = QueueAddress.of({**params, "status": params.get("status") or "any"})
         order = NEWEST if params.get("order") == NEWEST else ""
-        return cls(listing.status, listing.who, listing.name, listing.only, params.get("q", "").strip(), order)
+        text = params.get("q", "").strip()[:TEXT_KEPT]
+        return cls(listing.status, listing.who, listing.name, listing.only, text, order)
 
     @property
     def params(self) -> dict[str, str]:
@@ -123,6 +125,7 @@ def busy_page(address: SearchAddress, message: str, *, here: str) -> dict[str, A
     context = _context(address)
     text = f"{message} What you typed is still in the box."
     context["results"]["blank"] = _blank("Too many searches at once", text, (here, "Try again"), icon="warning")
+    context["results"]["is_busy"] = True
     return context
 
 
