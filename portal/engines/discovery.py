@@ -27,6 +27,7 @@ _NEED_NO_DATABASE = {
     "infra_template",
     "noisy_neighbour",
     "torture_demo",
+    "weigh_search",
 }
 _MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one
 _LOOPBACK_NAMES = {LOOPBACK, "localhost", "::1"}

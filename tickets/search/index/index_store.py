@@ -20,10 +20,12 @@ from portal.errors import ConditionFailed, Throttled
 from portal.isolation import guard
 from portal.streams import worker
 from tickets.search import keys
+from tickets.search.index.write_pace import WritePace
 from tickets.search.tables import SEARCH
 
 Raw = dict[str, Any]
 
+_AT_ONCE: Final = 16  # items that are written or deleted side by side
 _TRIES: Final = 6  # for keys that the engine left unprocessed
 
 
@@ -72,11 +74,15 @@ class Store(Protocol):
 
 
 class IndexStore:
-    """The index of one tenant in DynamoDB. All reads are consistent. `write_units` is what the writes have cost."""
+    """The index of one tenant in DynamoDB. All reads are consistent. `write_units` is what the writes have cost.
+
+    Blocks are written and deleted at a pace that the partition of a segment bears.
+    """
 
     def __init__(self, tenant_id: str) -> None:
         self.tenant_id = tenant_id
         self.write_units = 0.0
+        self._pace = WritePace()
 
     def next_number(self) -> int:
         """Return a number that no segment of this tenant has had: one UpdateItem."""
@@ -137,10 +143,10 @@ class IndexStore:
         return [found[keys.block(number)] for number in numbers]
 
     def put_blocks(self, segment: str, blocks: Mapping[int, bytes]) -> None:
-        """Write blocks of a segment, side by side."""
+        """Write blocks of a segment, side by side, some at a time."""
         items = [{**self._block(segment, number), "d": {"B": data}} for number, data in blocks.items()]
         puts = [{"TableName": SEARCH.full_name, "Item": item} for item in items]
-        fan_out([partial(self._send, "PutItem", put) for put in puts])
+        self._send_all("PutItem", puts)
 
     def delete_blocks(self, segment: str, numbers: Iterable[int]) -> None:
         """Delete blocks of a segment, side by side. One that is not there is no error."""
@@ -201,7 +207,12 @@ class IndexStore:
 
     def _delete_all(self, found: Iterable[Raw]) -> None:
         requests = [{"TableName": SEARCH.full_name, "Key": key} for key in found]
-        fan_out([partial(self._send, "DeleteItem", request) for request in requests])
+        self._send_all("DeleteItem", requests)
+
+    def _send_all(self, operation: str, requests: Sequence[Raw]) -> None:
+        for start in range(0, len(requests), _AT_ONCE):
+            self._pace.wait()
+            fan_out([partial(self._send, operation, request) for request in requests[start : start + _AT_ONCE]])
 
     def _send(self, operation: str, request: Raw) -> Raw:
         reads = operation in ("Query", "BatchGetItem")
@@ -210,7 +221,9 @@ class IndexStore:
         if not reads:
             consumed = answer.get("ConsumedCapacity") or []
             several = consumed if isinstance(consumed, list) else [consumed]
-            self.write_units += sum(float(one.get("CapacityUnits") or 0) for one in several)
+            units = sum(float(one.get("CapacityUnits") or 0) for one in several)
+            self.write_units += units
+            self._pace.spend(units)
         return answer
 
 
