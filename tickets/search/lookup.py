@@ -64,7 +64,7 @@ class IndexLookup:
     @property
     def versions(self) -> Sequence[int]:
         """Return the versions of the tokenizer that the index was made by."""
-        return self._state.versions or (tokenizer.VERSION,)
+        return _versions(self._state)
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +100,7 @@ class IndexLookup:
         self._state = read_state(self._repository)
 
     def _plan(self, state: IndexState) -> _Plan:
-        ranges = self._ask(state.versions or (tokenizer.VERSION,))
+        ranges = self._ask(_versions(state))
         return _planned(state.headers, ranges, self._limit)
 
     def _have(self, plan: _Plan, *, consistent: bool) -> bool:
@@ -192,3 +192,8 @@ def forget() -> None:
     """Forget all headers, as a process has that was just started."""
     with _lock:
         _known.clear()
+
+
+def _versions(state: IndexState) -> tuple[int, ...]:
+    """The versions by which words are folded. One that this process does not know yet waits for one that does."""
+    return tuple(version for version in state.versions if version in tokenizer.RULES) or (tokenizer.VERSION,)

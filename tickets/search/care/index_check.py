@@ -126,7 +126,7 @@ class _Pass:
         """Add what is wrong to the verdict. Raises WorkerAway."""
         expected = self._expected(self.numbers, verdict, advance)
         missing, foreign, damage = self._compared(expected)
-        if missing or damage:
+        if missing:
             barrier.wait_until_applied(self.repository, timeout=settle, say=say)
             missing, foreign, damage = self._compared(expected)
         # As the texts are now: what was missed may be gone by now, and what was foreign may be just written.

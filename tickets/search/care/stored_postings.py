@@ -40,6 +40,7 @@ class WholeIndex:
 
         Costs half a read unit, consistently one, for each 4 KB of the index. Raises IndexMoved.
         """
+        self.damage += [f"The row {sort_key} cannot be read." for sort_key in self.state.unreadable]
         for number, block in enumerate(self.state.tail):
             yield from self._entries(block, f"What is new, item {number + 1}")
         for header in self.state.headers:

@@ -27,6 +27,7 @@ Raw = Mapping[str, Any]
 
 _END: Final = b"\xff"  # in no UTF-8, and so in no term
 _CONTINUED: Final = b"\xfe"  # likewise
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, zlib.error)
 _REMEMBERED: Final = 512  # headers whose fences a process remembers, some 100 KB each at most
 
 
@@ -89,11 +90,15 @@ def _fences(packed: bytes, blocks: int) -> tuple[list[bytes], frozenset[int]]:
 
 @dataclass(frozen=True)
 class IndexState:
-    """Hold what a search reads first: the blocks of all that is new, and the headers of the segments by id."""
+    """Hold what a search reads first: the blocks of all that is new, and the headers of the segments by id.
+
+    `unreadable` are the sort keys of rows that nothing of ours has written so.
+    """
 
     tail: list[bytes]
     headers: list[Header]
     versions: tuple[int, ...]
+    unreadable: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[Raw]) -> IndexState:
@@ -101,15 +106,20 @@ class IndexState:
         tail: list[bytes] = []
         headers: list[Header] = []
         versions: set[int] = set()
+        unreadable: list[str] = []
         for raw in rows:
-            if raw["sk"]["S"].startswith(keys.NEW):
-                tail.append(bytes(raw["d"]["B"]))
-                versions.add(int(raw["v"]["N"]))
-            else:
-                header = Header.of(raw)
-                headers.append(header)
-                versions.update(header.versions)
-        return cls(tail, headers, tuple(sorted(versions)))
+            try:
+                if raw["sk"]["S"].startswith(keys.NEW):
+                    block, version = bytes(raw["d"]["B"]), int(raw["v"]["N"])
+                    tail.append(block)
+                    versions.add(version)
+                else:
+                    header = Header.of(raw)
+                    headers.append(header)
+                    versions.update(header.versions)
+            except _UNREADABLE:
+                unreadable.append(raw["sk"]["S"])
+        return cls(tail, headers, tuple(sorted(versions)), tuple(unreadable))
 
 
 def read_state(repository: TenantRepository, consistent: bool = False) -> IndexState:

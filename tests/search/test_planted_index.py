@@ -1,0 +1,113 @@
+"""What is planted in an index can at worst hide something: the stored text decides what is shown, and to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenants.tenancy.context import TenantContext
+from tests.search.reading import looked_up
+from tests.support import commands
+from tests.support.world import World
+from tickets.desk import commenting, creating
+from tickets.search import finding, keys, suggesting, tokenizer
+from tickets.search.care import index_rebuild
+from tickets.search.index import blocks, postings, publishing
+from tickets.search.index.index_store import IndexStore, RowWrite
+from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.tables import SEARCH
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    """Acme with a ticket of her own and a note in it; Globex has tickets too, under the same numbers."""
+    alice, charlie = world.context("alice", "acme"), world.context("charlie", "globex")
+    commenting.comment(alice, creating.create(alice, title="Printer offline"), body="A secret lantern", internal=True)
+    for title in ("Zeppelin landing", "Zeppelin starting"):
+        creating.create(charlie, title=title, description="Of Globex alone")
+    for tenant in (alice, charlie):
+        index_rebuild.rebuild(tenant.repository)
+    return alice
+
+
+def plant(alice: TenantContext, *terms: str, numbers: tuple[int, ...]) -> None:
+    entry = postings.encode(dict.fromkeys(numbers, 0xF7))
+    block = blocks.pack((term.encode(), entry) for term in sorted(terms))
+    row = {"d": {"B": block}, "v": {"N": str(tokenizer.VERSION)}}
+    IndexStore(alice.tenant_id).write(RowWrite(keys.new("ff"), row))
+
+
+def shown(tenant: TenantContext, query: str) -> list[int]:
+    found = finding.find(tenant, query)
+    return [int(hit.summary.number) for hit in (*found.hits, *found.nearly)]
+
+
+def test_a_planted_posting_shows_nothing_that_a_text_does_not_have(alice: TenantContext) -> None:
+    plant(alice, "zeppelin", "globex", "=tag:zeppelin", numbers=(1, 2, 77, 2**31))
+    assert shown(alice, "zeppelin") == shown(alice, "globex zeppelin") == []
+    assert not suggesting.suggest(alice, "zeppel").tickets or shown(alice, "zeppel") == []
+    assert shown(alice, "printer") == [1]
+
+
+def test_a_planted_posting_shows_no_viewer_what_stands_in_a_note(world: World, alice: TenantContext) -> None:
+    plant(alice, "lantern", "secret", numbers=(1,))
+    vera = world.context("vera", "acme")
+    assert shown(alice, "lantern") == [1]
+    assert shown(vera, "lantern") == shown(vera, '"secret lantern"') == []
+
+
+def test_blocks_and_headers_of_another_tenant_show_nothing_of_its_tickets(alice: TenantContext) -> None:
+    """All that Globex has in its index, written under Acme's own keys."""
+    own = alice.tenant_id
+    theirs = [item for item in commands.everything(SEARCH) if own not in item["pk"]["S"]]
+    store = IndexStore(own)
+    for item in theirs:
+        name = item["pk"]["S"].split("|")[1]
+        if name.startswith("SEGMENT"):
+            store.put_blocks("9" * 10, {int(item["sk"]["S"]): bytes(item["d"]["B"])})
+        elif item["sk"]["S"].startswith("S#"):
+            attributes = {k: v for k, v in item.items() if k not in ("pk", "sk")}
+            store.write(RowWrite(keys.header("9" * 10), attributes))
+    assert looked_up(store, b"zeppelin"), "the foreign segment is read"
+    assert shown(alice, "zeppelin") == []
+    assert shown(alice, "printer") == [1]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"d": {"B": b"no block"}, "v": {"N": "1"}},
+        {"d": {"S": "a text"}, "v": {"N": "1"}},
+        {"v": {"S": "?"}},
+        {"d": {"B": blocks.pack([(b"printer", postings.encode({1: 1}))])}, "v": {"N": "99"}},
+        {},
+    ],
+)
+def test_rubbish_among_what_is_new_hides_no_other_ticket(alice: TenantContext, row: dict[str, Any]) -> None:
+    IndexStore(alice.tenant_id).write(RowWrite(keys.new("ff"), row))
+    assert shown(alice, "printer") == [1]
+
+
+@pytest.mark.parametrize("row", [{}, {"b": {"N": "1"}, "f": {"B": b"no fences"}, "v": {"NS": ["1"]}, "z": {"N": "1"}}])
+def test_a_header_that_nobody_can_read_hides_no_other_ticket(alice: TenantContext, row: dict[str, Any]) -> None:
+    IndexStore(alice.tenant_id).write(RowWrite(keys.header("9" * 10), row))
+    assert shown(alice, "printer") == [1]
+    checked = commands.run("verify_search", "--tenant", "acme", "--settle", 0.1)
+    assert (checked.status, "The row S#9999999999 cannot be read." in checked.out) == (1, True)
+
+
+def test_a_frequent_planted_word_hides_no_ticket_that_has_it(alice: TenantContext) -> None:
+    """Hundreds of numbers that no ticket has stand before the one that has the word."""
+    store = IndexStore(alice.tenant_id)
+    writer = SegmentWriter(store, publishing.begin(store, "batch"), expected=0)
+    writer.add(b"offline", [postings.encode(dict.fromkeys(range(2, 40), 0xF1))])
+    publishing.publish(store, "batch", writer.finish([tokenizer.VERSION]))
+    numbers: list[int] = []
+    further = ""
+    while True:
+        found = finding.find(alice, "offline", further=further)
+        numbers += [int(hit.summary.number) for hit in found.hits]
+        if not (further := found.further):
+            break
+    assert numbers == [1]
