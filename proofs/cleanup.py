@@ -22,6 +22,8 @@ from tenants.identity.tables import USERS
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy.tables import DIRECTORY, TENANTS
 from tickets.counting import keys as aggregate_keys
+from tickets.search import keys as search_keys
+from tickets.search.tables import SEARCH
 from tickets.sharding import keys as sharding_keys
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
@@ -75,6 +77,16 @@ def delete_tenant(tenant_id: str, slug: str) -> None:
     _delete(TENANTS, [{"tenant_id": {"S": keys.tenant(tenant_id)}}])
     _delete(DIRECTORY, [{"kind": {"S": "TENANT"}, "name": {"S": slug}}])
     _delete(USERS, [{"pk": {"S": tenancy_keys.slug(slug)}}])
+
+
+def delete_index(tenant_id: str) -> None:
+    """Delete a tenant's search index: what is read of it, and the blocks under every number that was given out."""
+    directory = search_keys.directory(tenant_id)
+    row = {"pk": {"S": directory}, "sk": {"S": search_keys.LOCK}}
+    lock = _dispatch("GetItem", {"TableName": SEARCH.full_name, "Key": row, "ConsistentRead": True}).get("Item", {})
+    for number in range(1, int(lock.get("last", {"N": "0"})["N"]) + 1):
+        _delete_partition(SEARCH, search_keys.segment(tenant_id, search_keys.segment_id(number)))
+    _delete_partition(SEARCH, directory)
 
 
 def delete_reshardings(tenant_id: str) -> None:

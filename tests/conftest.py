@@ -61,6 +61,10 @@ SLOW = {
     "nosql/test_nosql.py",
     "outbox/test_telling.py",
     "queues/test_queue_transport.py",
+    "search/test_index_weight.py",
+    "search/test_prove_search.py",
+    "search/test_rebuild_search.py",
+    "search/test_torture_search.py",
     "webhooks/test_pages.py",
 }
 

@@ -1,4 +1,6 @@
-"""Prove what the search promises: how much an index may weigh.
+"""Prove what the search promises: that it finds every ticket that it should, no other, and the best ones first.
 
-Begin with `scale_trial.py`, which writes a very large one into `weighing_store.py`.
+Begin with `query_proof.py`, which asks the questions; `full_text_oracle.py` is another search engine, and
+`plain_recount.py` none at all: both answer the same questions from the same stored texts. `search_torture.py` tries to
+make an index lose something, and `scale_trial.py` says how much a very large one weighs.
 """

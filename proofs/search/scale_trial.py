@@ -35,7 +35,7 @@ _ENTRY_BYTES: Final = (4, 4000)  # of postings, from a word that one ticket has 
 
 @dataclass(frozen=True)
 class Weighed:
-    """What came of writing `tickets` with `changes` changes; sizes in bytes.
+    """Hold what writing `tickets` with `changes` changes came to; sizes in bytes.
 
     `busiest` is the most write units that came to one partition in one second, `query_units` what the first Query of
     a search reads, eventually consistently.
@@ -130,7 +130,7 @@ def limits(grown: Weighed, largest: LargestSegment) -> tuple[dict[str, int], lis
 
 
 def _batches(tickets: int, *, rate: int, rng: random.Random) -> Iterator[list[Fragment]]:
-    """What comes second by second: each ticket is title and description, and a comment goes to a new one."""
+    """Give what comes second by second: each ticket is title and description, and a comment goes to a new one."""
     held: list[Fragment] = []
     for number in range(1, tickets + 1):
         held.append(Fragment(number, Places.TITLE, False, _terms(TITLE_WORDS, number, rng)))

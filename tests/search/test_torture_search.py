@@ -1,0 +1,43 @@
+"""A small `torture_search`: workers die, batches come twice, segments are merged, and everything stays found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs.search import search_torture
+from tenants.tenancy import tenant_directory
+from tests.support import commands
+from tickets.search.tables import SEARCH
+
+
+@pytest.mark.timeout(300)
+def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    torture = commands.start("torture_search", "--tickets=25", "--kills=2", "--seed=5", "--json", figures)
+    ended = commands.finish(torture, timeout=280)
+    assert ended.status == 0, ended.out + ended.err
+    assert "Everything is found, and was found at every moment since it first was." in ended.out
+    found = json.loads(figures.read_text())
+    assert found["kills"] == 2
+    assert found["merges"] > 0
+    assert found["indexed"] >= 25 * 3 * search_torture.WORKERS - 25, "the records of tickets, texts and comments"
+    assert found["searches"] > 25
+    assert list(tenant_directory.all_tenants()) == []
+    assert commands.everything(SEARCH) == []
+
+
+def test_each_wrong_figure_of_a_search_is_called_wrong() -> None:
+    names = ("lost", "ghosts", "unfound", "missing", "foreign", "damage")
+    right: dict[str, Any] = {name: [] for name in names}
+    assert search_torture.is_broken(right) == []
+    for name in names:
+        assert search_torture.is_broken(right | {name: ["zq"]}) == [name]
+
+
+def test_a_torture_of_the_search_is_refused_in_production() -> None:
+    ended = commands.run("torture_search")
+    assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
