@@ -99,7 +99,7 @@ class Filled:
 
     def address(self, path: str) -> str:
         """A path of the desk, with the name of the desk; any other path as it is."""
-        return f"/{self.slug}{path}" if path.startswith("/tickets/") else path
+        return f"/{self.slug}{path}" if path.startswith(("/tickets/", "/search/")) else path
 
     def seen(self, numbers: Iterable[int]) -> list[TicketState]:
         """These tickets as a list would show them now, consistently read."""

@@ -25,6 +25,7 @@ from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import SYSTEM
 from tickets.desk import lists
 from tickets.desk.summaries import TicketState
+from tickets.search import finding, suggesting
 from tickets.ticket.fields import Status
 
 _SESSION, _CSRF = "pooldesk_session", "pooldesk_csrf"
@@ -76,6 +77,7 @@ class MeasuredPage:
     """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs.
 
     It is counted after a `rest` in seconds, where a process remembers for a moment what others of its kind have read.
+    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds.
     """
 
     name: str
@@ -84,6 +86,7 @@ class MeasuredPage:
     status: int = 200
     shows: tuple[str, int] = ("", 0)
     rest: float = 0.0
+    grows: bool = False
 
     def check(self, answer: Answer, tenant: Filled) -> None:
         pattern, count = self.shows
@@ -137,12 +140,24 @@ def _activity(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     )
 
 
+def _search(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    """Two words that stand in an eighth of the tickets, and in a fourth of these."""
+    return visitor.get(f"/search/?{urlencode({'q': _SOUGHT[turn % len(_SOUGHT)]})}")
+
+
+def _type_ahead(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    """The same, as somebody types it: the first word, and the beginning of the second one."""
+    word, _, second = _SOUGHT[turn % len(_SOUGHT)].partition(" ")
+    return visitor.get(f"/search/suggest/?{urlencode({'q': f'{word} {second[:4]}'})}")
+
+
 def _create(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     title = "The label printer prints only every second label"
     return visitor.call("/tickets", {"title": title, "description": _SENTENCE * 3, "tags": ["hardware", "printer"]})
 
 
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
+_SOUGHT: Final = ("printer offline", "invoice address", "webhook morning", "mobile minutes")
 
 PAGES: Final = (
     MeasuredPage("list", "list, 50 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, lists.PAGE_SIZE)),
@@ -159,6 +174,10 @@ PAGES: Final = (
         lambda v, *_: v.get("/tickets/dashboard/"),
         shows=('id="lately-title"', 1),
         rest=2 * watermark.CACHED_SECONDS,
+    ),
+    MeasuredPage("search", "search, 20 hits", _search, shows=(r"data-row-link", finding.SHOWN), grows=True),
+    MeasuredPage(
+        "type-ahead", "type-ahead", _type_ahead, shows=('id="suggested-ticket-', suggesting.TICKETS), grows=True
     ),
     MeasuredPage(
         "api-list",

@@ -52,6 +52,8 @@ def measure(options: argparse.Namespace, engine: Engine) -> int:
         visitor.verify()
     say("Rebuilding the aggregates of the smallest.")
     done.append(stream_work.rebuilt(tenants[0]))
+    say("Making its search index anew.")
+    done.append(stream_work.indexed(tenants[0]))
     verdicts = summary.judge(tenants, counts, timings)
     sys.stdout.write(f"{_heading(about)}\n\n{summary.as_text(tenants, counts, timings, verdicts)}\n\n")
     sys.stdout.write(f"{stream_work.as_text(done)}\n")

@@ -7,6 +7,7 @@ there is no figure.
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from portal.streams import shards
 from tickets.counting import aggregate_store, keys, merge
 from tickets.counting.recent import Recent
 from tickets.counting.stream_handler import Positions
+from tickets.search.care import index_check, index_rebuild
 from tickets.ticket.tables import TICKETS
 from tickets.verification import rebuild
 
@@ -31,28 +33,38 @@ LEAST: Final = 200  # changes that a figure can be made of
 
 @dataclass(frozen=True)
 class StreamWork:
-    """`number` changes or tickets that took so many seconds."""
+    """`number` changes or tickets that took so many seconds, and `cpu` seconds of our own processor time."""
 
     title: str
     number: int
     seconds: float
+    cpu: float
 
     @property
     def per_second(self) -> float:
         return self.number / self.seconds
 
+    @property
+    def cpu_each(self) -> float:
+        """The processor time of one, in milliseconds."""
+        return self.cpu * 1000 / self.number
+
 
 def catch_up(tenants: Sequence[Filled]) -> StreamWork | None:
     """Count all that was filled. Return how fast that was, None where too little was left. Raises BenchmarkError."""
     command = [sys.executable, "manage.py", "run_stream", "--once"]
+    before = _cpu(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=stack.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    cpu = _cpu(resource.RUSAGE_CHILDREN) - before
     if done.returncode:
         raise stack.BenchmarkError(f"The stream worker ended with status {done.returncode}.")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     for tenant in tenants:
         _merge(tenant.tenant_id)
     changes = int(metrics["events"])
-    return StreamWork("count changes", changes, float(metrics["seconds"])) if changes >= LEAST else None
+    if changes < LEAST:
+        return None
+    return StreamWork("index and count changes", changes, float(metrics["seconds"]), cpu)
 
 
 def _merge(tenant_id: str) -> None:
@@ -65,12 +77,28 @@ def _merge(tenant_id: str) -> None:
 def rebuilt(tenant: Filled) -> StreamWork:
     """Rebuild a tenant's aggregates beside a worker. Raises BenchmarkError where there was anything to correct."""
     with _worker():
-        started = time.monotonic()
+        started, before = time.monotonic(), _cpu(resource.RUSAGE_SELF)
         done = rebuild.rebuild(tenant.context.repository)
-        seconds = time.monotonic() - started
+        seconds, cpu = time.monotonic() - started, _cpu(resource.RUSAGE_SELF) - before
     if done.removed:
         raise stack.BenchmarkError(f"{len(done.removed)} counts of {tenant.slug} were wrong.")
-    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, seconds)
+    return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, seconds, cpu)
+
+
+def indexed(tenant: Filled) -> StreamWork:
+    """Make a tenant's search index anew. Raises BenchmarkError where it lacks anything afterwards."""
+    started, before = time.monotonic(), _cpu(resource.RUSAGE_SELF)
+    done = index_rebuild.rebuild(tenant.context.repository)
+    seconds, cpu = time.monotonic() - started, _cpu(resource.RUSAGE_SELF) - before
+    verdict = index_check.check(tenant.context.repository)
+    if verdict.state != index_check.OK:
+        raise stack.BenchmarkError(f"The search index of {tenant.slug} lacks {verdict.lacking} postings. {verdict.why}")
+    return StreamWork(f"index, {tenant.label} tickets", done.tickets, seconds, cpu)
+
+
+def _cpu(whose: int) -> float:
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager
@@ -83,5 +111,8 @@ def _worker() -> Iterator[None]:
 
 
 def as_text(done: Sequence[StreamWork]) -> str:
-    rows = [[one.title, f"{one.number:,}", f"{one.seconds:.1f}", f"{one.per_second:,.0f}"] for one in done]
-    return table(["stream work", "number", "seconds", "a second"], rows)
+    rows = [
+        [one.title, f"{one.number:,}", f"{one.seconds:.1f}", f"{one.per_second:,.0f}", f"{one.cpu_each:.2f}"]
+        for one in done
+    ]
+    return table(["stream work", "number", "seconds", "a second", "CPU ms each"], rows)

@@ -92,7 +92,7 @@ def _judge(
     ratio, (low, high) = median(ratios), middle_half(ratios)
     verdict = "flat" if ratio <= FLAT else "noisy" if low <= FLAT else "grows"
     sharded = [t for t in tenants if t.shards > 1]
-    differs = _differences([counts[page.name, t.slug] for t in plain])
+    differs = [] if page.grows else _differences([counts[page.name, t.slug] for t in plain])
     if {counts[page.name, t.slug].trips for t in (*plain, *sharded)} != {counts[page.name, plain[0].slug].trips}:
         differs.append("trips")
     undisturbed = Figures.of(large.rounds).p10 / Figures.of(small.rounds).p10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from portal.errors import Conflict
 from tenants.tenancy.context import TenantContext
 from tests.search.reading import looked_up, tickets_with
 from tests.support import commands
-from tests.support.folding import Follower
+from tests.support.folding import Follower, in_background
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
@@ -219,6 +220,16 @@ def test_an_erasure_waits_for_what_the_worker_has_not_indexed(alice: TenantConte
     assert ended.status == 1
     assert "run_stream" in ended.err
     assert not every_block()
+
+
+def test_an_erasure_waits_until_no_worker_will_begin_before_it_again(alice: TenantContext, follower: Follower) -> None:
+    open_tickets(alice)
+    # It indexes and counts, and dies before it notes how far it is: who comes in its place indexes the same again.
+    with in_background(lambda _: (follower.apply(follower.new()), time.sleep(0.01))):
+        ended = commands.run("rebuild_search", "--tenant", "acme", "--erase", "--timeout", 1)
+    assert ended.status == 1
+    assert "waiting for the stream worker" in ended.err
+    assert b"printer" in every_block()
 
 
 # --- verification ---

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError
-from portal.streams import shards, watermark
+from portal.streams import positions, shards, watermark
 from portal.streams.shards import Shard
 from tickets.counting import keys
 from tickets.counting.items import MarkerItem
@@ -45,9 +45,16 @@ class WorkerAway(PortalError):
 
 
 def wait_until_applied(
-    repository: TenantRepository, *, timeout: float = TIMEOUT, say: Say = lambda sentence: None
+    repository: TenantRepository,
+    *,
+    timeout: float = TIMEOUT,
+    say: Say = lambda sentence: None,
+    for_good: bool = False,
 ) -> None:
     """Return when all that was written to this tenant's tickets until now is applied, or kept as dead letters.
+
+    With `for_good` whoever follows the stream has noted that too, so that another worker in its place does not begin
+    before it.
 
     Costs two write units for each marker: one marker where the stream has one shard, some n * ln(n) for n of them.
     Raises WorkerAway when `timeout` seconds go by without an answer; Throttled, Unavailable.
@@ -67,7 +74,10 @@ def wait_until_applied(
         ended = left & _leaves(known) & {shard.id for shard in known if shard.closed}
         left -= ended
         if not left:
-            return _wait_until_finished(arn, ended, timeout=timeout, say=say)
+            _wait_until_finished(arn, ended, timeout=timeout, say=say)
+            if for_good:
+                _wait_until_noted(repository, arn, barrier, timeout=timeout, say=say)
+            return
     raise WorkerAway(f"{len(left)} shards of the stream took no marker in {_ROUNDS} rounds. Run it again.")
 
 
@@ -80,6 +90,17 @@ def _wait_until_finished(arn: str, ended: set[str], *, timeout: float, say: Say)
         if time.monotonic() - since > timeout:
             raise WorkerAway(_AWAY)
         say(f"waiting for the stream worker to finish {left:,} closed shards")
+        time.sleep(_LOOK_EVERY)
+
+
+def _wait_until_noted(repository: TenantRepository, arn: str, barrier: str, *, timeout: float, say: Say) -> None:
+    """Return when the position of each shard in which a marker was met lies behind that marker."""
+    left = {(raw["shard"]["S"], raw["sequence"]["S"]) for raw in _stored_answers(repository, barrier)}
+    since = time.monotonic()
+    while left := {(shard, sequence) for shard, sequence in left if positions.read(arn, shard) < sequence}:
+        if time.monotonic() - since > timeout:
+            raise WorkerAway(_AWAY)
+        say(f"waiting for the stream worker to note its position in {len(left):,} shards")
         time.sleep(_LOOK_EVERY)
 
 
@@ -105,8 +126,11 @@ def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout
 
 def _seen(repository: TenantRepository, barrier: str) -> dict[str, str]:
     """Shard by marker."""
-    answers = repository.query_all(TICKETS, keys.aggregate, begins_with=keys.markers_seen(barrier), consistent=True)
-    return {raw["sk"]["S"]: raw["shard"]["S"] for raw in answers}
+    return {raw["sk"]["S"]: raw["shard"]["S"] for raw in _stored_answers(repository, barrier)}
+
+
+def _stored_answers(repository: TenantRepository, barrier: str) -> Iterator[dict[str, Any]]:
+    return repository.query_all(TICKETS, keys.aggregate, begins_with=keys.markers_seen(barrier), consistent=True)
 
 
 # --- the tree of shards: pure ---

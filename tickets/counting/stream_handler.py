@@ -257,10 +257,11 @@ class Share:
         aggregate_store.update(
             self.tenant_id,
             change.marker,
-            UpdateExpression="SET #shard = :shard, #ttl = :ttl",
-            ExpressionAttributeNames={"#shard": "shard", "#ttl": "expires_at"},
+            UpdateExpression="SET #shard = :shard, #sequence = :sequence, #ttl = :ttl",
+            ExpressionAttributeNames={"#shard": "shard", "#sequence": "sequence", "#ttl": "expires_at"},
             ExpressionAttributeValues={
                 ":shard": {"S": self.batch.shard_id},
+                ":sequence": {"S": change.sequence},
                 ":ttl": {"N": str(int((change.record.new or {}).get("expires_at", 0)))},
             },
         )

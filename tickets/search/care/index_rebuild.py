@@ -10,8 +10,9 @@ What was done is noted behind each new segment, so a rebuild that was stopped is
 from the first.
 
 An erasure is a rebuild that leaves nothing of the old index. It waits until the stream worker has indexed all that was
-written before, freezes what is new as well, begins anew each time, and deletes the blocks of everything that is not
-read any more at once: those of writers too that have died, under every number that was ever given out.
+written before and no worker will begin before it again, freezes what is new as well, begins anew each time, and deletes
+the blocks of everything that is not read any more at once: those of writers too that have died, under every number that
+was ever given out.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def rebuild(
     """
     store = IndexStore(repository.tenant_id)
     if erase:
-        barrier.wait_until_applied(repository, timeout=timeout, say=say)
+        barrier.wait_until_applied(repository, timeout=timeout, say=say, for_good=True)
     frozen = _begin(store, erase=erase)
     begun(frozen.reached)
     tickets = segments = 0
