@@ -45,7 +45,8 @@ class Questions:
         self._rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
         self._all_words = [word for word, _ in self.oracle.vocabulary()]
         self._words = [word for word in self._all_words if _is_usable(word)]
-        self._prefixes = sorted({word[:length] for word in self._words for length in (3, 4, 5) if len(word) >= length})
+        prefixes = {word[:length] for word in self._words for length in (3, 4, 5) if len(word) >= length}
+        self._prefixes = sorted(filter(_is_usable, prefixes))
 
     def some(self, kind: str, many: int) -> Iterator[Question]:
         """Make questions of a kind, no query twice, and fewer where the texts hold no more."""
