@@ -62,9 +62,10 @@ HEADER: Final = """\
 #         that it is lower-case hex, which IAM cannot say, the portal checks before it asks.
 # seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
 #         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
-# worker  Reads the stream of the tickets and keeps the aggregates; reads the stream of the outbox and sends what is due
-#         to the queues. As functions these also write their logs and tell a queue each what Lambda has given up. Of the
-#         tickets' stream, `manage.py rebuild_aggregates` is due then; of the outbox's, nothing: the sweeper finds it.
+# worker  Reads the stream of the tickets and keeps the aggregates and the search indexes; reads the stream of the
+#         outbox and sends what is due to the queues. As functions these also write their logs and tell a queue each
+#         what Lambda has given up. Of the tickets' stream, `manage.py rebuild_aggregates` and `rebuild_search` are due
+#         then; of the outbox's, nothing: the sweeper finds it.
 # delivery  Takes from the queues, and assumes the tenant role for all that it reads and writes of a tenant, but one
 #         thing: it pauses an endpoint that answers nothing, which is a row of the audit trail and a mail too. Sends
 #         mail, by SES where MailService says so, and notes whom it does not reach.

@@ -100,6 +100,8 @@ def test_a_ticket_that_is_opened_is_counted_also_when_the_demo_is_stopped_at_onc
     assert (found.state, found.tickets) == ("ok", 6)
     log = demo.directory / "var" / "log" / "verify_aggregates.log"
     wait_until(lambda: "nothing is wrong" in log.read_text())
+    rebuilt = demo.directory / "var" / "log" / "rebuild_search.log"
+    wait_until(lambda: "acme: 6 tickets read into" in rebuilt.read_text())
 
     assert demo.running
     (worker,) = (

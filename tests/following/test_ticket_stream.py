@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo import meter
-from portal.errors import Throttled
+from portal.errors import Rejected, Throttled
 from portal.streams.batch import Batch
 from tests.search.reading import looked_up, tickets_with
 from tests.support.folding import Follower, numbers, remember_nothing
@@ -18,7 +18,7 @@ from tickets.counting import barrier, stream_handler
 from tickets.counting import keys as counting_keys
 from tickets.desk import changing, commenting, creating
 from tickets.following.ticket_stream import handle
-from tickets.search import keys
+from tickets.search import keys, tokenizer
 from tickets.search.index import postings
 from tickets.search.index.index_store import IndexStore, RowWrite
 from tickets.search.index.postings import Places
@@ -207,3 +207,37 @@ def test_a_planted_image_is_not_indexed_and_holds_nobody_up(world: World) -> Non
         record.raw["dynamodb"]["NewImage"] = image
         remember_nothing()
         assert handle(Batch(follower.arn, follower.shard_id, (record,))).deferred == ()
+
+
+def test_a_text_that_can_never_be_indexed_holds_up_neither_the_counting_nor_other_texts(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    alice = world.context("alice", "acme")
+    terms = tokenizer.terms
+
+    def broken(text: str) -> dict[str, int]:
+        if "poison" in text:
+            raise RecursionError("made up")
+        return terms(text)
+
+    monkeypatch.setattr(tokenizer, "terms", broken)
+    creating.create(alice, title="Fine", description="poison")
+    assert following().fold().deferred == ()
+    assert numbers(alice)["open.normal"] == 1
+    assert tickets_with(alice.tenant_id, "fine") == {1}
+    assert "rebuild_search" in caplog.text
+
+
+def test_an_index_that_never_takes_a_batch_does_not_stop_the_counting(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    alice = world.context("alice", "acme")
+    world.tickets("acme", 1)
+
+    def never(store: IndexStore, *rows: RowWrite) -> None:
+        raise Rejected("made up")
+
+    monkeypatch.setattr(IndexStore, "write", never)
+    assert following().fold().deferred == ()
+    assert numbers(alice)["open.normal"] == 1
+    assert "rebuild_search" in caplog.text

@@ -13,7 +13,7 @@ from argparse import REMAINDER
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import get_commands
@@ -74,6 +74,10 @@ class SupervisedEngine:
         except EngineError as error:
             raise StartError(str(error)) from error
         self._recover()
+
+
+# Commands that read all tickets, and put right what was made from them.
+_REPAIRS: Final = (("verify_aggregates", "--all", "--repair", "--take-over"), ("rebuild_search", "--all"))
 
 
 class Command(BaseCommand):
@@ -165,9 +169,9 @@ class Command(BaseCommand):
         supervisor = Supervisor(self._say)
         workers = demo_processes.workers(self.environ)
         web_server = demo_processes.web_server(self.environ, options)
-        verification = self._verification()
+        repairs = self._repairs()
         if engine:
-            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(engine, workers, verification)))
+            supervisor.watch(SupervisedEngine(engine, lambda: self._recover(engine, workers, repairs)))
         if self.queues:
             supervisor.watch(SupervisedEngine(self.queues, self._recover_queues, "engine of the queues"))
         # The last is the first to be stopped, so that the workers still see what the last requests wrote.
@@ -185,17 +189,17 @@ class Command(BaseCommand):
                 password=self.environ.get("DEMO_PASSWORD", "demo-pass-123"),
             )
         )
-        if engine and verification:
-            stack.callback(verification.end)
-            verification.begin()
+        for repair in repairs if engine else ():
+            stack.callback(repair.end)
+            repair.begin()
         while True:
             self._sleep()
             supervisor.tend()
-            if verification:
-                verification.tend()
+            for repair in repairs:
+                repair.tend()
 
-    def _recover(self, engine: Engine, workers: list[supervision.Command], verification: Job | None) -> None:
-        """Bring tables, data and aggregates in line with an engine that has just been started again.
+    def _recover(self, engine: Engine, workers: list[supervision.Command], repairs: list[Job]) -> None:
+        """Bring tables, data, aggregates and search indexes in line with an engine that has just been started again.
 
         Raises StartError.
         """
@@ -208,8 +212,8 @@ class Command(BaseCommand):
             raise StartError(str(error)) from error
         for worker in workers:
             worker.start()
-        if verification:
-            verification.begin()
+        for repair in repairs:
+            repair.begin()
 
     def _recover_queues(self) -> None:
         """Make the queues anew; the outbox still has what was in them. Raises StartError."""
@@ -218,16 +222,18 @@ class Command(BaseCommand):
         except CommandError as error:
             raise StartError(str(error)) from error
 
-    def _verification(self) -> Job | None:
-        """Return what makes the aggregates right, should the engine have ended before they were: it forgets its stream.
+    def _repairs(self) -> list[Job]:
+        """Return what makes aggregates and indexes right, should the engine have ended before they were: it forgets its
+        stream.
 
-        It takes over from the one before, which may have died with the engine and left its mark.
+        Each takes over from the one before, which may have died with the engine and left its mark.
         """
-        if "verify_aggregates" not in get_commands():
-            return None
-        log = Path(settings.BASE_DIR) / "var" / "log" / "verify_aggregates.log"
-        command = demo_processes.manage("verify_aggregates", "--all", "--repair", "--take-over")
-        return Job("verification", command, self.environ, log)
+        logs = Path(settings.BASE_DIR) / "var" / "log"
+        return [
+            Job(name, demo_processes.manage(name, *options), self.environ, logs / f"{name}.log")
+            for name, *options in _REPAIRS
+            if name in get_commands()
+        ]
 
     def _sleep(self) -> None:
         """Sleep a moment; raises StopAskedFor after a signal."""

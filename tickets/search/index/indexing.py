@@ -4,7 +4,8 @@ Per tenant one item is written: the terms of all its texts in the batch. Nothing
 not say any more, its own text denies when somebody searches. So a batch may come twice, in other pieces or late, and
 the index is what it was. The item is named for the records in it: the same ones write the same item again.
 
-Tenants are indexed at the same time and fail alone.
+Tenants are indexed at the same time and fail alone. Who is throttled gets its records back. What can never be indexed,
+by a fault of ours, is said in the log and passed over: the counting behind must not wait for it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import partial
 from typing import Final
 
 from portal.dynamo.client import fan_out
-from portal.errors import Unavailable
+from portal.errors import Throttled, TransactionRefused, Unavailable
 from portal.schema.keys import digest
 from portal.streams.batch import Batch, Record
 from portal.streams.memory import Memory
@@ -32,6 +33,7 @@ log = logging.getLogger("pooldesk.stream")
 
 LARGE: Final = 16 * 1024  # bytes from which on a batch is written as a segment: a search reads all that is new
 _DIGEST_BYTES: Final = 12
+_NEVER: Final = "%s of tenant %s cannot be indexed. When that is mended, run: manage.py rebuild_search"
 _TENANTS: Final = 10_000  # whose last records of a shard a process remembers
 
 _last: Memory[tuple[str, str, str], str] = Memory(_TENANTS)  # sequence by stream, shard and tenant
@@ -81,8 +83,8 @@ def _by_tenant(batch: Batch) -> Mapping[str, list[Record]]:
     """The records that may change what is found, by tenant. Those that name no tenant are nobody's text."""
     found: dict[str, list[Record]] = defaultdict(list)
     for record in batch.records:
-        if fragments.concerns_search(record) and (owner := owner_of(str(record.keys.get("pk", "")))):
-            found[owner[0]].append(record)
+        if fragments.concerns_search(record) and (tenant_id := _tenant_of(record)):
+            found[tenant_id].append(record)
     return found
 
 
@@ -94,9 +96,10 @@ def _attempt(
     except Unavailable as error:
         log.warning("The index of tenant %s has to wait: %s", tenant_id, error.message)
         outcome.failed[tenant_id] = error
-    except Exception:  # it is that tenant's, and nobody else has to wait for it
-        log.exception("Changes of tenant %s cannot be indexed.", tenant_id)
-        outcome.failed[tenant_id] = Unavailable("Changes of a tenant cannot be indexed; the log says why.")
+    except TransactionRefused:  # it took so long that it was taken for dead
+        outcome.failed[tenant_id] = Throttled("A batch was not indexed in time.")
+    except Exception:
+        log.exception(_NEVER, "Changes", tenant_id)
 
 
 def _index(batch: Batch, store: IndexStore, some: list[Record], outcome: Indexed) -> None:
@@ -115,9 +118,14 @@ def _index(batch: Batch, store: IndexStore, some: list[Record], outcome: Indexed
 
 
 def _fragments(record: Record) -> list[Fragment]:
-    """Of an image that cannot be read nothing is found, and the others of the batch are."""
+    """Of a text that cannot be taken apart nothing is found, and the others of the batch are."""
     try:
         return fragments.of_change(record)
-    except (ValueError, TypeError, OverflowError):
-        log.exception("A change of %s cannot be indexed.", record.keys.get("pk"))
+    except Exception:
+        log.exception(_NEVER, record.keys.get("pk"), _tenant_of(record))
         return []
+
+
+def _tenant_of(record: Record) -> str:
+    owner = owner_of(str(record.keys.get("pk", "")))
+    return owner[0] if owner else ""
