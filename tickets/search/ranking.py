@@ -22,14 +22,14 @@ _K1: Final = 1.2
 _B: Final = 0.75
 # Of each field its weight, and how many words are usual in it.
 _FIELDS: Final = {
-    Where.TITLE: (4.0, 8),
+    Where.TITLE: (6.0, 12),
     Where.TAGS: (3.0, 2),
     Where.REQUESTER: (3.0, 2),
-    Where.DESCRIPTION: (1.5, 80),
-    Where.COMMENT: (1.0, 150),
-    Where.NOTE: (1.0, 150),
+    Where.DESCRIPTION: (2.0, 60),
+    Where.COMMENT: (1.0, 100),
+    Where.NOTE: (1.0, 100),
 }
-_NEIGHBOURS: Final = 1.3  # times: words of the query follow each other, as they were typed
+_NEIGHBOURS: Final = 1.15  # times: words of the query follow each other, as they were typed
 _OPEN: Final = 1.1  # times: somebody still works on it
 _FRESH: Final = 0.15  # of the score depends on when the ticket changed last
 _HALF_LIFE: Final = 90  # days

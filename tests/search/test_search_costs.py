@@ -1,0 +1,98 @@
+"""A search costs the same few round trips for a thousand tickets and for ten thousand, and read units within bounds."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from functools import cache
+from itertools import accumulate
+from string import ascii_lowercase
+
+import pytest
+
+from portal.dynamo import meter
+from tests.search.desk_in_memory import MemoryDesk
+from tickets.search import finding, keys, lookup, suggesting
+from tickets.search.index import postings
+from tickets.search.index.index_store import RowWrite
+from tickets.search.index.segment_writing import SegmentWriter
+from tickets.search.tables import SEARCH
+
+SMALL, LARGE = 1_000, 10_000
+WORDS = 20  # of a ticket
+SHARES = (0.7, 0.1, 0.1, 0.03, 0.03, 0.03, 0.005, 0.005)  # of the tickets in each segment, as merging leaves them
+
+
+@cache
+def vocabulary() -> list[str]:
+    chance = random.Random(11)  # noqa: S311  # the same in every run
+    return ["".join(chance.choices(ascii_lowercase, k=chance.randint(4, 10))) for _ in range(12_000)]
+
+
+@cache
+def desk(tickets: int) -> MemoryDesk:
+    """An index of words as frequent as words are; the tickets themselves are few, so texts cost next to nothing."""
+    chance = random.Random(5)  # noqa: S311
+    desk, names = MemoryDesk(), vocabulary()
+    weights = list(accumulate(1 / (rank + 5) for rank in range(len(names))))
+    at = 1
+    for share in SHARES:
+        index: dict[str, dict[int, int]] = defaultdict(dict)
+        for number in range(at, at + int(tickets * share)):
+            for word in chance.choices(names, cum_weights=weights, k=WORDS):
+                index[word][number] = 0x42
+        segment = keys.segment_id(desk.store.next_number())
+        writer = SegmentWriter(desk.store, segment, expected=0)
+        for word in sorted(index):
+            writer.add(word.encode(), postings.entries(index[word]))
+        desk.store.write(RowWrite(keys.header(segment), writer.finish([1]).attributes()))
+        at += int(tickets * share)
+    desk.last = tickets
+    desk.ticket("Nothing", number=tickets + 1, index=False)
+    return desk
+
+
+def cost(tickets: int, text: str) -> tuple[int, float, int]:
+    """Round trips, read units of the index, and how many tickets it proposes, for who knows no headers."""
+    lookup.forget()
+    with meter.measure() as bill:
+        about = finding.find(desk(tickets).agent, text).about
+    units = sum(call.read_units for call in bill.calls if call.table == SEARCH.full_name)
+    return bill.trips, units, about or 0
+
+
+def queries() -> dict[str, str]:
+    names = vocabulary()
+    return {
+        "rare": f'"{names[9_000]}"',
+        "frequent": f'"{names[0]}"',
+        "and": f'"{names[12]}" "{names[25]}" "{names[40]}"',
+        "and of frequent ones": f'"{names[1]}" "{names[2]}" "{names[3]}"',
+        "prefix": f"{names[700][:3]}*",
+    }
+
+
+BOUNDS = {"rare": 7, "frequent": 9, "and": 18.5, "and of frequent ones": 18.5, "prefix": 12}
+
+
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_a_search_reads_few_units_in_three_round_trips_however_many_tickets_there_are(kind: str) -> None:
+    small, large = cost(SMALL, queries()[kind]), cost(LARGE, queries()[kind])
+    assert large[2]
+    assert small[0] == large[0] == 3
+    assert small[1] <= large[1] <= BOUNDS[kind]
+
+
+def test_suggestions_read_few_units_in_three_round_trips() -> None:
+    lookup.forget()
+    with meter.measure() as bill:
+        suggesting.suggest(desk(LARGE).agent, vocabulary()[700][:3])
+    assert bill.trips == 3
+    assert bill.read_units <= 22
+
+
+def test_a_search_reads_at_most_so_many_blocks() -> None:
+    lookup.forget()
+    with meter.measure() as bill:
+        finding.find(desk(LARGE).agent, " ".join(f"{letter}{other}a*" for letter in "abcdef" for other in "abcdef"))
+    assert max(call.items for call in bill.calls if call.operation == "BatchGetItem") <= lookup.BLOCKS_LIMIT
