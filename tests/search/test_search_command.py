@@ -41,6 +41,15 @@ def test_the_command_finds_what_the_page_finds(world: World, tickets: list[int])
     assert document["about"] == 2
 
 
+def test_the_command_says_which_tickets_have_only_some_of_the_words(tickets: list[int]) -> None:
+    ended = commands.run("search", "printer cellar", "--tenant", "acme")
+    assert "[cellar]" in ended.out.splitlines()[1]
+    assert "With some of the words:" in ended.err
+    assert "An invoice is late" in ended.out
+    document = json.loads(commands.run("search", "printer cellar", "--tenant", "acme", "--json").out)
+    assert [row["number"] for row in document["nearly"]] == [tickets[1]]
+
+
 def test_a_query_that_asks_nothing_ends_with_a_sentence(tickets: list[int]) -> None:
     ended = commands.run("search", "the", "--tenant", "acme")
     assert ended.status == 1

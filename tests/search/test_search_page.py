@@ -41,13 +41,17 @@ def finds(world: World, monkeypatch: pytest.MonkeyPatch) -> Answer:
     """`finds(found)`: what a search finds from now on, in a list that is told how each was asked for."""
 
     def answer(
-        *hits: Hit, further: str = "", explanations: tuple[str, ...] = (), about: int | None = None
+        *hits: Hit,
+        further: str = "",
+        explanations: tuple[str, ...] = (),
+        about: int | None = None,
+        nearly: tuple[Hit, ...] = (),
     ) -> list[dict[str, Any]]:
         asked: list[dict[str, Any]] = []
 
         def find(tenant: object, text: str, **options: Any) -> Found:
             asked.append({"text": text, **options})
-            return Found(hits, further, explanations, about, SearchQuery(text))
+            return Found(hits, further, explanations, about, SearchQuery(text), nearly)
 
         monkeypatch.setattr(finding, "find", find)
         return asked
@@ -89,6 +93,13 @@ def test_a_hit_is_a_row_with_its_words_marked_and_says_where_they_stand(
     assert "Internal note: it is the printer" in text_of(page)
     assert "2 tickets found" in text_of(page)
     assert links(page)["The printer again"] == "/acme/tickets/2/"
+
+
+def test_tickets_with_some_of_the_words_stand_apart(world: World, bob: Browser, finds: Answer) -> None:
+    finds(hit(world, 2, "The *printer* *jams*"), nearly=(hit(world, 1, "The *printer*"),))
+    page = text_of(bob.get("/search/?q=printer+jams"))
+    assert "1 ticket found" in page
+    assert page.index("The printer jams") < page.index("With some of the words") < page.rindex("The printer")
 
 
 def test_what_was_typed_stays_in_the_box(bob: Browser, finds: Answer) -> None:

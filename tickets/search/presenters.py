@@ -85,6 +85,7 @@ def results_page(
     context = _context(address)
     results = context["results"]
     results["hits"] = [_hit(tenant, hit) for hit in found.hits]
+    results["nearly"] = [_hit(tenant, hit) for hit in found.nearly]
     results["explanations"] = [sentence for sentence in found.explanations if sentence != NOTHING_INDEXED]
     results["late"] = freshness if freshness.state in ("behind", "stopped") else None
     results["summary"] = _summary(found, after)

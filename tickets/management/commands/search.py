@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -35,17 +36,24 @@ class Command(PortalCommand):
             return
         for sentence in found.explanations:
             self.stderr.write(sentence)
-        for hit in found.hits:
+        self._print(found.hits)
+        many = "There are more." if found.further else "These are all." if found.hits else "Nothing was found."
+        self.stderr.write(many)
+        if found.nearly:
+            self.stderr.write("With some of the words:")
+            self._print(found.nearly)
+
+    def _print(self, hits: Sequence[Hit]) -> None:
+        for hit in hits:
             self.stdout.write(f"{hit.summary.number:>8}  {_marked(hit.title)}")
             if hit.snippet:
                 self.stdout.write(f"{'':>8}  {hit.where}: {_marked(hit.snippet)}")
-        many = "There are more." if found.further else "These are all." if found.hits else "Nothing was found."
-        self.stderr.write(many)
 
 
 def _document(found: Found) -> dict[str, Any]:
     return {
         "tickets": [_ticket(hit) for hit in found.hits],
+        "nearly": [_ticket(hit) for hit in found.nearly],
         "about": found.about,
         "explanations": found.explanations,
         "further": found.further,
