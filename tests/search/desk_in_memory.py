@@ -194,13 +194,14 @@ class MemoryDesk:
 
     def index(self, numbers: Iterable[int], *, version: int = 1) -> None:
         """Index these tickets as one batch of the stream does: an item of the tail."""
-        self._put(fragments.inverted(self.fragments(numbers)), version)
+        self.put(fragments.inverted(self.fragments(numbers)), version)
 
     def plant(self, term: bytes, known: dict[int, int]) -> None:
         """Put postings into the index that no text has."""
-        self._put([(term, known)], 1)
+        self.put([(term, known)])
 
-    def _put(self, inverted: Iterable[tuple[bytes, dict[int, int]]], version: int) -> None:
+    def put(self, inverted: Iterable[tuple[bytes, dict[int, int]]], version: int = 1) -> None:
+        """Add terms, in order, with their postings to what is new."""
         block = blocks.pack((term, entry) for term, known in inverted for entry in postings.entries(known))
         name = keys.new(f"{self.store.writes:08}")
         self.store.write(RowWrite(name, {"d": {"B": block}, "v": {"N": str(version)}}))

@@ -44,6 +44,10 @@ def test_words_and_phrases(text: str, understood: list[str]) -> None:
     assert phrases(text) == understood
 
 
+def test_punctuation_is_no_word_and_needs_no_sentence() -> None:
+    assert parse("salt & pepper - ## [x] ")[1] == ()
+
+
 def test_a_word_by_itself_may_go_on_while_somebody_types() -> None:
     assert parse("the", is_typing=True)[0].phrases == (Phrase("the", is_prefix=True),)
 

@@ -20,6 +20,7 @@ from tickets.search.tables import SEARCH
 
 SMALL, LARGE = 1_000, 10_000
 WORDS = 20  # of a ticket
+NEW = 30  # changes that no merge has taken: half of what is merged at once
 SHARES = (0.7, 0.1, 0.1, 0.03, 0.03, 0.03, 0.005, 0.005)  # of the tickets in each segment, as merging leaves them
 
 
@@ -47,6 +48,9 @@ def desk(tickets: int) -> MemoryDesk:
             writer.add(word.encode(), postings.entries(index[word]))
         desk.store.write(RowWrite(keys.header(segment), writer.finish([1]).attributes()))
         at += int(tickets * share)
+    for _ in range(NEW):
+        some = sorted({*chance.choices(names, cum_weights=weights, k=33)})
+        desk.put([(word.encode(), {at: 0x42}) for word in some])
     desk.last = tickets
     desk.ticket("Nothing", number=tickets + 1, index=False)
     return desk

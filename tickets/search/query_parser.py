@@ -91,7 +91,7 @@ def _read(reading: _Reading, match: re.Match[str], *, is_last: bool, is_typing: 
         return
     written = f"{match['name']}:{value}" if match["name"] else value
     phrases = _quoted(written) if quoted is not None else _unquoted(written, is_last=is_last)
-    if not phrases and written:
+    if not phrases and not written.isascii():  # nobody takes punctuation for something that is searched for
         reading.explanations.append(f"“{_shown(written)}” has no letter or digit, and was ignored.")
     for phrase in phrases:
         if match["minus"]:
