@@ -42,8 +42,7 @@ TOO_MANY: Final = "So many tickets have these words that not all of them were lo
 class _Position:
     """Where a page begins: behind a proposal, and with tickets that matched before and were not shown."""
 
-    score: float
-    number: int
+    rank: int
     left: tuple[int, ...]
 
 
@@ -59,11 +58,11 @@ def find(
     binding = ("search", text, newest_first, repr(within))
     position = None
     if further:
-        score, number, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
-        position = _Position(score, number, tuple(left))
+        rank, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
+        position = _Position(rank, tuple(left))
     proposed = search.propose(newest_first=newest_first)
-    page = _Page.of(proposed.best, position)
-    nearly = () if position or not page.is_last else proposed.nearly
+    page = _Page.of(proposed, position)
+    nearly = [] if position or not page.is_last else proposed.taken(proposed.nearly)
     read = search.matches(page, nearly, first=query.number if position is None else None)
     read.sort(key=search.score, reverse=True)
     matches = [match for match in read if match.is_whole]
@@ -206,21 +205,18 @@ class _Page:
     position: _Position | None
 
     @classmethod
-    def of(cls, best: Sequence[Proposal], position: _Position | None) -> _Page:
+    def of(cls, proposed: Proposals, position: _Position | None) -> _Page:
         left = position.left if position else ()
-        if position:
-            behind = (position.score, position.number)
-            best = [p for p in best if (p.score, p.number) < behind and p.number not in left]
+        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < position.rank]
         room = CHECKED - len(left)
-        return cls(best[:room], left, len(best) <= room, position)
+        return cls(proposed.taken(ranks[:room]), left, len(ranks) <= room, position)
 
     def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
         """Return the position where the next page begins, None where there is none."""
         if self.is_last and not unshown:
             return None
-        if self.chosen:
-            return [self.chosen[-1].score, self.chosen[-1].number, unshown]
-        return [self.position.score, self.position.number, unshown] if self.position else [0, 0, unshown]
+        last = self.chosen[-1].rank if self.chosen else self.position.rank if self.position else 0
+        return [last, unshown]
 
 
 def _is_whole(match: TicketMatch | None) -> bool:

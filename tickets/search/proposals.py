@@ -27,26 +27,43 @@ _SATURATION: Final = 1.2
 _GAIN: Final = [impact / (_SATURATION + impact) for byte in range(256) for impact in [2 ** ((byte >> 4) / 2) / 4]]
 FEW: Final = 10  # tickets that lack nothing: where there are less, others are proposed as well
 NEARLY: Final = 20
+_NUMBER_BITS: Final = 40  # of a rank
+_NUMBER: Final = (1 << _NUMBER_BITS) - 1
+_EXACTNESS: Final = 1_000_000  # steps of a score
 _OLDEST: Final = 0.6  # of the score of the newest ticket
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Hold a ticket that may match, its score, and where the index says that words stand."""
+    """Hold a ticket that may match, its rank, and where the index says that words stand.
+
+    A rank is the score and, below it, the number: so no two tickets have the same, and the newer one goes first.
+    """
 
     number: int
-    score: float
+    rank: int
     places: Places
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """Hold all proposals, best first. `is_complete` says that no other ticket can match; `nearly` are the best of those
-    that lack something, where few lack nothing."""
+    """Hold the ranks of all proposals, best first. `is_complete` says that no other ticket can match; `nearly` are the
+    best of those that lack something, where few lack nothing."""
 
-    best: list[Proposal]
+    best: list[int]
     is_complete: bool
-    nearly: list[Proposal]
+    nearly: list[int]
+    reads: Sequence[TermRead]
+
+    def taken(self, ranks: Iterable[int]) -> list[Proposal]:
+        """Return the proposals of these ranks."""
+        return [Proposal(number := rank & _NUMBER, rank, self._places(number)) for rank in ranks]
+
+    def _places(self, number: int) -> Places:
+        found = 0
+        for read in self.reads:
+            found |= read.postings.get(number, 0)
+        return Places(found & _PLACES)
 
 
 @dataclass(frozen=True)
@@ -90,32 +107,32 @@ def propose(
         numbers &= {*among}
     reads = _different(of_versions)
     best = _ranked(numbers, reads, tickets, newest_first=newest_first)
-    nearly: list[Proposal] = []
+    nearly: list[int] = []
     if len(best) < FEW and len(narrowing) > 1:
         others = set.union(*narrowing.values()) - numbers
         others = others if among is None else others & {*among}
         nearly = _ranked(others, reads, tickets, newest_first=False)[:NEARLY]
-    return Proposals(best, bool(narrowing), nearly)
+    return Proposals(best, bool(narrowing), nearly, reads)
 
 
-def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *, newest_first: bool) -> list[Proposal]:
-    """Score these tickets by what the index says of them."""
+def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *, newest_first: bool) -> list[int]:
+    """Rank these tickets by what the index says of them, or by their numbers."""
+    if newest_first:
+        return sorted((number << _NUMBER_BITS | number for number in numbers), reverse=True)
     scores: dict[int, float] = dict.fromkeys(numbers, 0.0)
-    places: dict[int, int] = dict.fromkeys(numbers, 0)
     for read in reads:
         rarity = _rarity(len(read.postings), tickets)
+        gains = [rarity * gain for gain in _GAIN]
         few, many = (scores, read.postings) if len(scores) < len(read.postings) else (read.postings, scores)
         for number in [one for one in few if one in many]:
-            byte = read.postings[number]
-            scores[number] += rarity * _GAIN[byte]
-            places[number] |= byte & _PLACES
-    newest = max(1, tickets)
-    ranked = [
-        (number if newest_first else round(score * (_OLDEST + (1 - _OLDEST) * min(1, number / newest)), 6), number)
+            scores[number] += gains[read.postings[number]]
+    freshness = (1 - _OLDEST) / max(1, tickets)
+    ranks = [
+        int(_EXACTNESS * score * (_OLDEST + freshness * number)) << _NUMBER_BITS | number
         for number, score in scores.items()
     ]
-    ranked.sort(reverse=True)
-    return [Proposal(number, score, Places(places[number])) for score, number in ranked]
+    ranks.sort(reverse=True)
+    return ranks
 
 
 def _narrowing(of_versions: Sequence[Sequence[TermRead]]) -> dict[int, set[int]]:

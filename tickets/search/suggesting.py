@@ -52,7 +52,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
     mark = len(tag_term(""))
     tags = {term[mark:]: number for term, number in search.newest_by_term().items()}
-    numbers = [proposal.number for proposal in proposed.best[:TICKETS]]
+    numbers = [proposal.number for proposal in proposed.taken(proposed.best[:TICKETS])]
     if query.number:
         numbers = [query.number, *(number for number in numbers if number != query.number)][:TICKETS]
     read = ticket_texts.read_summaries(tenant, [*numbers, *(n for n in list(tags.values())[:TAGS] if n not in numbers)])
