@@ -12,7 +12,7 @@ from portal.dynamo.cursor import BadCursor
 from portal.errors import Invalid
 from tests.search.desk_in_memory import ALICE, BOB, MemoryDesk
 from tickets.desk.filters import TicketFilter
-from tickets.search import finding, lookup
+from tickets.search import finding, lookup, ticket_conditions
 from tickets.search.index import postings
 from tickets.search.results import Piece, Where
 from tickets.search.sought import Filters
@@ -64,9 +64,10 @@ def test_a_star_asks_for_a_beginning_anywhere(desk: MemoryDesk) -> None:
 def test_quotation_marks_ask_for_words_as_they_are_spelt_and_stand(desk: MemoryDesk) -> None:
     as_said = desk.ticket("To be or not to be printed")
     desk.ticket("Not printed, to be or to be")
+    desk.ticket("Or so it is: not, to be honest, printed at all")
     assert found(desk, '"or not to be printed"') == [as_said]
     desk.ticket("It prints")
-    assert found(desk, '"prints"') == [3]
+    assert found(desk, '"prints"') == [4]
 
 
 def test_a_phrase_does_not_go_from_one_text_to_the_next(desk: MemoryDesk) -> None:
@@ -151,6 +152,7 @@ def test_title_and_snippet_mark_what_was_found(desk: MemoryDesk) -> None:
     assert marked(hit.title) == "The [Printer] & its <b>"
     assert "[Smoke] from the [printers], and more [smoke]." in marked(hit.snippet)
     assert marked(hit.snippet).startswith("…")
+    assert marked(hit.snippet)[1:].split()[0] in before.split()
     assert marked(hit.snippet).endswith("…")
     assert len("".join(piece.text for piece in hit.snippet)) < 230
     assert hit.where is Where.DESCRIPTION
@@ -224,6 +226,15 @@ def test_a_list_can_be_searched_in(desk: MemoryDesk) -> None:
     within = Filters((Status.PENDING, Status.OPEN), ALICE, TicketFilter.parse({"priority": "high"}))
     assert found(desk, "bill", within=within) == [wanted]
     assert found(desk, "bill status:open", within=within) == []
+
+
+def test_a_list_that_is_too_long_to_be_read_leaves_it_to_each_ticket(
+    desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [desk.ticket(f"Bill {n}") for n in range(3)]
+    desk.ticket("Bill", status="closed")
+    monkeypatch.setattr(ticket_conditions, "LISTED", 1)
+    assert sorted(found(desk, "bill status:open")) == numbers
 
 
 # --- pages ---

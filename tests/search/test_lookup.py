@@ -104,4 +104,5 @@ def test_while_a_new_tokenizer_is_rolled_out_what_either_wrote_is_found(monkeypa
     assert terms("with paper", 2) == {"with": 1}
     numbers = [int(hit.summary.number) for hit in finding.find(desk.agent, "printer paper ").hits]
     assert {*numbers} == {old, new}
+    assert finding.find(desk.agent, "printer paper ").about == 2
     assert isinstance(tokenizer.RULES[2], Rules)
