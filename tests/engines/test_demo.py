@@ -42,22 +42,26 @@ def page(request):
     return JsonResponse({"gunicorn": os.getppid(), "items": table.count()})
 urlpatterns = [path("", page), path("healthz", page)]
 """,
+    # Without boto3: dozens of processes load this, and each would read what the client knows of all operations.
     "sample/table.py": """
-import os
-from functools import cache
-@cache
-def client():
-    import boto3
-    return boto3.client("dynamodb", endpoint_url=os.environ["DYNAMODB_ENDPOINT_URL"])
+import json, os
+from urllib.request import Request, urlopen
+SIGNED = "AWS4-HMAC-SHA256 Credential=demo/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+def call(operation, **arguments):
+    headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0"}
+    body = json.dumps(arguments).encode()
+    request = Request(os.environ["DYNAMODB_ENDPOINT_URL"], body, {"Authorization": SIGNED, **headers})
+    with urlopen(request, timeout=20) as answer:
+        return json.load(answer)
 def create():
-    if "Demo" not in client().list_tables()["TableNames"]:
-        client().create_table(TableName="Demo", BillingMode="PAY_PER_REQUEST",
+    if "Demo" not in call("ListTables")["TableNames"]:
+        call("CreateTable", TableName="Demo", BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
 def add(key):
-    client().put_item(TableName="Demo", Item={"pk": {"S": key}})
+    call("PutItem", TableName="Demo", Item={"pk": {"S": key}})
 def count():
-    return client().scan(TableName="Demo", Select="COUNT")["Count"]
+    return call("Scan", TableName="Demo", Select="COUNT")["Count"]
 """,
     "sample/management/commands/demo.py": "from portal.management.commands.demo import Command\n",
     "sample/management/commands/prepare_demo.py": "from portal.management.commands.prepare_demo import Command\n",
