@@ -187,7 +187,7 @@ def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_fi
     assert back[0].previous is None
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=30)
 @given(piles(), st.integers(1, 4), st.integers(1, 20), limits, status_words, questions)
 def test_a_page_that_is_not_full_says_that_it_stopped_or_is_the_last(
     pile: list[Ticket], shards: int, size: int, limit: int, word: str, only: TicketFilter
@@ -203,7 +203,7 @@ def test_a_page_that_is_not_full_says_that_it_stopped_or_is_the_last(
             assert page.looked_at == len(page.rows)
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=30)
 @given(piles(), st.integers(1, 4), st.integers(1, 20), status_words)
 def test_only_an_empty_list_without_a_filter_has_an_empty_page(
     pile: list[Ticket], shards: int, size: int, word: str
@@ -213,7 +213,7 @@ def test_only_an_empty_list_without_a_filter_has_an_empty_page(
     assert all(p.rows for p in pages) or len(pages) == 1
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=30)
 @given(questions, status_words)
 @example(TicketFilter(created=Days("2026-01-01", "2026-01-31")), "any")
 def test_a_cursor_is_of_no_use_with_another_filter(other: TicketFilter, word: str) -> None:
