@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import snowballstemmer
@@ -26,10 +26,11 @@ class PlainRecount:
 
     def __init__(self, tickets: Iterable[StoredTicket], *, with_notes: bool = True) -> None:
         self._tickets: dict[str, set[int]] = defaultdict(set)
+        self._texts: dict[int, list[str]] = {}
         for ticket in tickets:
-            for text in ticket.texts(with_notes=with_notes):
-                for word in _words(text):
-                    self._tickets[word].add(ticket.number)
+            self._texts[ticket.number] = ticket.texts(with_notes=with_notes)
+            for word in (form for text in self._texts[ticket.number] for forms in _runs(text) for form in forms):
+                self._tickets[word].add(ticket.number)
         self._stemmers = [snowballstemmer.stemmer(language) for language in _LANGUAGES]
         self._by_stem: list[dict[str, set[str]]] = []
         for stemmer in self._stemmers:
@@ -53,16 +54,26 @@ class PlainRecount:
             forms |= stems.get(stemmer.stemWord(word), set())
         return self._having_any(forms)
 
+    def in_a_row(self, words: Sequence[str]) -> set[int]:
+        """Return the tickets that have these words one behind the other in one text, as words or as humps of names."""
+        likely = set.intersection(*(self.having(word) for word in words))
+        return {number for number in likely if any(_has_row(text, words) for text in self._texts[number])}
+
     def _having_any(self, words: Iterable[str]) -> set[int]:
         return set().union(*(self._tickets.get(word, ()) for word in words))
 
 
-def _words(text: str) -> Iterator[str]:
+def _runs(text: str) -> Iterator[set[str]]:
+    """The forms of each word of a text, in order: the word itself, and its humps."""
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
-        yield _folded(run)
         humps = _HUMP.findall(run)
-        if len(humps) > 1:
-            yield from map(_folded, humps)
+        yield {_folded(run)} | ({_folded(hump) for hump in humps} if len(humps) > 1 else set())
+
+
+def _has_row(text: str, words: Sequence[str]) -> bool:
+    runs = list(_runs(text))
+    starts = range(len(runs) - len(words) + 1)
+    return any(all(word in runs[start + n] for n, word in enumerate(words)) for start in starts)
 
 
 def _folded(word: str) -> str:

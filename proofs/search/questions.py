@@ -78,7 +78,7 @@ class Questions:
         if not words:
             return None
         must = frozenset(self.oracle.having(full_text_oracle.phrase(words)))
-        return Question("phrases", f'"{" ".join(words)}"', must, must)
+        return Question("phrases", f'"{" ".join(words)}"', must, must | self.recount.in_a_row(words))
 
     def _mixed(self) -> Question | None:
         return self._rng.choice((self._both, self._without, self._phrase_and_word, self._tagged))()
@@ -102,7 +102,8 @@ class Questions:
             return None
         (word,) = self._words_of_one_ticket(1)
         phrase = frozenset(self.oracle.having(full_text_oracle.phrase(words)))
-        return Question("mixed", f'"{" ".join(words)}" {word}', phrase & self._exact(word), phrase & self._loose(word))
+        loose = phrase | self.recount.in_a_row(words)
+        return Question("mixed", f'"{" ".join(words)}" {word}', phrase & self._exact(word), loose & self._loose(word))
 
     def _tagged(self) -> Question | None:
         ticket = self._any_ticket()

@@ -75,6 +75,9 @@ def test_the_recount_knows_words_forms_humps_and_other_spellings_of_letters() ->
     assert recount.having("printers") == {1}
     assert recount.inflected("printer") == {1, 2, 3}
     assert recount.beginning("prin") == {1, 2, 3}
+    assert recount.in_a_row(["another", "printer"]) == {2}
+    assert recount.in_a_row(["retry", "is"]) == {3}
+    assert not recount.in_a_row(["printer", "offline", "since"]), "two comments are two texts"
     assert recount.having("retry") == recount.having("helloretryrequest") == recount.having("grosse") == {3}
     assert PlainRecount(TICKETS.values(), with_notes=False).having("printer") == {1, 2}
 
