@@ -1,4 +1,4 @@
-"""The stream worker's own layer: it maintains aggregates, for one tenant at a time, and reads no ticket."""
+"""The stream worker's own layer: it keeps aggregates and indexes, for one tenant at a time, and reads no ticket."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from tickets.counting import aggregate_store
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.items import DeadLetterItem
 from tickets.counting.tables import DEAD_LETTERS
+from tickets.search import keys as search_keys
+from tickets.search.tables import SEARCH
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 
 A, B = "a" * 32, "b" * 32
-TICKETS = TICKETS.full_name
+TICKETS, SEARCH = TICKETS.full_name, SEARCH.full_name
 VALUES = {":n": {"N": "1"}}
 PLANTED = {":n": {"S": ticket_keys.tenant_status(B, "OPEN", 0)}}
 LEASED = {"TableName": LEASES.full_name, "Key": {"stream": {"S": "x"}, "shard": {"S": "1"}}}
@@ -38,6 +40,10 @@ def update(pk: str, **more: Any) -> dict[str, Any]:
         "UpdateExpression": "ADD n :n",
         "ExpressionAttributeValues": VALUES,
     } | more
+
+
+def block_of(tenant: str) -> dict[str, Any]:
+    return {"pk": {"S": search_keys.segment(tenant, "0000000001")}, "sk": {"S": "000000"}, "d": {"B": b"x"}}
 
 
 def query(pk: str) -> dict[str, Any]:
@@ -66,6 +72,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "accounts": ("Query", query(identity_keys.user(A)) | {"TableName": USERS.full_name}),
     "an index": ("Query", query(ticket_keys.tenant_status(A, "OPEN", 0)) | {"IndexName": STATUS_UPDATED.name}),
     "a scan": ("Scan", {"TableName": TICKETS}),
+    "the search index of another tenant": ("Query", query(search_keys.directory(B)) | {"TableName": SEARCH}),
+    "a block of another tenant's index": ("PutItem", {"TableName": SEARCH, "Item": block_of(B)}),
+    "a block of another tenant's index beside one of its own": (
+        "TransactWriteItems",
+        {"TransactItems": [{"Put": {"TableName": SEARCH, "Item": block_of(tenant)}} for tenant in (A, B)]},
+    ),
+    "a scan of the search indexes": ("Scan", {"TableName": SEARCH}),
     "an aggregate of another tenant in a transaction": (
         "TransactWriteItems",
         {
@@ -104,6 +117,7 @@ def test_what_a_worker_does_is_allowed() -> None:
     with guard.acting_for(A):
         guard.refuse_strange(policy, "UpdateItem", update(aggregate_keys.aggregate(A)))
         guard.refuse_strange(policy, "Query", query(aggregate_keys.aggregate(A)))
+        guard.refuse_strange(policy, "PutItem", {"TableName": SEARCH, "Item": block_of(A)})
     guard.refuse_strange(policy, "PutItem", {"TableName": DEAD_LETTERS.full_name, "Item": dead_letter})
     guard.refuse_strange(policy, "UpdateItem", update("x") | LEASED)
 
