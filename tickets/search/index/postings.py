@@ -19,7 +19,7 @@ from enum import IntFlag
 from itertools import accumulate, pairwise
 from typing import Final
 
-ENTRY_LIMIT: Final = 2500  # postings of one entry: a frequent term has several, so that no block grows without bound
+ENTRY_LIMIT: Final = 500  # postings of one entry: a frequent term has several, so that its blocks are full
 _FEW: Final = 8
 _PLANES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}  # bytes of a gap: the array type that reads it
 _LEVELS: Final = 15
