@@ -16,6 +16,7 @@ from tenants.tenancy import context
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import NARROW
 from tests.support import commands, folding
+from tests.support.searching import index_all
 from tickets.desk import changing, summaries
 from tickets.management.commands.seed import DEFAULT_PASSWORD
 from tickets.ticket import fields
@@ -84,6 +85,14 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     phone.context.add_cookies(page.context.cookies())  # type: ignore[arg-type]
     phone.goto("/tickets/")
     shoot(phone, "queue-390")
+    index_all()
+    page.locator("#search-box").fill("certificate")
+    expect(page.locator("#suggested-tickets")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    shoot(page, "search-typing")
+    page.goto("/search/?q=certificate+renewed")
+    in_both_schemes(page, "search")
+    page.goto("/tickets/")
     page.get_by_role("link", name=TICKET).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TICKET)
     in_both_schemes(page, "ticket")
