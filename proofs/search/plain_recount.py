@@ -18,6 +18,7 @@ from proofs.search.stored_tickets import StoredTicket
 
 _LANGUAGES: Final = ("english", "german", "french")
 _RUN: Final = re.compile(r"[^\W_]+")
+_ENDING: Final = re.compile(r"(?<=\w)['\u2019]\w(?!\w)")
 _HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -57,7 +58,10 @@ class PlainRecount:
     def in_a_row(self, words: Sequence[str]) -> set[int]:
         """Return the tickets that have these words one behind the other in one text, as words or as humps of names."""
         likely = set.intersection(*(self.having(word) for word in words))
-        return {number for number in likely if any(_has_row(text, words) for text in self._texts[number])}
+        found = {number for number in likely if any(_has_row(text, words) for text in self._texts[number])}
+        # A single letter behind an apostrophe, as in "that's another", stands between no two words.
+        bare = {number: [_ENDING.sub("", text) for text in self._texts[number]] for number in likely - found}
+        return found | {number for number, texts in bare.items() if any(_has_row(text, words) for text in texts)}
 
     def _having_any(self, words: Iterable[str]) -> set[int]:
         return set().union(*(self._tickets.get(word, ()) for word in words))

@@ -25,7 +25,7 @@ def ticket(number: int, title: str, *comments: str, **more: object) -> StoredTic
 
 TICKETS = {
     1: ticket(1, "Printer offline", "The printers answer again", tags=("hardware",)),
-    2: ticket(2, "Cannot print invoices", "Try another printer", "offline since Monday"),
+    2: ticket(2, "Cannot print invoices", "Try another printer", "offline since Monday. That's late."),
     3: ticket(3, "HelloRetryRequest is Größe", notes=("printer of the boss",)),
 }
 
@@ -77,6 +77,7 @@ def test_the_recount_knows_words_forms_humps_and_other_spellings_of_letters() ->
     assert recount.beginning("prin") == {1, 2, 3}
     assert recount.in_a_row(["another", "printer"]) == {2}
     assert recount.in_a_row(["retry", "is"]) == {3}
+    assert recount.in_a_row(["that", "late"]) == {2}
     assert not recount.in_a_row(["printer", "offline", "since"]), "two comments are two texts"
     assert recount.having("retry") == recount.having("helloretryrequest") == recount.having("grosse") == {3}
     assert PlainRecount(TICKETS.values(), with_notes=False).having("printer") == {1, 2}
