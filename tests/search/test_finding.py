@@ -185,6 +185,19 @@ def test_a_number_finds_its_ticket_first_and_then_what_mentions_it(desk: MemoryD
     assert found(desk, text) == [2, 1]
 
 
+def test_a_ticket_whose_number_was_typed_comes_on_no_later_page(desk: MemoryDesk) -> None:
+    for n in range(1, 61):
+        desk.ticket("Error 5" if n != 5 else f"A long text {'about nothing ' * 9} and 5", index=False)
+    desk.index_as_segment(range(1, 61))
+    page = finding.find(desk.agent, "5 ")
+    numbers = [hit.summary.number for hit in page.hits]
+    while page.further:
+        page = finding.find(desk.agent, "5 ", further=page.further)
+        numbers += [hit.summary.number for hit in page.hits]
+    assert numbers[0] == 5
+    assert len(numbers) == len({*numbers}) == 60
+
+
 def test_conditions_are_asked_of_each_ticket(desk: MemoryDesk) -> None:
     own = desk.ticket("Bill one", resolver=ALICE, status="pending", tags=["money"], priority="high")
     other = desk.ticket("Bill two", resolver=BOB, created_at="2025-01-01T00:00:00.000000Z", requester=ALICE)

@@ -84,7 +84,8 @@ def test_a_number_alone_is_a_ticket(text: str, number: int | None) -> None:
         ("bill 🙂", "“🙂” has no letter or digit"),
         ("the bill of a man ", "Left out, because nearly every ticket has it: “the”, “of”, “a”."),
         ("bill " * 1000, "Only the first 2,000 characters"),
-        (" ".join(f"word{n}" for n in range(99)), f"Only the first {PHRASES_LIMIT} words"),
+        (" ".join(f"word{n}" for n in range(99)), f"Only the first {PHRASES_LIMIT} words were searched for."),
+        (f"bill {' '.join(f'-word{n}' for n in range(99))}", f"Only the first {PHRASES_LIMIT} words with a minus"),
     ],
 )
 def test_what_is_ignored_is_said(text: str, sentence: str) -> None:

@@ -63,7 +63,7 @@ def find(
     proposed = search.propose(newest_first=newest_first)
     page = _Page.of(proposed, position)
     nearly = [] if position or not page.is_last else proposed.taken(proposed.nearly)
-    read = search.matches(page, nearly, first=query.number if position is None else None)
+    read = search.matches(page, nearly, is_first=position is None)
     read.sort(key=search.score, reverse=True)
     matches = [match for match in read if match.is_whole]
     if newest_first:
@@ -131,12 +131,14 @@ class Search:
             self._reads, tickets=self.tickets, among=next(iter(among), None), newest_first=newest_first
         )
 
-    def matches(self, page: _Page, nearly: Sequence[Proposal], *, first: int | None) -> list[TicketMatch]:
+    def matches(self, page: _Page, nearly: Sequence[Proposal], *, is_first: bool) -> list[TicketMatch]:
         """Read the texts of a page of proposals and keep those that match, and of others those that nearly do.
 
-        `first` is a ticket that does anyway.
+        The ticket whose number was typed matches anyway: on the first page, and so on no other one.
         """
-        proposed = [*page.chosen, *nearly[: CHECKED - len(page.chosen)]]
+        named = self.query.number
+        first = named if is_first else None
+        proposed = [p for p in (*page.chosen, *nearly[: CHECKED - len(page.chosen)]) if is_first or p.number != named]
         numbers = list(dict.fromkeys([*([first] if first else []), *page.left, *(p.number for p in proposed)]))
         by_index = {proposal.number for proposal in proposed if not self._needs_history(proposal)}
         read = ticket_texts.read_texts(self.tenant, numbers, with_history={*numbers} - by_index)

@@ -25,7 +25,7 @@ from tickets.ticket import fields, texts
 from tickets.ticket.fields import Status
 
 TEXT_LIMIT: Final = 2_000  # characters that are looked at
-PHRASES_LIMIT: Final = 24  # words and phrases that are searched for
+PHRASES_LIMIT: Final = 24  # words and phrases that are searched for, and as many that are left out
 PREFIX_LEAST: Final = 3  # letters of the beginning of a word
 _SHOWN: Final = 30  # characters of what was typed, in a sentence
 
@@ -131,6 +131,8 @@ def _explain(reading: _Reading) -> None:
         reading.explanations.append(f"Left out, because nearly every ticket has it: {listed}.")
     if len(set(reading.phrases)) > PHRASES_LIMIT:
         reading.explanations.append(f"Only the first {PHRASES_LIMIT} words were searched for.")
+    if len(set(reading.without)) > PHRASES_LIMIT:
+        reading.explanations.append(f"Only the first {PHRASES_LIMIT} words with a minus were left out.")
 
 
 def _refuse_nothing(query: SearchQuery, reading: _Reading) -> None:
