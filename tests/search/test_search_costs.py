@@ -41,7 +41,7 @@ def desk(tickets: int) -> MemoryDesk:
         index: dict[str, dict[int, int]] = defaultdict(dict)
         for number in range(at, at + int(tickets * share)):
             for word in chance.choices(names, cum_weights=weights, k=WORDS):
-                index[word][number] = 0x42
+                index[word][number] = 0x43
         segment = keys.segment_id(desk.store.next_number())
         writer = SegmentWriter(desk.store, segment, expected=0)
         for word in sorted(index):
@@ -50,7 +50,7 @@ def desk(tickets: int) -> MemoryDesk:
         at += int(tickets * share)
     for _ in range(NEW):
         some = sorted({*chance.choices(names, cum_weights=weights, k=33)})
-        desk.put([(word.encode(), {at: 0x42}) for word in some])
+        desk.put([(word.encode(), {at: 0x43}) for word in some])
     desk.last = tickets
     desk.ticket("Nothing", number=tickets + 1, index=False)
     return desk

@@ -81,7 +81,10 @@ def find(
 
 
 class Search:
-    """One search: what was read for it so far, and what it was asked for."""
+    """One search: what was read for it so far, and what it was asked for.
+
+    With `places` the index proposes only what has the words there.
+    """
 
     def __init__(
         self,
@@ -91,8 +94,10 @@ class Search:
         *,
         limit: int = BLOCKS_LIMIT,
         also: Sequence[AskedTerm] = (),
+        places: Places | None = None,
     ) -> None:
-        self.tenant, self.query, self._within, self._also = tenant, query, within, also
+        self.tenant, self.query, self._within, self._also, self._places = tenant, query, within, also, places
+        self._with_notes = tenant.is_agent and (places is None or Places.COMMENT in places)
         self._conditions = Conditions(query, within)
         self._lookup = IndexLookup(tenant.repository, self._ranges, limit=limit)
         self._reads: list[list[TermRead]] = []
@@ -119,7 +124,7 @@ class Search:
         ranges = iter(fan_out(second)[0])
         self._beside = proposals.read_terms(self._also, ranges, with_notes=False)
         self._reads = [
-            proposals.read_terms(terms, ranges, with_notes=self.tenant.is_agent)
+            proposals.read_terms(terms, ranges, with_notes=self._with_notes)
             for terms in self._terms(self._lookup.versions)
         ]
         self._rarities = proposals.rarities(self._reads, self.tickets)
@@ -177,13 +182,14 @@ class Search:
         found: list[list[AskedTerm]] = []
         for version in versions:
             terms = index_terms.asked_terms(self.query, people=requesters, version=version)
+            terms = [term if term.places else replace(term, places=self._places) for term in terms]
             if terms not in found:
                 found.append(terms)
         return found
 
     def _ranges(self, versions: Sequence[int]) -> list[index_terms.TermRange]:
-        with_notes = self.tenant.is_agent
-        own = [r for terms in self._terms(versions) for term in terms for r in term.ranges(with_notes=with_notes)]
+        asked = [term for terms in self._terms(versions) for term in terms]
+        own = [r for term in asked for r in term.ranges(with_notes=self._with_notes)]
         return [r for term in self._also for r in term.ranges(with_notes=False)] + own
 
     def _read_counter(self) -> None:

@@ -1,7 +1,8 @@
 """Suggest tickets, tags and people while somebody types: cheaper than a search, because it is asked for more often.
 
-The index alone decides on tickets: their texts are not read. A tag is offered where the newest ticket that the index
-names for it has it still.
+A ticket is offered for the words of its title, tags and requester, which are read anyway and decide: the index does not
+know which comments were deleted or made notes of. A tag is offered where the newest ticket that the index names for it
+has it still.
 """
 
 from __future__ import annotations
@@ -18,19 +19,24 @@ from tenants.tenancy.roles import Role
 from tickets.search import query_parser, ticket_texts, tokenizer
 from tickets.search.finding import Search
 from tickets.search.index.fragments import tag_term
+from tickets.search.index.postings import Places
 from tickets.search.index_terms import AskedTerm
 from tickets.search.lookup import IndexLookup
 from tickets.search.results import FoundPerson, Suggestions
 from tickets.search.sought import Filters
+from tickets.search.text_match import TextMatcher
+from tickets.search.ticket_texts import TicketText
 from tickets.search.word_matcher import WordMatcher
 from tickets.ticket import texts
 
 BLOCKS_LIMIT: Final = 48  # that the suggestions for one text read
 TICKETS: Final = 8
+READ: Final = 12  # tickets of which that many are chosen, because some have lost their words
 TAGS: Final = 3
 PEOPLE: Final = 3
 LEAST: Final = 2  # characters of a text that anything is suggested for, 1 of a script without spaces
 MEMBERS_READ: Final = 200  # of a desk, among whom people are looked for
+_PLACES: Final = Places.TITLE | Places.LABEL
 _NO_PART: Final = -1  # of the query: what is read beside it
 
 
@@ -47,17 +53,19 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
     if len(typed) < LEAST and not tokenizer.is_unspaced(typed) and not query.number:
         return Suggestions((), (), ())
     tag = AskedTerm(WordMatcher((tag_term(texts.word(typed)),), is_beginning=True), _NO_PART)
-    search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,))
+    search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,), places=_PLACES)
     people: list[FoundPerson] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
     mark = len(tag_term(""))
     tags = {term[mark:]: number for term, number in search.newest_by_term().items()}
-    numbers = [proposal.number for proposal in proposed.taken(proposed.best[:TICKETS])]
+    numbers = [proposal.number for proposal in proposed.taken(proposed.best[:READ])]
     if query.number:
-        numbers = [query.number, *(number for number in numbers if number != query.number)][:TICKETS]
+        numbers = [query.number, *(number for number in numbers if number != query.number)][:READ]
     read = ticket_texts.read_summaries(tenant, [*numbers, *(n for n in list(tags.values())[:TAGS] if n not in numbers)])
+    matcher = TextMatcher(query)
+    having = [read[n] for n in numbers if n in read and (n == query.number or _has_all(matcher, read[n]))]
     return Suggestions(
-        tickets=tuple(read[n].summary() for n in numbers if n in read and search.holds(read[n])),
+        tickets=tuple([text.summary() for text in having if search.holds(text)][:TICKETS]),
         tags=tuple(t for t, n in list(tags.items())[:TAGS] if n in read and t in read[n].tags),
         people=tuple(people),
     )
@@ -69,6 +77,11 @@ def warm(tenant: TenantContext) -> None:
     Raises Throttled, Unavailable.
     """
     IndexLookup(tenant.repository, lambda versions: ()).begin()
+
+
+def _has_all(matcher: TextMatcher, text: TicketText) -> bool:
+    match = matcher.match(text)
+    return match is not None and match.is_whole
 
 
 def _people(tenant: TenantContext, typed: str) -> list[FoundPerson]:
