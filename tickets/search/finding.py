@@ -19,12 +19,21 @@ from portal.dynamo import cursor
 from portal.dynamo.client import fan_out
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tickets.search import index_terms, proposals, query_parser, ranking, snippets, ticket_conditions, ticket_texts
+from tickets.search import (
+    index_terms,
+    proposals,
+    query_parser,
+    ranking,
+    snippets,
+    ticket_conditions,
+    ticket_texts,
+    tokenizer,
+)
 from tickets.search.index.postings import Places
 from tickets.search.index_terms import AskedTerm
 from tickets.search.lookup import BLOCKS_LIMIT, IndexLookup
 from tickets.search.proposals import Proposal, Proposals, TermRead
-from tickets.search.results import Found, Hit, Where
+from tickets.search.results import Found, Hit, Piece, Where
 from tickets.search.sought import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
 from tickets.search.ticket_conditions import Conditions
@@ -36,6 +45,13 @@ CHECKED: Final = 30  # proposals whose texts are read
 SHOWN: Final = 20  # tickets of one page
 NOTHING_INDEXED: Final = "The tickets of this desk are not indexed yet."
 TOO_MANY: Final = "So many tickets have these words that not all of them were looked at. Add a word that is rarer."
+
+UNREAD: Final = (
+    "The history of {} is too long to be read to its end. Older comments were searched for single words, but not for "
+    "phrases or words with a minus."
+)
+OLDER: Final = "an older one, which was not read."
+_LISTED: Final = 5  # tickets in a sentence
 
 
 @dataclass(frozen=True)
@@ -71,12 +87,12 @@ def find(
     matches.sort(key=lambda match: match.text.number != query.number)
     end = page.end(tuple(match.text.number for match in matches[SHOWN:]))
     return Found(
-        hits=tuple(_hit(match) for match in matches[:SHOWN]),
+        hits=tuple(search.hit(match) for match in matches[:SHOWN]),
         further=cursor.dump(end, tenant_id=tenant.tenant_id, query=binding) if end else "",
         explanations=(*explanations, *search.explanations),
         about=len(proposed.best) if proposed.is_complete else None,
         query=query,
-        nearly=tuple(_hit(match) for match in read if not match.is_whole)[:SHOWN],
+        nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
     )
 
 
@@ -106,6 +122,8 @@ class Search:
         self._now = clock.now()
         self.tickets = 0
         self.explanations: tuple[str, ...] = ()
+        self.in_older: set[int] = set()  # tickets that may have the rest of the query in comments that were not read
+        self._unread: set[int] = set()  # these, and those that may have there what was to be left out
 
     def propose(self, *, newest_first: bool = False, beside: Callable[[], Any] = lambda: None) -> Proposals:
         """Ask the index: two round trips at most. `beside` is read along with the first one."""
@@ -153,14 +171,42 @@ class Search:
         unsure = [t for t in read.values() if t.rest and (not _is_whole(found[t.number]) or self.query.without)]
         for text in ticket_texts.read_on(self.tenant, unsure) if unsure else ():
             read[text.number], found[text.number] = text, matcher.match(text)
-        # What even then was not read to the end is believed to have in old comments what the index says.
-        kept = [
-            # What even then was not read to the end is believed to have in old comments what the index says.
-            (replace(match, is_whole=True) if number == first or match.text.rest else match)
-            for number, text in read.items()
-            if (match := found[number] or (TicketMatch(text) if number == first or text.rest else None))
-        ]
-        return [match for match in kept if self._conditions.hold(match.text)]
+        for number, text in read.items():
+            if number == first:
+                found[number] = replace(found[number] or TicketMatch(text), is_whole=True)
+            elif text.rest and (not _is_whole(found[number]) or self.query.without):
+                found[number] = self._partly_read(matcher, text)
+        kept = [match for match in found.values() if match and self._conditions.hold(match.text)]
+        self._explain_unread([match.text.number for match in kept])
+        return kept
+
+    def _partly_read(self, matcher: TextMatcher, text: TicketText) -> TicketMatch | None:
+        """Decide on a ticket whose history even then was not read to its end.
+
+        What was read can deny. Else single words stand in older comments where the index says so. A phrase may, or its
+        words may stand apart: so it is not found, and the ticket nearly matches.
+        """
+        phrases = self.query.phrases
+        match = matcher.match(text, range(len(phrases)))
+        if match is None:
+            return None
+        there = {place.phrase for one in match.fields for place in one.places}
+        missing = [n for n in range(len(phrases)) if n not in there]
+        if not all(proposals.may_be_in_comments(self._reads, n, text.number) for n in missing):
+            return matcher.match(text)
+        self._unread.add(text.number)
+        if missing:
+            self.in_older.add(text.number)
+        are_words = {n: len(tokenizer.words(phrases[n].text)) == 1 for n in missing}
+        is_whole = all(
+            proposals.is_in_comments(self._reads, n, text.number, is_word=is_word) for n, is_word in are_words.items()
+        )
+        return replace(match, is_whole=is_whole)
+
+    def _explain_unread(self, shown: Sequence[int]) -> None:
+        if unread := [f"#{number}" for number in shown if number in self._unread]:
+            listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
+            self.explanations += (UNREAD.format(listed),)
 
     def holds(self, text: TicketText) -> bool:
         """Tell whether a ticket is what was asked for beside its words."""
@@ -175,6 +221,13 @@ class Search:
     def score(self, match: TicketMatch) -> float:
         """Return how good a match is."""
         return ranking.score(match, self._rarities, self._now)
+
+    def hit(self, match: TicketMatch) -> Hit:
+        """Return a match as it is shown."""
+        pieces, where = snippets.snippet(match)
+        if not pieces and match.text.number in self.in_older:
+            pieces, where = (Piece(OLDER, is_match=False),), Where.COMMENT
+        return Hit(match.text.summary(), snippets.title(match), pieces, where)
 
     def _terms(self, versions: Sequence[int]) -> list[list[AskedTerm]]:
         """Return what the index is asked for, by the rules of each version of the tokenizer; once if they agree."""
@@ -229,10 +282,3 @@ class _Page:
 
 def _is_whole(match: TicketMatch | None) -> bool:
     return match is not None and match.is_whole
-
-
-def _hit(match: TicketMatch) -> Hit:
-    pieces, where = snippets.snippet(match)
-    if where is Where.TITLE and match.text.rest and not match.fields:
-        where = Where.COMMENT
-    return Hit(match.text.summary(), snippets.title(match), pieces, where)

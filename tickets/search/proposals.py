@@ -115,6 +115,28 @@ def propose(
     return Proposals(best, bool(narrowing), nearly, reads)
 
 
+def may_be_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int) -> bool:
+    """Tell whether a part of the query may stand in a ticket's comments or notes, for all that the index knows."""
+    return any(
+        all(
+            read.postings.get(number, 0) & Places.COMMENT
+            for read in reads
+            if read.term.part == part and read.is_complete and not read.term.only_ranks
+        )
+        for reads in of_versions
+    )
+
+
+def is_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int, *, is_word: bool) -> bool:
+    """Tell whether the index has a part of the query, as one word or as a whole, in a ticket's comments or notes."""
+    return any(
+        read.postings.get(number, 0) & Places.COMMENT
+        for reads in of_versions
+        for read in reads
+        if read.term.part == part and (is_word or read.term.only_ranks)
+    )
+
+
 def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *, newest_first: bool) -> list[int]:
     """Rank these tickets by what the index says of them, or by their numbers."""
     if newest_first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -57,15 +57,15 @@ class TextMatcher:
         self._needed = {n for n, phrase in enumerate(query.phrases) if phrase.is_exact}
         self._unwanted = [_PhraseMatcher(n, phrase) for n, phrase in enumerate(query.without)]
 
-    def match(self, text: TicketText) -> TicketMatch | None:
+    def match(self, text: TicketText, elsewhere: Collection[int] = ()) -> TicketMatch | None:
         """Return where the phrases stand, or None where none does, one that was quoted is missing, or one stands there
-        that must not."""
+        that must not. Those `elsewhere` are not missed."""
         fields = list(_fields(text))
         if any(_places(self._unwanted, body) for _, body in fields):
             return None
         found = [FieldMatch(where, body, places) for where, body in fields if (places := _places(self._wanted, body))]
         phrases = {place.phrase for one in found for place in one.places}
-        if not self._needed <= phrases or (self._wanted and not phrases):
+        if not self._needed <= {*phrases, *elsewhere} or (self._wanted and not phrases and not elsewhere):
             return None
         words: Counter[Where] = Counter()
         for where, body in fields:
