@@ -107,6 +107,22 @@ def test_a_rebuild_replaces_what_was_there_and_the_answers_stay(alice: TenantCon
     assert found(alice, "printer") == {numbers[0]}
 
 
+def test_words_that_were_edited_away_a_moment_ago_are_gone_after_a_rebuild(
+    alice: TenantContext, follower: Follower
+) -> None:
+    number = creating.create(alice, title="Zebrastripe gadget", tags=["wombatty"])
+    follower.fold()
+    changing.change(alice, number, Wishes(title="Giraffespots gadget", tags=[]), version=1)
+    follower.fold()
+    assert index_state.report(alice.repository).segments == 0, "all of it is newer than the segments"
+    assert commands.run("verify_search", "--tenant", "acme", "--strict").status == 1
+    assert commands.run("rebuild_search", "--tenant", "acme").status == 0
+    strict = commands.run("verify_search", "--tenant", "acme", "--strict")
+    assert strict.status == 0, strict.out
+    assert not found(alice, "zebrastripe")
+    assert found(alice, "giraffespots") == found(alice, "gadget") == {number}
+
+
 @pytest.mark.usefixtures("small")
 def test_nothing_is_missing_at_any_moment_of_a_rebuild_while_people_write_and_workers_merge(
     alice: TenantContext, follower: Follower, monkeypatch: pytest.MonkeyPatch
@@ -132,8 +148,12 @@ def test_nothing_is_missing_at_any_moment_of_a_rebuild_while_people_write_and_wo
     assert index_check.check(alice.repository).state == index_check.OK
 
 
-@pytest.mark.usefixtures("small")
-def test_a_rebuild_that_was_stopped_goes_on_where_it_was(alice: TenantContext) -> None:
+@pytest.mark.parametrize("often", ["POSTINGS", "SHARE_SECONDS"])
+def test_a_rebuild_that_was_stopped_goes_on_where_it_was(
+    alice: TenantContext, monkeypatch: pytest.MonkeyPatch, often: str
+) -> None:
+    """Its place is kept after some text, and after some seconds."""
+    monkeypatch.setattr(index_rebuild, often, 0)
     open_tickets(alice)
     steps = 0
 

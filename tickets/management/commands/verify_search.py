@@ -25,11 +25,11 @@ class Command(PortalCommand):
     help = (
         "Read the texts of all tickets and hold the search index against them: names what a search would miss, and "
         "what the index still holds of texts that were changed or deleted. That is never shown to anybody, and goes "
-        "with rebuild_search. Changes nothing; goes on where a check was stopped. Exit status: 0 everything is found; "
+        "with rebuild_search. Changes nothing; its place is kept for a day. Exit status: 0 everything is found; "
         "1 something is missing or damaged, or, with --strict, something is left of what is gone; 3 cannot be told "
         "now, because the stream worker makes no progress or a rebuild is needed first."
     )
-    again = "Run it again: it goes on where it was."
+    again = f"Run it again: it goes on behind the last {index_check.PASS:,} tickets of which it knew everything."
 
     def add_arguments(self, parser: CommandParser) -> None:
         tenant_option.add_arguments(parser)

@@ -7,7 +7,7 @@ then: so neither a late stream nor people who go on writing are taken for an err
 A posting of a text that was changed or deleted stays until the index is rebuilt. No search shows it, because the
 stored text decides. It is named all the same: whoever has erased something wants to know that nothing of it is left.
 
-How far a check has come is kept for a day, so one that was stopped goes on there.
+How far a check has come is kept for a day, after each PASS of tickets: one that was stopped goes on there.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Make a tenant's index anew from the stored texts, while people search and write.
 
-Everything that is in the index is frozen first: a number is taken that no segment has, and segments below it are
-merged no more. Then all texts are read and written into new segments, which are read beside the old ones from their
+Everything that is in the index is frozen first: what is new becomes a segment, a number is taken that no segment has,
+and segments below it are merged no more. Then all texts are read and written into new segments, which are read beside the old ones from their
 first moment; what people write meanwhile comes by the stream, into still other ones. In the end the frozen segments
 go. Whatever was in them and is in a stored text was read after they were frozen, so nothing that can be found is
-missing at any moment; what was in them alone is gone.
+missing at any moment; what was in them alone is gone. Only of a text that is changed while this goes on, what it said
+before may come by the stream again; the next rebuild takes that.
 
 What was done is noted behind each new segment, so a rebuild that was stopped is gone on with. A second one takes over
 from the first.
 
 An erasure is a rebuild that leaves nothing of the old index. It waits until the stream worker has indexed all that was
-written before and no worker will begin before it again, freezes what is new as well, begins anew each time, and deletes
-the blocks of everything that is not read any more at once: those of writers too that have died, under every number that
-was ever given out.
+written before and no worker will begin before it again, begins anew each time, and deletes the blocks of everything
+that is not read any more at once: those of writers too that have died, under every number that was ever given out.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from tickets.verification.recount import last_number
 
 TIMEOUT: Final = barrier.TIMEOUT
 POSTINGS: Final = 300_000  # in one new segment, some 600 KB of blocks and 60 MB of memory
+SHARE_SECONDS: Final = 3.0  # of reading, after which a segment is written too: so much is done again at most
 _LOCK_TRIES: Final = 300
 _LOCK_PAUSE: Final = 0.3  # seconds; whoever merges has the lock for seconds
 _SWEPT_AT_ONCE: Final = 16
@@ -127,8 +128,8 @@ def _begin(store: IndexStore, *, erase: bool) -> FrozenIndex:
         return frozen
     # Under the lock nobody is in the midst of a merge of old segments that would get a higher number.
     with _locked(store) as lock:
-        if erase:
-            merging.merge_new(store, lock)
+        # Every text that an item of what is new speaks of was stored before the item, so it is read after this.
+        merging.merge_new(store, lock)
         frozen = FrozenIndex(keys.segment_id(store.next_number()), 0, tokenizer.VERSION, me)
         store.write(RowWrite(keys.FROZEN, frozen.attributes()))
     return frozen
@@ -194,18 +195,18 @@ def _sweep(store: IndexStore, frozen: FrozenIndex) -> int:
 def _shares(
     repository: TenantRepository, reached: int, advance: Advance
 ) -> Iterator[tuple[list[int], list[list[Fragment]]]]:
-    """The texts of tickets behind a number, in shares of some POSTINGS postings."""
+    """The texts of tickets behind a number, in shares of some POSTINGS postings or SHARE_SECONDS."""
     numbers: list[int] = []
     texts: list[list[Fragment]] = []
-    held = 0
+    held, since = 0, time.monotonic()
     for number, found in stored_fragments.read(repository, range(reached + 1, last_number(repository) + 1)):
         numbers.append(number)
         texts.append(found)
         held += sum(len(fragment.terms) for fragment in found)
         advance(1)
-        if held >= POSTINGS:
+        if held >= POSTINGS or time.monotonic() - since >= SHARE_SECONDS:
             yield numbers, texts
-            numbers, texts, held = [], [], 0
+            numbers, texts, held, since = [], [], 0, time.monotonic()
     if numbers:
         yield numbers, texts
 
