@@ -1,11 +1,11 @@
 """Make a tenant's index anew from the stored texts, while people search and write.
 
 Everything that is in the index is frozen first: what is new becomes a segment, a number is taken that no segment has,
-and segments below it are merged no more. Then all texts are read and written into new segments, which are read beside the old ones from their
-first moment; what people write meanwhile comes by the stream, into still other ones. In the end the frozen segments
-go. Whatever was in them and is in a stored text was read after they were frozen, so nothing that can be found is
-missing at any moment; what was in them alone is gone. Only of a text that is changed while this goes on, what it said
-before may come by the stream again; the next rebuild takes that.
+and segments below it are merged no more. Then all texts are read and written into new segments, which are read beside
+the old ones from their first moment; what people write meanwhile comes by the stream, into still other ones. In the end
+the frozen segments go. Whatever was in them and is in a stored text was read after they were frozen, so nothing that
+can be found is missing at any moment; what was in them alone is gone. Only of a text that is changed while this goes
+on, what it said before may come by the stream again; the next rebuild takes that.
 
 What was done is noted behind each new segment, so a rebuild that was stopped is gone on with. A second one takes over
 from the first.
