@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import django
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -25,9 +27,29 @@ class PortalRequest(WSGIRequest):
 
 
 class Application(WSGIHandler):
-    """Django's own handler, with our requests."""
+    """Django's own handler, with our requests, and no body behind the head that a HEAD asks for.
+
+    Neither Django nor waitress takes the body away, and a client would read it as the next answer of its connection.
+    """
 
     request_class = PortalRequest
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = super().get_response(request)
+        if request.META["REQUEST_METHOD"] == "HEAD":
+            _remove_content(response)
+        return response
+
+
+def _remove_content(response: HttpResponseBase) -> None:
+    """Leave the headers, and the length that an answer to GET would have where it is known."""
+    if isinstance(response, StreamingHttpResponse):
+        response.streaming_content = ()  # what it would have read is closed with the response
+        return
+    whole = cast("HttpResponse", response)
+    if "Content-Length" not in whole:
+        whole["Content-Length"] = str(len(whole.content))
+    whole.content = b""
 
 
 django.setup(set_prefix=False)

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.core.wsgi import get_wsgi_application
 from waitress import wasyncore
 from waitress.server import create_server
+
+from portal.wsgi import application
 
 
 @contextmanager
 def served() -> Iterator[str]:
     """Serve on loopback while `with` lasts, at the address that is yielded."""
-    server: Any = create_server(get_wsgi_application(), host="127.0.0.1", port=0, threads=2)
+    server: Any = create_server(application, host="127.0.0.1", port=0, threads=2)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
