@@ -19,11 +19,11 @@ class Command(PortalCommand):
     help = (
         "Make the search index of tenants anew from the stored texts: for tickets of before there was a search, for a "
         "new version of the tokenizer, or where verify_search finds anything missing or foreign. People search and "
-        "write meanwhile and miss nothing. It may be stopped at any time and goes on some seconds before; a second one "
-        "takes over from the first. With --erase nothing of the old index is left: delete or change what is to be "
+        "write meanwhile and miss nothing. It may be stopped at any time and goes on some seconds before; a second "
+        "one takes over from the first. With --erase nothing of the old index is left: delete or change what is to be "
         "forgotten first; it waits for the stream worker, begins anew each time, deletes the old blocks at once and "
-        "verifies. Exit status 1 where the worker makes no progress, another rebuild has taken over, or, after an erasure, "
-        "the index still holds anything that no stored text has."
+        "verifies. Exit status 1 where the worker makes no progress, another rebuild has taken over, or, after an "
+        "erasure, the index still holds anything that no stored text has."
     )
     again = (
         f"Run it again: it goes on at most {index_rebuild.SHARE_SECONDS:.0f} seconds before, or with --erase begins "
