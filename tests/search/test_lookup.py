@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from portal.dynamo import meter
-from portal.errors import Unavailable
+from portal.schema.keys import digest
 from tests.search.desk_in_memory import MemoryDesk
 from tickets.search import finding, keys, lookup, tokenizer
+from tickets.search.index import segment_writing
 from tickets.search.tokenizer import Rules
 
 
@@ -67,19 +68,45 @@ def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.Mo
     assert seen == [False, True]
 
 
-def test_who_misses_it_twice_says_so(desk: MemoryDesk) -> None:
-    desk.store.stored.clear()
-    with pytest.raises(Unavailable, match="Search again"):
-        finding.find(desk.agent, "printer")
+def test_who_misses_it_twice_answers_from_the_others_and_says_so(
+    desk: MemoryDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost, *_ = sorted(desk.store.stored)
+    del desk.store.stored[lost]
+    for _ in range(2):
+        result = finding.find(desk.agent, "printer ")
+        assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
+        assert result.explanations == (finding.PARTLY_LOST,)
+        assert result.about is None
+    assert f"of segment {lost[0]} of the index of tenant {desk.agent.tenant_id} is missing" in caplog.text
+    assert [int(hit.summary.number) for hit in finding.find(desk.agent, "printer number25 ").hits] == [26]
+
+
+def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
+    desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_writing, "block_limit", lambda expected: 90)
+    words = sorted(digest(str(n)) for n in range(20))
+    desk.ticket("Zebra", " ".join(words), index=False)
+    desk.index_as_segment([31])
+    del desk.store.stored[max(desk.store.stored)]
+    assert finding.find(desk.agent, f"{words[0]} ").explanations == ()
+    assert finding.find(desk.agent, "zebra ").explanations == (finding.PARTLY_LOST,)
+
+
+def test_a_row_that_cannot_be_read_is_spoken_of(desk: MemoryDesk) -> None:
+    desk.store.directory[keys.header("0000000099")] = {"b": {"S": "?"}}
+    result = finding.find(desk.agent, "printer ")
+    assert (result.about, result.explanations) == (30, (finding.PARTLY_LOST,))
 
 
 def test_a_block_that_cannot_be_read_hides_what_it_held_and_nothing_else(desk: MemoryDesk) -> None:
     (first, *_) = sorted(desk.store.stored)
     desk.store.stored[first] = b"damaged"
     result = finding.find(desk.agent, "printer")
-    assert finding.TOO_MANY in result.explanations
+    assert result.explanations == (finding.PARTLY_LOST,)
     assert result.about is None
-    assert {int(hit.summary.number) for hit in result.hits} <= {*range(11, 31)}
+    assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
 
 
 def test_where_more_blocks_hold_a_word_than_are_read_the_text_decides(

@@ -44,6 +44,7 @@ from tickets.ticket.items import CounterItem
 CHECKED: Final = 30  # proposals whose texts are read
 SHOWN: Final = 20  # tickets of one page
 NOTHING_INDEXED: Final = "The tickets of this desk are not indexed yet."
+PARTLY_LOST: Final = "A part of the search index is lost. Some tickets may be missing here until it is made anew."
 TOO_MANY: Final = "So many tickets have these words that not all of them were looked at. Add a word that is rarer."
 
 UNREAD: Final = (
@@ -148,6 +149,8 @@ class Search:
         self._rarities = proposals.rarities(self._reads, self.tickets)
         if self._lookup.is_empty and self.tickets:
             self.explanations += (NOTHING_INDEXED,)
+        elif self._lookup.is_damaged:
+            self.explanations += (PARTLY_LOST,)
         elif not all(read.is_complete for reads in self._reads for read in reads):
             self.explanations += (TOO_MANY,)
         return proposals.propose(

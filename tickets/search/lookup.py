@@ -2,7 +2,8 @@
 
 First the state of the index: what is new, and the headers of the segments. Their fences say which blocks can hold the
 terms, and all of these are read at once, in shares: the first block of each range in each segment, then the second
-ones, up to a limit. A range of which not all was read is said to be incomplete.
+ones, up to a limit. A range of which not all was read is said to be incomplete. So is one of which a block is lost:
+what the other blocks have is found.
 
 The headers are remembered for each tenant. With them the blocks are asked for while the state is read, which says
 whether they still are the right ones; what turns out to be missing is read afterwards.
@@ -20,7 +21,6 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
-from portal.errors import Unavailable
 from tickets.search import keys, tokenizer
 from tickets.search.index import blocks
 from tickets.search.index.segments import Header, IndexState, read_state
@@ -30,6 +30,7 @@ from tickets.search.tables import SEARCH
 log = logging.getLogger("pooldesk.search")
 
 BLOCKS_LIMIT: Final = 96  # that one search reads
+_LOST: Final = "Block %s of the index of tenant %s %s. What it held is not found until: manage.py rebuild_search"
 _REMEMBERED: Final = 64  # tenants whose headers a process remembers
 
 BlockId = tuple[str, int]  # of a segment, and the number in it
@@ -60,6 +61,7 @@ class IndexLookup:
         self._repository, self._ask, self._limit = repository, ask, limit
         self._state = IndexState([], [], ())
         self._blocks: dict[BlockId, bytes] = {}
+        self.is_damaged = False  # a block is lost, or cannot be read
 
     @property
     def versions(self) -> Sequence[int]:
@@ -84,16 +86,15 @@ class IndexLookup:
     def finish(self) -> list[RangeRead]:
         """Return what was asked for, range by range, reading the blocks that are not there yet.
 
-        A block that is missing was merged with others after its header was read, so all begins anew, once. Raises
-        Throttled, Unavailable.
+        A block that is missing was merged with others after its header was read, so all begins anew, once. One that is
+        missing still is lost. Raises Throttled, Unavailable.
         """
         plan = self._plan(self._state)
         if not self._have(plan, consistent=False):
             self._state = read_state(self._repository, consistent=True)
             _remember(self._repository.tenant_id, self._state)
             plan = self._plan(self._state)
-            if not self._have(plan, consistent=True):
-                raise Unavailable("The search index is being rewritten. Search again in a moment.")
+            self._have(plan, consistent=True)
         return self._collected(plan)
 
     def _read_state(self) -> None:
@@ -119,11 +120,19 @@ class IndexLookup:
 
     def _collected(self, plan: _Plan) -> list[RangeRead]:
         found = [RangeRead(is_complete=at not in plan.cut) for at in range(len(plan.ranges))]
-        for block, wanting in plan.wanted.items():
-            _collect(self._blocks[block], plan.ranges, wanting, found)
         everything = range(len(plan.ranges))
-        for tail in self._state.tail:
-            _collect(tail, plan.ranges, everything, found)
+        of_segments = ((f"{number} of segment {s}", (s, number), at) for (s, number), at in plan.wanted.items())
+        read: list[tuple[str, bytes | None, Sequence[int]]]
+        read = [(name, self._blocks.get(block), wanting) for name, block, wanting in of_segments]
+        self.is_damaged = bool(self._state.unreadable)
+        read += [(f"{n} of what is new", tail, everything) for n, tail in enumerate(self._state.tail)]
+        for name, data, wanting in read:
+            if data is not None and _collect(data, plan.ranges, wanting, found):
+                continue
+            self.is_damaged = True
+            log.error(_LOST, name, self._repository.tenant_id, "cannot be read" if data is not None else "is missing")
+            for at in wanting:
+                found[at].is_complete = False
         return found
 
 
@@ -147,8 +156,8 @@ def _planned(headers: Iterable[Header], ranges: Sequence[TermRange], limit: int)
     return plan
 
 
-def _collect(block: bytes, ranges: Sequence[TermRange], wanting: Sequence[int], found: Sequence[RangeRead]) -> None:
-    """Add the entries of a block to the ranges that want them."""
+def _collect(block: bytes, ranges: Sequence[TermRange], wanting: Sequence[int], found: Sequence[RangeRead]) -> bool:
+    """Add the entries of a block to the ranges that want them. False where it cannot be read."""
     bounds = [(ranges[at].low, ranges[at].high, found[at].entries) for at in wanting]
     lowest, highest = min(low for low, _, _ in bounds), max(high for _, high, _ in bounds)
     try:
@@ -161,9 +170,8 @@ def _collect(block: bytes, ranges: Sequence[TermRange], wanting: Sequence[int], 
                 if low <= term <= high:
                     entries.append((term, entry))
     except (zlib.error, IndexError):
-        log.error("A block of the search index cannot be read; what it held is missing until a rebuild.")
-        for at in wanting:
-            found[at].is_complete = False
+        return False
+    return True
 
 
 # --- the headers that this process has seen ---
