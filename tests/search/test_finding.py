@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -288,6 +288,100 @@ def test_where_few_tickets_have_all_words_others_are_near(desk: MemoryDesk) -> N
     assert [hit.summary.number for hit in result.nearly] == [part]
     assert result.about == 1
     assert finding.find(desk.agent, '"printer" "smokes"').nearly == ()
+
+
+def test_a_number_of_hits_is_said_only_where_no_text_can_deny_it(desk: MemoryDesk) -> None:
+    for n in range(3):
+        desk.ticket(f"Printer smokes {n}", tags=["hot"])
+    counted = ("printer", "printer smokes", "print*", "printer tag:hot", "printer status:open")
+    not_counted = (
+        '"printer"',
+        "printer -paper",
+        "printer-smokes ",
+        "printer priority:normal",
+        "printer after:2020",
+        "2",
+    )
+    for queries, is_counted in ((counted, True), (not_counted, False)):
+        assert {query: finding.find(desk.agent, query).is_counted for query in queries} == dict.fromkeys(
+            queries, is_counted
+        )
+
+
+# --- filters that the index does not know ---
+
+
+def sifted_desk(desk: MemoryDesk, many: int, wanted: Collection[int], **values: Any) -> None:
+    """Write tickets that all have a word, those that are wanted with these values."""
+    for number in range(1, many + 1):
+        desk.ticket(f"Printer {number}", index=False, **(values if number in wanted else {}))
+    desk.index_as_segment(range(1, many + 1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "values"),
+    [
+        ("printer priority:high", {"priority": "high"}),
+        ("printer after:2026-11-21", {"created_at": "2026-11-21T00:00:00.000000Z"}),
+        ("printer status:resolved", {"status": "resolved"}),
+    ],
+)
+def test_filters_are_asked_of_a_hundred_tickets_before_a_page_says_that_it_found_nothing(
+    desk: MemoryDesk, asked: str, values: dict[str, str]
+) -> None:
+    sifted_desk(desk, 150, {51, 1}, **values)
+    page = finding.find(desk.agent, asked)
+    assert [hit.summary.number for hit in page.hits] == [51]
+    assert page.rest == 50
+    assert found(desk, asked, further=page.further) == [1]
+
+
+def test_filters_take_one_round_trip_more_and_only_where_more_than_a_page_is_proposed(desk: MemoryDesk) -> None:
+    sifted_desk(desk, 100, {1, 2, 3}, priority="high")
+    few = desk.ticket("Scanner", priority="high")
+    trips = {}
+    for query in ("printer", "printer priority:high", "scanner priority:high", "printer status:open"):
+        lookup.forget()
+        with meter.measure() as bill:
+            finding.find(desk.agent, query)
+        trips[query] = bill.trips
+    assert found(desk, "scanner priority:high") == [few]
+    assert trips == {
+        "printer": 3,
+        "printer priority:high": 4,
+        "scanner priority:high": 3,
+        "printer status:open": 3,
+    }
+
+
+def test_where_filters_let_many_pass_each_is_shown_once(desk: MemoryDesk) -> None:
+    wanted = {*range(1, 240, 2)}
+    sifted_desk(desk, 240, wanted, priority="high")
+    for newest_first in (False, True):
+        numbers: list[int] = []
+        further = ""
+        while further or not numbers:
+            page = finding.find(desk.agent, "printer priority:high", newest_first=newest_first, further=further)
+            assert page.hits
+            numbers += [int(hit.summary.number) for hit in page.hits]
+            further = page.further
+        assert len(numbers) == len(wanted)
+        assert {*numbers} == wanted
+
+
+def test_of_what_filters_let_pass_all_is_read_before_a_page_is_empty(desk: MemoryDesk) -> None:
+    for number in range(1, 91):
+        desk.ticket(f"Paper printer {number}" if number > 2 else "Printer paper", index=False, priority="high")
+    desk.index_as_segment(range(1, 91))
+    assert found(desk, '"printer paper" priority:high', newest_first=True) == [2, 1]
+
+
+def test_the_tag_of_a_list_is_asked_of_the_index_like_one_that_is_typed(desk: MemoryDesk) -> None:
+    sifted_desk(desk, 120, {5}, tags=["billing"])
+    within = Filters(only=TicketFilter(tag="billing"))
+    page = finding.find(desk.agent, "printer", within=within)
+    assert [hit.summary.number for hit in page.hits] == [5]
+    assert (page.about, page.further) == (1, "")
 
 
 # --- the text decides ---

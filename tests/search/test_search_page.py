@@ -46,12 +46,13 @@ def finds(world: World, monkeypatch: pytest.MonkeyPatch) -> Answer:
         explanations: tuple[str, ...] = (),
         about: int | None = None,
         nearly: tuple[Hit, ...] = (),
+        **counts: Any,
     ) -> list[dict[str, Any]]:
         asked: list[dict[str, Any]] = []
 
         def find(tenant: object, text: str, **options: Any) -> Found:
             asked.append({"text": text, **options})
-            return Found(hits, further, explanations, about, SearchQuery(text), nearly)
+            return Found(hits, further, explanations, about, SearchQuery(text), nearly, **counts)
 
         monkeypatch.setattr(finding, "find", find)
         return asked
@@ -116,7 +117,7 @@ def test_what_was_left_out_of_a_query_is_said(world: World, bob: Browser, finds:
 
 
 def test_more_is_found_by_a_link_that_keeps_the_query_and_leads_back(world: World, bob: Browser, finds: Answer) -> None:
-    asked = finds(hit(world, 1, "Ticket *1*"), further="a-cursor", about=1240)
+    asked = finds(hit(world, 1, "Ticket *1*"), further="a-cursor", about=1240, is_counted=True)
     page = bob.get("/search/?q=ticket&order=newest&status=open")
     assert "1 of about 1,240 tickets" in text_of(page)
     further = bob.get(links(page)["Search further"])
@@ -206,10 +207,18 @@ def test_how_to_search_tells_viewers_of_no_notes(world: World, bob: Browser) -> 
 def test_nothing_found_says_so_and_a_search_that_stopped_early_says_that(bob: Browser, finds: Answer) -> None:
     finds()
     assert "No tickets match “zebra”." in text_of(bob.get("/search/?q=zebra"))
-    finds(further="more")
+    finds(further="more", rest=1377)
     page = bob.get("/search/?q=zebra")
     assert "No match among the tickets looked at so far" in text_of(page)
+    assert "1,377 more may match." in text_of(page)
     assert "Search further" in links(page)
+
+
+def test_a_number_that_only_the_texts_can_tell_is_not_said(world: World, bob: Browser, finds: Answer) -> None:
+    finds(hit(world, 1, "Ticket *1*"), further="a-cursor", about=53, rest=23)
+    page = text_of(bob.get("/search/", {"q": '"ticket 1"'}))
+    assert "1 ticket so far; 23 more may match" in page
+    assert "53" not in page
 
 
 def test_a_desk_of_before_that_was_never_indexed_says_so(bob: Browser) -> None:

@@ -4,8 +4,12 @@
     2  the index's blocks, the list of a status or a person where that is asked for         at the same time
     3  the texts of the CHECKED best proposals                                              at the same time
 
-Three round trips, two where the process remembers the index's headers. What does not match any more is dropped, the
-rest is ranked by its text, and a signed cursor leads on to the proposals behind them.
+Three round trips, two where the process remembers the index's headers. Filters that neither the index nor a list knows,
+such as days, take one more: the third then brings the SUMMARYs of the SIFTED best proposals, and the fourth the texts
+of those that pass. Only where none of these texts matches, the others that passed are read, in a fifth.
+
+What does not match any more is dropped, the rest is ranked by its text, and a signed cursor leads on to the proposals
+behind them.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
 
 CHECKED: Final = 30  # proposals whose texts are read
+SIFTED: Final = 100  # proposals whose SUMMARYs are read first, where filters are left that the index does not know
 SHOWN: Final = 20  # tickets of one page
 NOTHING_INDEXED: Final = "The tickets of this desk are not indexed yet."
 PARTLY_LOST: Final = "A part of the search index is lost. Some tickets may be missing here until it is made anew."
@@ -78,9 +83,12 @@ def find(
         rank, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
         position = _Position(rank, tuple(left))
     proposed = search.propose(newest_first=newest_first)
-    page = _Page.of(proposed, position)
-    nearly = [] if position or not page.is_last else proposed.taken(proposed.nearly)
-    read = search.matches(page, nearly, is_first=position is None)
+    read: list[TicketMatch] = []
+    for page in search.parts(_Page.of(proposed, position, SIFTED if search.sifts else CHECKED)):
+        nearly = [] if position or not page.is_last else proposed.taken(proposed.nearly)
+        read += search.matches(page, nearly, is_first=position is None)
+        if any(map(_is_whole, read)):
+            break
     read.sort(key=search.score, reverse=True)
     matches = [match for match in read if match.is_whole]
     if newest_first:
@@ -94,6 +102,8 @@ def find(
         about=len(proposed.best) if proposed.is_complete else None,
         query=query,
         nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
+        is_counted=proposed.is_complete and not search.sifts and index_terms.tell_all(query),
+        rest=sum(rank < page.last for rank in proposed.best) if end else 0,
     )
 
 
@@ -113,6 +123,8 @@ class Search:
         also: Sequence[AskedTerm] = (),
         places: Places | None = None,
     ) -> None:
+        if within.only.tag and within.only.tag not in query.tags:  # the index knows them
+            query = replace(query, tags=(*query.tags, within.only.tag))
         self.tenant, self.query, self._within, self._also, self._places = tenant, query, within, also, places
         self._with_notes = tenant.is_agent and (places is None or Places.COMMENT in places)
         self._conditions = Conditions(query, within)
@@ -122,6 +134,7 @@ class Search:
         self._rarities: dict[int, float] = {}
         self._now = clock.now()
         self.tickets = 0
+        self.sifts = False
         self.explanations: tuple[str, ...] = ()
         self.in_older: set[int] = set()  # tickets that may have the rest of the query in comments that were not read
         self._unread: set[int] = set()  # these, and those that may have there what was to be left out
@@ -141,6 +154,7 @@ class Search:
         if listing := self._conditions.listing(self.tenant):
             second.append(lambda: among.append(listing()))
         ranges = iter(fan_out(second)[0])
+        self.sifts = not self._conditions.are_known(by_list=next(iter(among), None) is not None)
         self._beside = proposals.read_terms(self._also, ranges, with_notes=False)
         self._reads = [
             proposals.read_terms(terms, ranges, with_notes=self._with_notes)
@@ -164,7 +178,9 @@ class Search:
         """
         named = self.query.number
         first = named if is_first else None
-        proposed = [p for p in (*page.chosen, *nearly[: CHECKED - len(page.chosen)]) if is_first or p.number != named]
+        proposed = [
+            p for p in (*page.chosen, *nearly[: max(0, CHECKED - len(page.chosen))]) if is_first or p.number != named
+        ]
         numbers = list(dict.fromkeys([*([first] if first else []), *page.left, *(p.number for p in proposed)]))
         by_index = {proposal.number for proposal in proposed if not self._needs_history(proposal)}
         read = ticket_texts.read_texts(self.tenant, numbers, with_history={*numbers} - by_index)
@@ -210,6 +226,19 @@ class Search:
         if unread := [f"#{number}" for number in shown if number in self._unread]:
             listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
             self.explanations += (UNREAD.format(listed),)
+
+    def parts(self, page: _Page) -> list[_Page]:
+        """Return the page, or if it is long two of what the filters leave of it: what to read, and what to read if
+        nothing of that matches. One round trip for the SUMMARYs of a long one."""
+        room = max(0, CHECKED - len(page.left))
+        if len(page.chosen) <= room:
+            return [page]
+        read = ticket_texts.read_summaries(self.tenant, [proposal.number for proposal in page.chosen])
+        passed = [p for p in page.chosen if p.number in read and self._conditions.hold(read[p.number])]
+        if len(passed) <= room:
+            return [replace(page, chosen=passed)]
+        begin = replace(page, chosen=passed[:room], is_last=False, last=passed[room - 1].rank if room else page.start)
+        return [begin, replace(page, chosen=passed[room:], left=())]
 
     def holds(self, text: TicketText) -> bool:
         """Tell whether a ticket is what was asked for beside its words."""
@@ -261,26 +290,27 @@ class Search:
 
 @dataclass(frozen=True)
 class _Page:
-    """The proposals that one page reads. `left` matched before; `is_last` says that there are no more of them."""
+    """The proposals that one page reads, between two ranks: below `start`, down to `last`. `left` matched before;
+    `is_last` says that there are no more of them."""
 
     chosen: Sequence[Proposal]
     left: Sequence[int]
     is_last: bool
-    position: _Position | None
+    start: int
+    last: int
 
     @classmethod
-    def of(cls, proposed: Proposals, position: _Position | None) -> _Page:
+    def of(cls, proposed: Proposals, position: _Position | None, length: int) -> _Page:
         left = position.left if position else ()
-        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < position.rank]
-        room = CHECKED - len(left)
-        return cls(proposed.taken(ranks[:room]), left, len(ranks) <= room, position)
+        start = position.rank if position else 0
+        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < start]
+        room = max(0, length - len(left))
+        chosen = proposed.taken(ranks[:room])
+        return cls(chosen, left, len(ranks) <= room, start, chosen[-1].rank if chosen else start)
 
     def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
         """Return the position where the next page begins, None where there is none."""
-        if self.is_last and not unshown:
-            return None
-        last = self.chosen[-1].rank if self.chosen else self.position.rank if self.position else 0
-        return [last, unshown]
+        return None if self.is_last and not unshown else [self.last, unshown]
 
 
 def _is_whole(match: TicketMatch | None) -> bool:

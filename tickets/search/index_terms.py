@@ -75,6 +75,12 @@ def asked_terms(query: SearchQuery, *, people: Sequence[str], version: int) -> l
     return found
 
 
+def tell_all(query: SearchQuery) -> bool:
+    """Tell whether who has all terms matches, so that no text can deny it: plain words, and nothing left out."""
+    plain = [p for p in query.phrases if (p.is_prefix or not p.is_exact) and len(tokenizer.words(p.text)) == 1]
+    return len(plain) == len(query.phrases) <= WORDS_LIMIT and not query.without and not query.number
+
+
 def _next_part(query: SearchQuery, found: Sequence[AskedTerm]) -> int:
     return max([len(query.phrases) - 1, *(term.part for term in found)]) + 1
 

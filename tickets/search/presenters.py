@@ -214,7 +214,9 @@ def _summary(found: Found, after: str) -> str:
         return f"{count} more ticket{'' if count == 1 else 's'}"
     if not found.further:
         return f"{many} found"
-    return f"{count} of about {found.about:,} tickets" if found.about and found.about > count else f"The first {many}"
+    if found.is_counted and found.about and found.about > count:
+        return f"{count} of about {found.about:,} tickets"
+    return f"{many} so far; {found.rest:,} more may match" if found.rest else f"The first {many}"
 
 
 # --- nothing ---
@@ -225,7 +227,8 @@ def _nothing(address: SearchAddress, found: Found, after: str) -> dict[str, Any]
     if NOTHING_INDEXED in found.explanations:
         return _not_indexed()
     if found.further:
-        return _blank("No match among the tickets looked at so far", "Others may match.")
+        text = f"{found.rest:,} more may match." if found.rest > 1 else "One more may match."
+        return _blank("No match among the tickets looked at so far", text)
     if after:
         return _blank("There are no more tickets that match.", "")
     if not address.is_narrowed:

@@ -47,7 +47,8 @@ class Found:
     some of the words, on a first page where few have all of them.
 
     `explanations` are sentences about what was ignored in the query. `about` is how many tickets the index proposes,
-    None where it cannot tell.
+    None where it cannot tell; `is_counted` says that this is how many there are, but for what changed lately. `rest` is
+    how many proposals are left behind `further`.
     """
 
     hits: tuple[Hit, ...]
@@ -56,6 +57,8 @@ class Found:
     about: int | None
     query: SearchQuery
     nearly: tuple[Hit, ...] = ()
+    is_counted: bool = False
+    rest: int = 0
 
 
 @dataclass(frozen=True, slots=True)

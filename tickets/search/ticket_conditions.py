@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
@@ -45,6 +45,15 @@ class Conditions:
             and (query.after is None or opened >= query.after)
             and self.within.only.matches(row)
         )
+
+    def are_known(self, *, by_list: bool) -> bool:
+        """Tell whether the index and, `by_list`, what `listing` read leave nothing to ask of each ticket."""
+        query, only = self.query, replace(self.within.only, tag="")
+        if query.priority or query.before or query.after or only or (query.requester and self.requesters is None):
+            return False
+        if self.statuses is None and self.resolvers is None:
+            return True
+        return by_list and (self.resolvers is None or len(self.resolvers) == 1)
 
     def _is_requested(self, text: TicketText) -> bool:
         if self.requesters is not None:

@@ -54,7 +54,7 @@ def _document(found: Found) -> dict[str, Any]:
     return {
         "tickets": [_ticket(hit) for hit in found.hits],
         "nearly": [_ticket(hit) for hit in found.nearly],
-        "about": found.about,
+        "about": found.about if found.is_counted else None,
         "explanations": found.explanations,
         "further": found.further,
     }
