@@ -15,7 +15,7 @@ behind them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from portal import clock
@@ -36,7 +36,7 @@ from tickets.search import (
 from tickets.search.index.postings import Places
 from tickets.search.index_terms import AskedTerm
 from tickets.search.lookup import BLOCKS_LIMIT, IndexLookup
-from tickets.search.proposals import Proposal, Proposals, TermRead
+from tickets.search.proposals import PagePosition, Proposal, ProposalPage, Proposals, TermRead
 from tickets.search.results import Found, Hit, Piece, Where
 from tickets.search.sought import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
@@ -60,14 +60,6 @@ OLDER: Final = "an older one, which was not read."
 _LISTED: Final = 5  # tickets in a sentence
 
 
-@dataclass(frozen=True)
-class _Position:
-    """Where a page begins: behind a proposal, and with tickets that matched before and were not shown."""
-
-    rank: int
-    left: tuple[int, ...]
-
-
 def find(
     tenant: TenantContext, text: str, *, newest_first: bool = False, further: str = "", within: Filters | None = None
 ) -> Found:
@@ -81,10 +73,10 @@ def find(
     position = None
     if further:
         rank, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
-        position = _Position(rank, tuple(left))
+        position = PagePosition(rank, tuple(left))
     proposed = search.propose(newest_first=newest_first)
     read: list[TicketMatch] = []
-    for page in search.parts(_Page.of(proposed, position, SIFTED if search.sifts else CHECKED)):
+    for page in search.parts(ProposalPage.of(proposed, position, SIFTED if search.sifts else CHECKED)):
         nearly = [] if position or not page.is_last else proposed.taken(proposed.nearly)
         read += search.matches(page, nearly, is_first=position is None)
         if any(map(_is_whole, read)):
@@ -171,7 +163,7 @@ class Search:
             self._reads, tickets=self.tickets, among=next(iter(among), None), newest_first=newest_first
         )
 
-    def matches(self, page: _Page, nearly: Sequence[Proposal], *, is_first: bool) -> list[TicketMatch]:
+    def matches(self, page: ProposalPage, nearly: Sequence[Proposal], *, is_first: bool) -> list[TicketMatch]:
         """Read the texts of a page of proposals and keep those that match, and of others those that nearly do.
 
         The ticket whose number was typed matches anyway: on the first page, and so on no other one.
@@ -227,7 +219,7 @@ class Search:
             listed = ", ".join(unread[:_LISTED]) + (" and others" if len(unread) > _LISTED else "")
             self.explanations += (UNREAD.format(listed),)
 
-    def parts(self, page: _Page) -> list[_Page]:
+    def parts(self, page: ProposalPage) -> list[ProposalPage]:
         """Return the page, or if it is long two of what the filters leave of it: what to read, and what to read if
         nothing of that matches. One round trip for the SUMMARYs of a long one."""
         room = max(0, CHECKED - len(page.left))
@@ -286,31 +278,6 @@ class Search:
         asked = {read.term.part for reads in self._reads for read in reads if read.is_complete}
         is_sure = not self.query.without and all(n in asked for n in range(len(self.query.phrases)))
         return not is_sure or bool(proposal.places & Places.COMMENT)
-
-
-@dataclass(frozen=True)
-class _Page:
-    """The proposals that one page reads, between two ranks: below `start`, down to `last`. `left` matched before;
-    `is_last` says that there are no more of them."""
-
-    chosen: Sequence[Proposal]
-    left: Sequence[int]
-    is_last: bool
-    start: int
-    last: int
-
-    @classmethod
-    def of(cls, proposed: Proposals, position: _Position | None, length: int) -> _Page:
-        left = position.left if position else ()
-        start = position.rank if position else 0
-        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < start]
-        room = max(0, length - len(left))
-        chosen = proposed.taken(ranks[:room])
-        return cls(chosen, left, len(ranks) <= room, start, chosen[-1].rank if chosen else start)
-
-    def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
-        """Return the position where the next page begins, None where there is none."""
-        return None if self.is_last and not unshown else [self.last, unshown]
 
 
 def _is_whole(match: TicketMatch | None) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tickets.search.index import postings
 from tickets.search.index.postings import Places
@@ -64,6 +64,40 @@ class Proposals:
         for read in self.reads:
             found |= read.postings.get(number, 0)
         return Places(found & _PLACES)
+
+
+@dataclass(frozen=True)
+class PagePosition:
+    """Where a page begins: behind a proposal, and with tickets that matched before and were not shown."""
+
+    rank: int
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProposalPage:
+    """The proposals that one page reads, between two ranks: below `start`, down to `last`. `left` matched before;
+    `is_last` says that there are no more of them."""
+
+    chosen: Sequence[Proposal]
+    left: Sequence[int]
+    is_last: bool
+    start: int
+    last: int
+
+    @classmethod
+    def of(cls, proposed: Proposals, position: PagePosition | None, length: int) -> ProposalPage:
+        """Take so many of the best proposals behind a position."""
+        left = position.left if position else ()
+        start = position.rank if position else 0
+        ranks = proposed.best if position is None else [rank for rank in proposed.best if rank < start]
+        room = max(0, length - len(left))
+        chosen = proposed.taken(ranks[:room])
+        return cls(chosen, left, len(ranks) <= room, start, chosen[-1].rank if chosen else start)
+
+    def end(self, unshown: tuple[int, ...]) -> list[Any] | None:
+        """Return the position where the next page begins, None where there is none."""
+        return None if self.is_last and not unshown else [self.last, unshown]
 
 
 @dataclass(frozen=True)
