@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portal import clock
 from portal.errors import Throttled
 from tests.search.memory_store import MemoryStore
 from tests.search.test_merging import everything, expected, headers, prepared_store, small, write
@@ -101,6 +102,23 @@ def test_a_long_merge_lets_what_is_new_and_other_tenants_pass(
     assert order[1][0] == order[2][0] == A
     assert order[1][1] > order[2][1], "what is new is published before the longer one that was begun first"
     assert everything(store)["all"] == {*range(1, 40), 50, 51, 52}
+
+
+def test_what_was_merged_is_deleted_when_its_time_has_come_though_nobody_writes(
+    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower, store = MergeFollower(), stores[A]
+    follower.note({A: LOOK_BYTES})
+    follower.turn()
+    graves = len(list(store.rows(*keys.GRAVES)))
+    assert graves, "readers may still need what was merged"
+    follower.turn()
+    assert len(list(store.rows(*keys.GRAVES))) == graves, "its time has not come"
+    later = clock.now() + publishing.GRACE * 2
+    monkeypatch.setattr(clock, "now", lambda: later)
+    follower.turn()
+    assert not list(store.rows(*keys.GRAVES))
+    assert everything(store) == expected(range(1, 40))
 
 
 def test_a_merge_of_more_than_is_allowed_is_left_to_others(stores: dict[str, MemoryStore]) -> None:

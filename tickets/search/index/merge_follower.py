@@ -2,6 +2,8 @@
 
 A process knows what it has added itself, and not what others have. So it looks at an index after some additions, and
 begins to count anywhere: processes that live for a few batches only look as often together.
+
+It comes back to an index that it has merged, to delete what was merged when no reader needs it any more.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from datetime import datetime
 from functools import partial
 from threading import Lock
 from typing import Final
 
+from portal import clock
 from portal.errors import Unavailable
 from portal.streams import beside
 from portal.streams.memory import Memory
-from tickets.search.index import merging
+from tickets.search.index import merging, publishing
 from tickets.search.index.index_store import IndexStore
 
 log = logging.getLogger("pooldesk.stream")
@@ -38,6 +42,7 @@ class MergeFollower:
         self._lock = Lock()
         self._added: Memory[str, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
         self._due: dict[str, None] = {}
+        self._graves: dict[str, datetime] = {}  # when there is something to delete
 
     def note(self, added: Mapping[str, int]) -> None:
         """Take note of additions: bytes by tenant."""
@@ -71,6 +76,12 @@ class MergeFollower:
             if not again():
                 break
             done += self._merge(tenant_id, again, largest)
+        for tenant_id in [
+            one for one, at in list(self._graves.items()) if at < clock.now() and one not in self._at_work
+        ]:
+            if not again():
+                break
+            self._clear_up(tenant_id)
         return done
 
     def _merge(self, tenant_id: str, again: Callable[[], bool], largest: float) -> int:
@@ -79,7 +90,10 @@ class MergeFollower:
             self._due.pop(tenant_id, None)
         others = partial(self.turn, again, largest=min(largest, _SHORT)) if largest > _SHORT else int
         try:
-            return merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
+            done = merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
+            if done:
+                self._graves[tenant_id] = clock.now() + publishing.GRACE
+            return done
         except Unavailable as error:
             log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
             with self._lock:
@@ -87,6 +101,16 @@ class MergeFollower:
             return 0
         finally:
             self._at_work.discard(tenant_id)
+
+    def _clear_up(self, tenant_id: str) -> None:
+        self._graves.pop(tenant_id, None)
+        try:
+            left = merging.clear_up(IndexStore(tenant_id))
+        except Unavailable as error:
+            log.warning("What is left of merges of tenant %s is deleted later: %s", tenant_id, error.message)
+            left = 1
+        if left:
+            self._graves[tenant_id] = clock.now() + publishing.GRACE
 
 
 def _anywhere() -> int:

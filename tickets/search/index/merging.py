@@ -123,6 +123,17 @@ def merge_due(
     return done
 
 
+def clear_up(store: Store) -> int:
+    """Delete what nobody reads any more, where its time has come. Return how many graves are left, all of them where
+    another process is at it. Raises Throttled, Unavailable."""
+    graves = len(list(store.rows(*keys.GRAVES)))
+    lock = IndexLock(store)
+    if not graves or not lock.take():
+        return graves
+    with lock:
+        return publishing.clear(store)
+
+
 def merge_new(store: Store, lock: IndexLock) -> None:
     """Make a segment of all that is new, however little. Only for who has the lock."""
     new, _ = _stored(store)
