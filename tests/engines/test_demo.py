@@ -245,6 +245,12 @@ def test_a_command_joins_the_demo_that_runs(shared: Demo) -> None:
     assert shared.page()["items"] == before + 1
 
 
+def test_a_command_that_joins_has_the_standard_output_for_itself(shared: Demo) -> None:
+    done = shared.call("seed", "--key", "quiet")
+    assert done.stdout == shared.manage("seed", "--key", "quiet too").stdout
+    assert "queues at" in done.stderr, "said by what prepares the demo"
+
+
 def test_a_plain_command_works_on_its_engine_and_says_so(shared: Demo) -> None:
     before = shared.page()["items"]
     done = shared.manage("seed", "--key", "plain")
@@ -423,7 +429,7 @@ def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(
         assert f"queues at {address}" in started
         assert f"queues at {address}" in demo.manage("create_queues").stdout, "a plain command finds them"
         done = demo.call("--engine", "dynamodb-local", "seed", "--key", "second")
-        assert f"queues at {address}" in done.stdout, "one that joins finds them"
+        assert f"queues at {address}" in done.stderr, "one that joins finds them"
 
         assert "It saves each write, so nothing is lost." in kill_engine(demo, "LoopbackServer")
         assert demo.page()["items"] == 2

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import get_commands
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 
 from portal.engines import discovery, queue_engine
 from portal.engines import supervisor as supervision
@@ -99,6 +99,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         command = options["command"]
+        # What a joined command prints may be read by a program: nothing of ours stands before it.
+        self._out = OutputWrapper(sys.stderr) if command else self.stdout
         try:
             engine_class(options["engine"])
         except EngineError as error:
@@ -261,11 +263,12 @@ class Command(BaseCommand):
 
     def _manage(self, *arguments: str) -> None:
         """Run a management command to its end, out of reach of Ctrl-C. Raises StopAskedFor, CommandError."""
-        child = Child(f"command {arguments[0]}", demo_processes.manage(*arguments), env=self.environ)
+        output = None if self._out is self.stdout else sys.stderr.buffer
+        child = Child(f"command {arguments[0]}", demo_processes.manage(*arguments), env=self.environ, output=output)
         while (status := child.poll()) is None:
             if self.signal is not None:
                 child.stop(seconds=CHILD_STOP_SECONDS)
-                if self.stdout.isatty():  # a progress bar that is cut off leaves it hidden
+                if self._out.isatty():  # a progress bar that is cut off leaves it hidden
                     self._say(SHOW_CURSOR)
                 raise StopAskedFor
             time.sleep(POLL_SECONDS)
@@ -286,5 +289,5 @@ class Command(BaseCommand):
 
     def _say(self, text: str) -> None:
         with contextlib.suppress(OSError):  # the terminal is gone: that must not keep the engine from saving
-            self.stdout.write(text)
-            self.stdout.flush()
+            self._out.write(text)
+            self._out.flush()

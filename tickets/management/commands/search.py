@@ -17,8 +17,8 @@ from tickets.search.results import Found, Hit, Piece
 class Command(PortalCommand):
     help = (
         "Search the tickets of a tenant, internal notes included, and print the best ones with what was found. The "
-        "query is what one types into the search box. Exit status: 0, whether something was found or not; 1 for a "
-        "query that asks nothing."
+        "query is what one types into the search box; one that begins with a minus stands at the end, behind --. Exit "
+        "status: 0, whether something was found or not; 1 for a query that asks nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
