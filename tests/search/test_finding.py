@@ -158,6 +158,23 @@ def test_title_and_snippet_mark_what_was_found(desk: MemoryDesk) -> None:
     assert hit.where is Where.DESCRIPTION
 
 
+@pytest.mark.parametrize(
+    ("text", "query", "shown"),
+    [
+        ("choose **Export → CSV** or __print__", "csv", "choose Export → [CSV] or print"),
+        ("``` ERROR in `the connector` ```", "connector", " ERROR in the [connector] "),
+        ("see ![the keys](https://cloud.example/keys.png) here", "keys", "see the [keys] here"),
+        ("see [the page](/docs/page) here", "docs", "see the page](/[docs]/page) here"),
+        ("a **red** lantern", '"a red lantern"', "[a red lantern]"),
+        ("2 ** 3, snake_case_name and a__b", "snake", "2 ** 3, [snake]_case_name and a__b"),
+    ],
+)
+def test_a_snippet_shows_words_without_markup(desk: MemoryDesk, text: str, query: str, shown: str) -> None:
+    desk.ticket("One", text)
+    (hit,) = finding.find(desk.agent, query).hits
+    assert marked(hit.snippet) == shown
+
+
 def test_a_hit_says_where_the_words_stand(desk: MemoryDesk) -> None:
     desk.ticket("Apple")
     desk.ticket("One", "A pear")

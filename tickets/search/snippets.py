@@ -13,6 +13,13 @@ LENGTH: Final = 180  # characters of a snippet, about
 _BEFORE: Final = 40  # of them in front of the first word
 _ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _SPACES: Final = re.compile(r"\s+")
+# What Markdown writes around words, and the address behind a link's or picture's name.
+_MARKUP: Final = re.compile(
+    r"```[\w+-]*|`|\*\*(?=\S)|(?<=\S)\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)|(?m:^ {0,3}#{1,6} +)"
+    r"|!?\[(?=[^\[\]\n]{0,200}\]\([^()\s]{1,400}\))|\]\([^()\s]{1,400}\)"
+)
+_IN_MARKDOWN: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE)
+_AROUND: Final = 400  # characters of a snippet's surroundings that are looked at for markup that reaches into it
 # Where a snippet is taken from, if several texts have as many of the words.
 _ORDER: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE, Where.TAGS, Where.REQUESTER)
 
@@ -34,7 +41,8 @@ def snippet(match: TicketMatch) -> tuple[tuple[Piece, ...], Where]:
         return (), Where.TITLE
     best = max(others, key=lambda one: (_different(one.places), -_ORDER.index(one.where)))
     start, end = _stretch(best)
-    pieces = list(_pieces(best.text, best.places, start, end))
+    markup, places = _markup(best, start, end) if best.where in _IN_MARKDOWN else ([], best.places)
+    pieces = list(_pieces(best.text, places, start, end, markup))
     if start:
         pieces.insert(0, Piece(_ELLIPSIS, is_match=False))
     if end < len(best.text):
@@ -69,16 +77,44 @@ def _stretch(one: FieldMatch) -> tuple[int, int]:
     return start, end
 
 
-def _pieces(text: str, places: Sequence[Occurrence], start: int, end: int) -> Iterator[Piece]:
-    """The text between the bounds, cut where what was sought begins and ends."""
+def _markup(one: FieldMatch, start: int, end: int) -> tuple[list[tuple[int, int]], list[Occurrence]]:
+    """The bounds of markup that is not shown, and the places that are: an address is, where nothing else has a word."""
+    near = _MARKUP.finditer(one.text, max(0, start - _AROUND), end + _AROUND)
+    markup = [found.span() for found in near]
+    inside = [place for place in one.places if start <= place.start and place.end <= end]
+    clear = [place for place in inside if not any(_touches(span, place) for span in markup)]
+    if _different(clear) == _different(inside):
+        return markup, clear
+    return [span for span in markup if not any(_touches(span, place) for place in inside)], inside
+
+
+def _touches(span: tuple[int, int], place: Occurrence) -> bool:
+    """Tell whether a place would lose more than markup between its words."""
+    apart = span[1] <= place.start or place.end <= span[0]
+    return not apart and not place.start < span[0] < span[1] < place.end
+
+
+def _pieces(
+    text: str, places: Sequence[Occurrence], start: int, end: int, hidden: Sequence[tuple[int, int]] = ()
+) -> Iterator[Piece]:
+    """The text between the bounds without what is hidden, cut where what was sought begins and ends."""
     at = start
     for place in places:
         if place.start < at or place.end > end:
             continue
-        yield from _piece(text[at : place.start], is_match=False)
-        yield from _piece(text[place.start : place.end], is_match=True)
+        yield from _piece(_shown(text, at, place.start, hidden), is_match=False)
+        yield from _piece(_shown(text, place.start, place.end, hidden), is_match=True)
         at = place.end
-    yield from _piece(text[at:end], is_match=False)
+    yield from _piece(_shown(text, at, end, hidden), is_match=False)
+
+
+def _shown(text: str, start: int, end: int, hidden: Sequence[tuple[int, int]]) -> str:
+    shown, at = [], start
+    for first, last in hidden:
+        if first < end and last > at:
+            shown.append(text[at : max(at, first)])
+            at = last
+    return "".join([*shown, text[at:end]])
 
 
 def _piece(text: str, *, is_match: bool) -> Iterator[Piece]:
