@@ -86,6 +86,18 @@ document.addEventListener("keydown", (event) => {
   action();
 });
 
+// Who opens a row by a key and comes back finds the focus where it was: the page is loaded anew then.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-row-link]");
+  if (link) history.replaceState({ ...history.state, row: event.detail ? null : link.getAttribute("href") }, "");
+});
+
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted || performance.getEntriesByType("navigation")[0]?.type !== "back_forward" || !history.state?.row) return;
+  const link = [...document.querySelectorAll("[data-row-link]")].find((one) => one.getAttribute("href") === history.state.row);
+  link?.focus({ preventScroll: true });
+});
+
 // Esc leaves a box, so that keys are shortcuts again; what was typed stays. Menus and dialogs close by it instead.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || !event.target.matches?.("textarea, input:not([type=checkbox], [type=radio])")) return;

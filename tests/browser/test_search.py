@@ -73,6 +73,18 @@ def test_a_ticket_is_found_and_opened_without_a_mouse(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Invoice cannot be opened")
 
 
+def test_who_opened_a_hit_by_a_key_comes_back_to_it(page: Page) -> None:
+    page.goto("/search/?q=print")
+    press(page, "j", "j")
+    opened = page.locator("[data-row-link]:focus")
+    title, box = opened.inner_text(), opened.bounding_box()
+    press(page, "Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.go_back()
+    expect(page.locator("[data-row-link]:focus")).to_have_text(title)
+    assert page.locator("[data-row-link]:focus").bounding_box() == box
+
+
 def test_tags_and_people_are_offered_too(page: Page) -> None:
     type_into_box(page, "hall")
     page.get_by_role("option", name="hall", exact=True).click()
