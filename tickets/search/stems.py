@@ -1,4 +1,5 @@
-"""Tell whether two words are forms of one: stem both by Snowball's rules for English, German, French or Russian.
+"""Know English, German, French and Russian: which words say nothing by themselves, and which are forms of one
+because Snowball's rules give both the same stem.
 
 Nothing is stemmed in the index. A search asks it for the range of terms that begin like the word, and takes those with
 the same stem in some language. So the rules may change without a word being indexed anew.
@@ -12,6 +13,21 @@ from functools import lru_cache
 from typing import Any, Final
 
 import snowballstemmer
+
+_ENGLISH: Final = (
+    "a an and are as at be but by can do for from had has have he i if in is it its me my no not of on or our she so "
+    "than that the their then there they this to was we were what when which who will with would you your"
+)
+_GERMAN: Final = (
+    "aber als am auch auf aus bei das dem den der die du ein eine einem einen einer er es fur hat ich ihr im ist "
+    "mit nicht oder sich sie sind uber um und von war wie wir zu zum zur"
+)
+_FRENCH: Final = (
+    "au aux ce cette dans de du elle est et il je la le les mais nous ou par pas pour que qui sur un une vous"
+)
+_RUSSIAN: Final = "а без бы в вы для до и из или к как мы на не но о он она они от по с так то у что это я"
+# Folded; changing them takes a new version of the tokenizer.
+FUNCTION_WORDS: Final = frozenset(" ".join((_ENGLISH, _GERMAN, _FRENCH, _RUSSIAN)).split())
 
 LEAST: Final = 3  # letters of a word that has other forms, and that all of them begin with
 _LATIN: Final = ("english", "german", "french")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,9 +12,11 @@ from tickets.search import tokenizer
 from tickets.search.results import Where
 from tickets.search.sought import Phrase, SearchQuery
 from tickets.search.ticket_texts import TicketText
-from tickets.search.tokenizer import Word
-from tickets.search.word_matcher import matchers
+from tickets.search.tokenizer import Spelling
+from tickets.search.word_matcher import EXACT, WordMatcher, matchers
 
+PLACES_LIMIT: Final = 200  # of one phrase in one text: beyond it a text is ranked and shown no better
+_TRIES: Final = 200  # words that may be a sought one and are looked at by themselves; where there are more, all are
 _CHARACTERS_OF_A_WORD: Final = 12  # at most, on average
 _UMLAUT: Final = re.compile("[aou]e")
 
@@ -53,36 +55,42 @@ class TextMatcher:
     """Match the texts of tickets with a query."""
 
     def __init__(self, query: SearchQuery) -> None:
-        self._wanted = [_PhraseMatcher(n, phrase) for n, phrase in enumerate(query.phrases)]
+        self._phrases = len(query.phrases)
+        self._wanted = _PhraseFinder(query.phrases, limit=PLACES_LIMIT)
         self._needed = {n for n, phrase in enumerate(query.phrases) if phrase.is_exact}
-        self._unwanted = [_PhraseMatcher(n, phrase) for n, phrase in enumerate(query.without)]
+        self._unwanted = _PhraseFinder(query.without, limit=1)
 
     def match(self, text: TicketText, elsewhere: Collection[int] = ()) -> TicketMatch | None:
         """Return where the phrases stand, or None where none does, one that was quoted is missing, or one stands there
         that must not. Those `elsewhere` are not missed."""
         fields = list(_fields(text))
-        if any(_places(self._unwanted, body) for _, body in fields):
+        plain = [tokenizer.without_symbols(body) for _, body in fields]
+        bare = [tokenizer.bare(body) for body in plain]
+        if any(map(self._unwanted.places, plain, bare)):
             return None
-        found = [FieldMatch(where, body, places) for where, body in fields if (places := _places(self._wanted, body))]
+        places = map(self._wanted.places, plain, bare)
+        found = [FieldMatch(*one, stand) for one, stand in zip(fields, places, strict=True) if stand]
         phrases = {place.phrase for one in found for place in one.places}
-        if not self._needed <= {*phrases, *elsewhere} or (self._wanted and not phrases and not elsewhere):
+        if not self._needed <= {*phrases, *elsewhere} or (self._phrases and not phrases and not elsewhere):
             return None
         words: Counter[Where] = Counter()
         for where, body in fields:
             words[where] += max(1 + body.count(" "), len(body) // _CHARACTERS_OF_A_WORD)
-        return TicketMatch(text, found, len(phrases) == len(self._wanted), words)
+        return TicketMatch(text, found, len(phrases) == self._phrases, words)
 
 
 class _PhraseMatcher:
-    """Match one phrase; `number` is its place in the query."""
+    """Match one phrase; `number` is its place in the query, `end` the bit of its last word."""
 
     def __init__(self, number: int, phrase: Phrase) -> None:
         self._number = number
-        self._words = matchers(phrase)
-        self._beginnings = [tuple(map(tokenizer.bare, word.beginnings)) for word in self._words]
+        self.words = matchers(phrase)
+        self.end = 0
+        begins = dict.fromkeys(tuple(map(tokenizer.bare, word.beginnings)) for word in self.words)
+        self._beginnings = list(begins)
         self._has_umlauts = any(_UMLAUT.search(begin) for begins in self._beginnings for begin in begins)
-        single = self._beginnings[0] if len(self._words) == 1 else ()
-        self.single = re.compile("|".join(map(re.escape, single))) if single else None
+        single = self._beginnings[0] if len(self.words) == 1 else ()
+        self._single = re.compile("|".join(map(re.escape, single))) if single else None
 
     def may_stand_in(self, bare: str, *, had_umlauts: bool) -> bool:
         """Tell by a text that has lost its case and marks whether the phrase may stand in it: a may stand for ae."""
@@ -90,36 +98,113 @@ class _PhraseMatcher:
             self._has_umlauts and had_umlauts
         )
 
-    def places(self, words: Sequence[Word]) -> Iterator[Occurrence]:
-        """Return the places among the words of a text."""
-        first, others = self._words[0], self._words[1:]
-        for at in range(len(words) - len(others)):
-            weight = first.weight_of(words[at])
-            if weight and all(other.weight_of(words[at + n]) for n, other in enumerate(others, 1)):
-                yield Occurrence(words[at].start, words[at + len(others)].end, self._number, weight)
+    def place(self, start: int, end: int, spelling: Spelling) -> Occurrence:
+        """Return the place of the phrase in a text: its last word is spelt so, and may be it."""
+        return Occurrence(start, end, self._number, EXACT if self.words[1:] else self.words[0].weight_of(spelling))
 
-    def places_in_ascii(self, text: str, lowered: str) -> Iterator[Occurrence]:
-        """Return the places in a text in which only those words are looked at that may be meant."""
-        end = -1
-        for match in self.single.finditer(lowered) if self.single else ():
-            if match.start() >= end and (word := tokenizer.word_at(text, match.start())):
-                end = word.end
-                if weight := self._words[0].weight_of(word):
-                    yield Occurrence(word.start, word.end, self._number, weight)
+    def places_in_ascii(self, text: str, lowered: str, *, limit: int) -> list[Occurrence] | None:
+        """Return the places in a text by looking at those words only that may be meant, None if this is of no use."""
+        if self._single is None:
+            return None
+        found: list[Occurrence] = []
+        tries = at = 0
+        while len(found) < limit and (match := self._single.search(lowered, at)):
+            tries += 1
+            if tries > _TRIES:
+                return None
+            at = match.end()
+            if word := _word_at(text, match.start()):
+                at = max(at, word[1])
+                if self.words[0].weight_of(word[2]):
+                    found.append(self.place(*word))
+        return found
 
 
-def _places(phrases: Sequence[_PhraseMatcher], text: str) -> list[Occurrence]:
-    text = tokenizer.without_symbols(text)
-    bare = tokenizer.bare(text)
-    phrases = [phrase for phrase in phrases if phrase.may_stand_in(bare, had_umlauts=not text.isascii())]
-    found: list[Occurrence] = []
-    if text.isascii():
-        found += (place for phrase in phrases for place in phrase.places_in_ascii(text, bare))
-        phrases = [phrase for phrase in phrases if not phrase.single]
-    if phrases:
-        words = tokenizer.words(text)
-        found += (place for phrase in phrases for place in phrase.places(words))
-    return sorted(found, key=lambda place: (place.start, place.end))
+class _PhraseFinder:
+    """Find phrases in texts, in one pass over the words of a text however they repeat.
+
+    Each word of each phrase has a bit, and each word of a text the bits of those that it may be. From word to word the
+    bits of the phrases that stand there so far move on by one.
+
+    Source: Baeza-Yates and Gonnet, "A new approach to text searching", 1992.
+    """
+
+    def __init__(self, phrases: Sequence[Phrase], *, limit: int) -> None:
+        self._limit = limit
+        self._phrases = [_PhraseMatcher(n, phrase) for n, phrase in enumerate(phrases)]
+        self._starts = 0
+        self._exact: dict[str, int] = defaultdict(int)
+        self._others: list[tuple[int, WordMatcher]] = []  # words that may be spelt otherwise
+        self._bits: dict[Spelling, int] = {}
+        bit = 1
+        for phrase in self._phrases:
+            self._starts |= bit
+            for word in phrase.words:
+                for spelling in word.spellings:
+                    self._exact[spelling] |= bit
+                if word.has_forms or word.is_beginning:
+                    self._others.append((bit, word))
+                phrase.end = bit
+                bit <<= 1
+        beginnings = {re.escape(begin) for _, word in self._others for begin in word.beginnings}
+        self._begins_so = re.compile("|".join(beginnings)).match if beginnings else None
+
+    def places(self, text: str, bare: str) -> list[Occurrence]:
+        """Return the places of all phrases in a text `without_symbols`, in order, at most `limit` of each."""
+        found: list[Occurrence] = []
+        together: list[_PhraseMatcher] = []
+        for phrase in self._phrases:
+            if phrase.may_stand_in(bare, had_umlauts=not text.isascii()):
+                places = phrase.places_in_ascii(text, bare, limit=self._limit) if text.isascii() else None
+                if places is None:
+                    together.append(phrase)
+                else:
+                    found += places
+        if together:
+            found += self._in_one_pass(text, {phrase.end: phrase for phrase in together})
+        return sorted(found, key=lambda place: (place.start, place.end))
+
+    def _in_one_pass(self, text: str, by_end: Mapping[int, _PhraseMatcher]) -> Iterator[Occurrence]:
+        starts: list[int] = []
+        so_far, left = 0, sum(by_end)
+        times: Counter[int] = Counter()
+        for start, end, spelling in tokenizer.spelt(text):
+            starts.append(start)
+            bits = self._bits.get(spelling)
+            if bits is None:
+                bits = self._bits[spelling] = self._bits_of(spelling)
+            so_far = (so_far << 1 | self._starts) & bits
+            complete = so_far & left
+            while complete:
+                bit = complete & -complete
+                complete ^= bit
+                phrase = by_end[bit]
+                yield phrase.place(starts[-len(phrase.words)], end, spelling)
+                times[bit] += 1
+                if times[bit] == self._limit:
+                    left ^= bit
+            if not left:
+                return
+
+    def _bits_of(self, spelling: Spelling) -> int:
+        forms = [*spelling[0], *spelling[1]]
+        bits = 0
+        for form in forms:
+            bits |= self._exact.get(form, 0)
+        if self._begins_so and any(map(self._begins_so, forms)):
+            for bit, word in self._others:
+                bits |= bit if word.weight_of(spelling) else 0
+        return bits
+
+
+def _word_at(text: str, at: int) -> tuple[int, int, Spelling] | None:
+    """Return the word around a position in a text of ASCII alone, None where there is none."""
+    end = at
+    while at and text[at - 1].isalnum():
+        at -= 1
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return next(tokenizer.spelt(text, at, end), None)
 
 
 def _fields(text: TicketText) -> Iterator[tuple[Where, str]]:

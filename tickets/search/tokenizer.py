@@ -17,24 +17,15 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from tickets.search.stems import FUNCTION_WORDS
+
 VERSION: Final = 1
 TERMS_LIMIT: Final = 2_000  # different terms of one text
 WHOLE_LIMIT: Final = 64  # characters of a compound, such as a mail address, that is a term as a whole
+MARKS_LIMIT: Final = 30  # on one letter, as in Unicode's stream-safe texts: to order them takes their square
+_LOOKED_AT: Final = 512  # characters of a word that is longer than that
 _KEPT: Final = 40  # characters of a word
 _KEPT_OF_LONG: Final = 16  # characters of a word that is longer than WHOLE_LIMIT: base64, digests
-
-_ENGLISH: Final = (
-    "a an and are as at be but by can do for from had has have he i if in is it its me my no not of on or our she so "
-    "than that the their then there they this to was we were what when which who will with would you your"
-)
-_GERMAN: Final = (
-    "aber als am auch auf aus bei das dem den der die du ein eine einem einen einer er es fur hat ich ihr im ist "
-    "mit nicht oder sich sie sind uber um und von war wie wir zu zum zur"
-)
-_FRENCH: Final = (
-    "au aux ce cette dans de du elle est et il je la le les mais nous ou par pas pour que qui sur un une vous"
-)
-_RUSSIAN: Final = "а без бы в вы для до и из или к как мы на не но о он она они от по с так то у что это я"
 
 
 @dataclass(frozen=True)
@@ -44,7 +35,7 @@ class Rules:
     function_words: frozenset[str]
 
 
-RULES: Final[dict[int, Rules]] = {1: Rules(frozenset(" ".join((_ENGLISH, _GERMAN, _FRENCH, _RUSSIAN)).split()))}
+RULES: Final[dict[int, Rules]] = {1: Rules(FUNCTION_WORDS)}
 
 
 class Word(NamedTuple):
@@ -58,6 +49,8 @@ class Word(NamedTuple):
     folded: tuple[str, ...]
     humps: tuple[str, ...] = ()
 
+
+Spelling = tuple[tuple[str, ...], tuple[str, ...]]  # the folded forms of a word, and its humps
 
 # Thai, Lao, Burmese, Khmer, Hangul, kana, bopomofo and ideographs, half-width forms among them.
 _UNSPACED: Final = (
@@ -85,11 +78,20 @@ _ASCII_PART: Final = re.compile(r"[A-Za-z0-9]+")
 _ASCII_WORD: Final = re.compile(r"(?<=[A-Za-z0-9]')[A-Za-z0-9](?![A-Za-z0-9])|([A-Za-z0-9]+)")
 _SYMBOLS: Final = re.compile(rf"[^\w\x00-\x7f{_MARKS}{_SILENT}]")
 _UNSEEN: Final = re.compile(rf"[{_MARKS}{_SILENT}\u0640]+")
+_MANY_MARKS: Final = re.compile(rf"[{_MARKS}{_SILENT}\uff9e\uff9f]{{{MARKS_LIMIT + 1},}}")
 _IS_UNSPACED: Final = re.compile(rf"[{_UNSPACED}]")
+_MAY_COMPOSE: Final = re.compile(rf"[{_MARKS}{_SILENT}\u1100-\u11ff\u3099\u309a\uff9e\uff9f]")
 # What composes to one character or shows as one: a syllable of Hangul in parts, a letter with its marks.
 _CLUSTER: Final = re.compile(
     rf"[\u1100-\u115f]+[\u1160-\u11a7]*[\u11a8-\u11ff]*|.[{_MARKS}{_SILENT}\u3099\u309a\uff9e\uff9f]*", re.DOTALL
 )
+# Letters and digits that are others written together with something else: a half is 1, a stroke and 2.
+_MIXED: Final = "".join(
+    char
+    for char in map(chr, range(0x80, 0x1F110))
+    if char.isalnum() and not unicodedata.normalize("NFKC", char).isalnum()
+)
+_IS_MIXED: Final = re.compile(f"[{_MIXED}]")
 _HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _HYPHENS: Final = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2019": "'"})
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
@@ -98,47 +100,37 @@ _STROKES: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ
 
 def words(text: str, version: int = VERSION) -> list[Word]:
     """Return the words of a text in order, function words among them. Positions are those of the text as given."""
-    text = without_symbols(text)
+    return [Word(start, end, *spelling) for start, end, spelling in spelt(without_symbols(text))]
+
+
+def spelt(text: str, *bounds: int) -> Iterator[tuple[int, int, Spelling]]:
+    """Yield start, end and spelling of each word of a text `without_symbols`; if that is ASCII, of those in bounds."""
     if text.isascii():
-        return [
-            Word(match.start(), match.end(), *_spellings(part))
-            for match in _ASCII_WORD.finditer(text)
-            if (part := match[1])
-        ]
-    found: list[Word] = []
+        for match in _ASCII_WORD.finditer(text, *bounds):
+            if part := match[1]:
+                yield match.start(), match.end(), _spellings(part)
+        return
     for start, chunk in _chunks(text):
-        if is_unspaced(chunk):
-            found += [Word(start + a, start + b, (char,)) for a, b, char in _characters(chunk)]
-        else:
-            found += [
-                Word(start + at, start + at + len(part), forms, _humps(part))
-                for at, part in _parts(chunk)
-                if (forms := _forms(part))
-            ]
-    return found
+        for a, b, spelling in _spelt_in(chunk):
+            yield start + a, start + b, spelling
 
 
 def without_symbols(text: str) -> str:
-    """Return a text with spaces for symbols beyond ASCII, and words where they were: most texts then are ASCII."""
-    return text if text.isascii() else _SYMBOLS.sub(" ", text.replace("\u2019", "'").replace("\uff07", "'"))
+    """Return a text with spaces for symbols beyond ASCII, and words where they were: most texts then are ASCII.
 
-
-def word_at(text: str, at: int) -> Word | None:
-    """Return the word around a position in a text of ASCII alone, None where there is none."""
-    start = at
-    while start and text[start - 1].isalnum():
-        start -= 1
-    match = _ASCII_WORD.match(text, start)
-    return Word(match.start(), match.end(), *_spellings(match[1])) if match and match[1] else None
+    Of marks without end on one letter the first MARKS_LIMIT are left."""
+    if text.isascii():
+        return text
+    return _SYMBOLS.sub(" ", _with_few_marks(text).replace("\u2019", "'").replace("\uff07", "'"))
 
 
 def bare(text: str) -> str:
     """Return a text without case and marks, in which what `words` folds can be looked for: a quick look that finds too
-    much and, but for ae that is written ä, never too little."""
+    much and, but for ae that is written ä, never too little. Marks must be few (`without_symbols`)."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold().translate(_STROKES))
-    return _UNSEEN.sub("", apart)
+    text = unicodedata.normalize("NFKC", _IS_MIXED.sub(lambda match: _folded(match[0]), text)).casefold()
+    return _UNSEEN.sub("", unicodedata.normalize("NFKD", text).translate(_STROKES))
 
 
 def terms(text: str, version: int = VERSION) -> dict[str, int]:
@@ -153,9 +145,20 @@ def terms(text: str, version: int = VERSION) -> dict[str, int]:
     return counts
 
 
+def unspaced_runs(text: str) -> list[list[str]]:
+    """Return the characters of each run of a script without spaces, of which neighbours are indexed as pairs."""
+    chunks = (chunk for _, chunk in _chunks(_with_few_marks(text)))
+    return [[char for _, _, char in _characters(chunk)] for chunk in chunks if is_unspaced(chunk)]
+
+
 def compounds(text: str) -> list[str]:
     """Return the words of a text as they are written together: mail addresses and versions whole, without brackets."""
     return [chunk for _, chunk in _chunks(text)]
+
+
+def may_go_on(text: str) -> bool:
+    """Tell whether a text ends within a word: in a letter or digit, or a mark behind one."""
+    return text[-1:].isalnum() or _UNSEEN.match(text[-1:]) is not None
 
 
 def is_unspaced(text: str) -> bool:
@@ -179,24 +182,41 @@ def whole(chunk: str) -> str | None:
 
 
 def _terms(text: str) -> Iterator[str]:
-    for _, chunk in _chunks(text):
-        if is_unspaced(chunk):
+    for _, chunk in _chunks(_with_few_marks(text)):
+        if _IS_UNSPACED.match(chunk):
             chars = [char for _, _, char in _characters(chunk)]
             yield from map("".join, pairwise(chars))
             yield from chars[-1:]
             continue
         several = 0
         for _, part in _parts(chunk):
-            yield from _forms(part)
-            yield from _humps(part)
+            forms, humps = _spellings(part)
+            yield from forms
+            yield from humps
             several += 1
         if several > 1 and (joined := whole(chunk)):
             yield joined
 
 
+def _with_few_marks(text: str) -> str:
+    """Put what is left out anyway for marks beyond MARKS_LIMIT on one letter, so that all others stay in place."""
+    if text.isascii():
+        return text
+    return _MANY_MARKS.sub(lambda run: run[0][:MARKS_LIMIT] + "\u00ad" * (len(run[0]) - MARKS_LIMIT), text)
+
+
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
     pattern = _ASCII_CHUNK if text.isascii() else _CHUNK
     return ((match.start(), match[0]) for match in pattern.finditer(text))
+
+
+def _spelt_in(chunk: str) -> Iterator[tuple[int, int, Spelling]]:
+    if _IS_UNSPACED.match(chunk):
+        yield from ((a, b, ((char,), ())) for a, b, char in _characters(chunk))
+        return
+    for at, part in [(0, chunk)] if chunk.isalnum() else _parts(chunk):
+        if (spelling := _spellings(part))[0]:
+            yield at, at + len(part), spelling
 
 
 def _parts(chunk: str) -> Iterator[tuple[int, str]]:
@@ -210,45 +230,51 @@ def _parts(chunk: str) -> Iterator[tuple[int, str]]:
 
 def _characters(run: str) -> Iterator[tuple[int, int, str]]:
     """Each character of a run without spaces, composed, with the place of what it was composed of."""
+    if run.isalnum() and not _MAY_COMPOSE.search(run) and unicodedata.is_normalized("NFKC", run):
+        yield from ((at, at + 1, char) for at, char in enumerate(run))  # each folds to itself
+        return
     for match in _CLUSTER.finditer(run):
-        composed = _folded(match[0], keep="")
+        composed = _known_folded(match[0]) if len(match[0]) <= _KEPT_OF_LONG else _folded(match[0])
         yield from ((match.start(), match.end(), char) for char in composed)
 
 
+def _spellings(part: str) -> Spelling:
+    # Of words that nobody writes none is remembered, or whole texts would be.
+    return _known_spellings(part) if len(part) <= WHOLE_LIMIT else (_forms(part[:_LOOKED_AT]), ())
+
+
 @lru_cache(maxsize=20_000)
-def _spellings(part: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _known_spellings(part: str) -> Spelling:
     return _forms(part), _humps(part)
 
 
-@lru_cache(maxsize=20_000)
 def _forms(part: str) -> tuple[str, ...]:
     if part.isascii():
         return (_cut(part.lower()),)
-    plain = _cut(_folded(part, keep=""))
+    plain = _cut(_folded(part))
     if not plain:
         return ()
     spelt = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", part).casefold())
-    other = _cut(_folded(spelt.translate(_UMLAUTS), keep=""))
+    other = _cut(_folded(spelt.translate(_UMLAUTS)))
     return (plain,) if other == plain else (plain, other)
 
 
-@lru_cache(maxsize=20_000)
 def _humps(part: str) -> tuple[str, ...]:
-    if part.islower() or part.isupper() or part.istitle() or not part.isascii() or len(part) > WHOLE_LIMIT:
+    if part.islower() or part.isupper() or part.istitle() or not part.isascii():
         return ()
     humps = _HUMP.findall(part)
     return tuple(hump.lower() for hump in humps if len(hump) > 2) if len(humps) > 1 else ()
 
 
-def _folded(text: str, *, keep: str) -> str:
+def _folded(text: str, *, keep: str = "") -> str:
     """Fold a text: compatible characters made one, no case, no marks where people leave them out. Other characters
     than letters, digits and marks stay where they are in `keep`."""
     if text.isascii():
         return text.lower()
     kept: list[str] = []
     base = ""
-    plain = unicodedata.normalize("NFKC", text).casefold().translate(_STROKES)
-    for char in unicodedata.normalize("NFD", plain):
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    for char in unicodedata.normalize("NFD", plain).translate(_STROKES):
         if unicodedata.category(char)[0] == "M":
             if not _may_be_left_out(char, base):
                 kept.append(char)
@@ -269,3 +295,6 @@ def _may_be_left_out(mark: str, base: str) -> bool:
 
 def _cut(word: str) -> str:
     return word[:_KEPT_OF_LONG] if len(word) > WHOLE_LIMIT else word[:_KEPT]
+
+
+_known_folded: Final = lru_cache(maxsize=10_000)(_folded)

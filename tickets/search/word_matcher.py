@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from tickets.search import stems, tokenizer
 from tickets.search.sought import Phrase
-from tickets.search.tokenizer import Word
+from tickets.search.tokenizer import Spelling
 
 # How much a word counts that is as it was typed, another form of it, or only begins so.
 EXACT: Final = 1.0
@@ -23,7 +23,7 @@ class WordMatcher:
     spellings: tuple[str, ...]
     has_forms: bool = False
     is_beginning: bool = False
-    _known: dict[Any, float] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def weight(self, folded: str) -> float:
         """Return how much a folded word counts: EXACT, FORM, BEGINS, or 0 where it is another word."""
@@ -31,12 +31,10 @@ class WordMatcher:
             self._known[folded] = self._weight(folded)
         return self._known[folded]
 
-    def weight_of(self, word: Word) -> float:
-        """Return how much a word of a text counts, by its best spelling, or by a word inside it."""
-        spelt = word[2:]
-        if spelt not in self._known:
-            self._known[spelt] = max(map(self.weight, (*word.folded, *word.humps)))
-        return self._known[spelt]
+    def weight_of(self, spelling: Spelling) -> float:
+        """Return how much a word of a text counts, by its best form, or by a word inside it."""
+        forms, humps = spelling
+        return max(map(self.weight, (*forms, *humps)))
 
     @cached_property
     def beginnings(self) -> list[str]:
