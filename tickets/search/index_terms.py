@@ -88,23 +88,30 @@ def _next_part(query: SearchQuery, found: Sequence[AskedTerm]) -> int:
 def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:
     """The terms that a ticket with the phrase has, the most telling one first."""
     parts = matchers(phrase, version)
-    chars = [part.spellings[0] for part in parts]
-    if tokenizer.is_unspaced(phrase.text):
-        return _of_characters(at, chars, phrase.text)
     telling = [
         part for part in parts if part.is_beginning or not tokenizer.is_function_word(part.spellings[0], version)
     ]
+    if tokenizer.is_unspaced(phrase.text):
+        return _of_characters(at, phrase.text) + [
+            AskedTerm(part, at) for part in telling if not tokenizer.is_unspaced(part.spellings[0])
+        ]
     found = [AskedTerm(part, at) for part in sorted(dict.fromkeys(telling), key=_length, reverse=True)]
     joined = None if phrase.is_prefix else tokenizer.whole(phrase.text)
     return [*found[:1], AskedTerm(WordMatcher((joined,)), at, only_ranks=True), *found[1:]] if joined else found
 
 
-def _of_characters(at: int, chars: Sequence[str], text: str) -> list[AskedTerm]:
-    """The terms of a text without spaces: pairs of its characters, or all that begin with its only one."""
-    pairs = [a + b for a, b in pairwise(chars) if tokenizer.is_unspaced(a) and tokenizer.is_unspaced(b)]
-    if not pairs:
-        return [AskedTerm(WordMatcher((char,), is_beginning=tokenizer.is_unspaced(char)), at) for char in chars]
-    return [AskedTerm(WordMatcher((pair,)), at) for pair in dict.fromkeys(pairs)]
+def _of_characters(at: int, text: str) -> list[AskedTerm]:
+    """The terms of what stands without spaces in a text: pairs of its characters, or all that begin with its only one.
+
+    A space between words makes no pair.
+    """
+    matchers_of = {
+        matcher: None
+        for run in tokenizer.unspaced_runs(text)
+        for matcher in ([WordMatcher((a + b,)) for a, b in pairwise(run)] or [WordMatcher((*run,), is_beginning=True)])
+        if run
+    }
+    return [AskedTerm(matcher, at) for matcher in matchers_of]
 
 
 def _length(matcher: WordMatcher) -> int:

@@ -63,7 +63,7 @@ def parse(text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str
         last = plain.rindex('"')
         plain = f"{plain[:last]} {plain[last + 1 :]}"
         reading.explanations.append("A quotation mark was not closed, and was ignored.")
-    is_open = plain[-1:].isalnum() and text[-1:].isalnum()
+    is_open = tokenizer.may_go_on(plain) and tokenizer.may_go_on(text)
     tokens = [match for match in _TOKEN.finditer(plain) if match[0]]
     for match in tokens:
         _read(reading, match, is_last=is_open and match is tokens[-1], is_typing=is_typing)
