@@ -8,7 +8,8 @@ from tests.support.operators import IDENTITY, Operator, calls, make_operator
 from tests.support.searching import index_all
 from tests.support.world import World
 from tickets.desk import commenting, creating
-from tickets.search import tokenizer
+from tickets.search import keys, tokenizer
+from tickets.search.index.index_store import IndexStore, RowWrite
 
 
 @pytest.fixture
@@ -26,6 +27,12 @@ def test_the_state_of_an_index_is_told(root: Operator) -> None:
     assert "Items not in a segment yet 1," in says
     assert f"Versions of the tokenizer {tokenizer.VERSION}; now it is {tokenizer.VERSION}" in says
     assert "There is no index" not in says
+
+
+def test_damage_is_told(root: Operator, world: World) -> None:
+    assert "Damaged" not in root.says("/admin/search/?tenant=acme")
+    IndexStore(world.tenants["acme"].tenant_id).write(RowWrite(keys.new("ff"), {}))
+    assert "Damaged: N#ff. What they held is not found." in root.says("/admin/search/?tenant=acme")
 
 
 def test_a_tenant_that_was_never_indexed_is_named_as_such(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.world import World
 from tickets.search import keys
 from tickets.search.index import merge_follower, merging, publishing
 from tickets.search.index.index_store import IndexStore
-from tickets.search.index.merge_follower import LOOK_ADDITIONS, LOOK_BYTES, MergeFollower
+from tickets.search.index.merge_follower import LOOK_ADDITIONS, LOOK_BYTES, WAIT_LIMIT, MergeFollower
 
 A, B = "a" * 32, "b" * 32
 
@@ -60,13 +61,61 @@ def test_a_tenant_whose_index_is_throttled_is_merged_later_and_the_others_now(
     def busy(*_: Any) -> Any:
         raise Throttled("made up")
 
-    follower = MergeFollower()
+    now = [0.0]
+    follower = MergeFollower(now=lambda: now[0])
     follower.note({A: LOOK_BYTES, B: LOOK_BYTES})
     with monkeypatch.context() as patch:
         patch.setattr(stores[A], "put_blocks", busy)
         assert follower.turn() == 1
+    assert follower.turn() == 0, "it waits"
+    now[0] += 1
     assert follower.turn() > 0
     assert everything(stores[A]) == expected(range(1, 40))
+
+
+@pytest.mark.parametrize("error", [Throttled("made up"), KeyError("made up")])
+def test_a_tenant_whose_merge_fails_is_tried_less_and_less_often(
+    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    tries: list[float] = []
+
+    def failing(*_: Any, **__: Any) -> int:
+        tries.append(now[0])
+        raise error
+
+    monkeypatch.setattr(merging, "merge_due", failing)
+    now = [0.0]
+    follower = MergeFollower(now=lambda: now[0])
+    follower.note({A: LOOK_BYTES})
+    for _ in range(3600):
+        follower.turn()
+        now[0] += 0.5
+    waits = [after - before for before, after in pairwise(tries)]
+    assert waits[:4] == [1, 2, 4, 8]
+    assert max(waits) == waits[-1] == WAIT_LIMIT
+    assert not follower.is_idle
+
+
+def test_a_merge_that_succeeds_ends_the_waiting(
+    stores: dict[str, MemoryStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    follower = MergeFollower(now=lambda: now[0])
+    outcomes: list[Any] = [Throttled("made up"), Throttled("made up"), 1, Throttled("made up"), 1]
+
+    def merge_due(*_: Any, **__: Any) -> int:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return int(outcome)
+
+    monkeypatch.setattr(merging, "merge_due", merge_due)
+    done = []
+    for wait in (0, 1, 2, 0, 1):
+        follower.note({A: LOOK_BYTES})
+        now[0] += wait
+        done.append(follower.turn())
+    assert done == [0, 0, 1, 0, 1]
 
 
 def test_a_long_merge_lets_what_is_new_and_other_tenants_pass(

@@ -328,6 +328,35 @@ def test_damage_is_said(
     assert said in ended.out
 
 
+def test_damaged_rows_are_told_until_the_index_is_made_anew(
+    alice: TenantContext, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (number, *_) = open_tickets(alice)
+    follower.fold()
+    merge_all(alice)
+    store = IndexStore(alice.tenant_id)
+    (row,) = store.rows(*keys.STATE)
+    segment = keys.segment_of(row["sk"]["S"])
+    store.delete_blocks(segment, [0])
+    creating.create(alice, title="The heating is broken")
+    follower.fold()
+    for name in ("fe", "ff"):
+        store.write(RowWrite(keys.new(name), {"d": {"B": b"no block"}, "v": {"N": "1"}}))
+    store.write(RowWrite("R", {}))
+    monkeypatch.setattr(merging, "NEW_ITEMS", 1)
+    monkeypatch.setattr(merging, "SEGMENTS", 2)
+    assert merging.merge_due(store) == 1
+    damaged = (keys.new("fe"), keys.new("ff"), "R", keys.header(segment))
+    assert index_state.report(alice.repository).damaged == damaged
+    with follower.following():
+        assert f"damaged are {', '.join(damaged)}" in commands.run("verify_search", "--tenant", "acme").out
+    index_rebuild.rebuild(alice.repository)
+    assert index_state.report(alice.repository).damaged == ()
+    assert {name["sk"]["S"] for name in store.rows(*keys.STATE_AND_DAMAGE)} & {*damaged} == set()
+    assert not [name for name in store.rows(keys.DAMAGE, keys.NEW) if name["sk"]["S"].startswith(keys.DAMAGE)]
+    assert number in found(alice, "printer")
+
+
 def test_a_check_that_was_stopped_goes_on_where_it_was(alice: TenantContext) -> None:
     numbers = open_tickets(alice)
     index_rebuild.rebuild(alice.repository)

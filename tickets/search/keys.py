@@ -14,6 +14,7 @@ LOCK: Final = "LOCK"
 FROZEN: Final = "FROZEN"  # sort key of the note of a rebuild that is going on
 _DIRECTORY: Final = "SEARCH"
 _SEGMENT: Final = "SEGMENT"
+_DAMAGE: Final = "D"
 _GRAVE: Final = "G"
 _NEW: Final = "N"
 _HEADER: Final = "S"
@@ -21,10 +22,14 @@ _SEGMENT_DIGITS: Final = 10
 _BLOCK_DIGITS: Final = 6
 
 NEW: Final = keys.beginning(_NEW)
-# Bounds, both included: of all graves, and of what a search reads.
+DAMAGE: Final = keys.beginning(_DAMAGE)
+# Bounds, both included: of all graves, of what a search reads, of what is new in that, and of all with the notes of
+# damage before it.
 GRAVES: Final = (keys.beginning(_GRAVE), keys.joined(_GRAVE, "~"))
 CHECK: Final = "SEARCH"  # sort key, beside the recounts, of how far a check of the index has come
 STATE: Final = (NEW, keys.joined(_HEADER, "~"))
+ALL_NEW: Final = (NEW, keys.joined(_NEW, "~"))
+STATE_AND_DAMAGE: Final = (DAMAGE, STATE[1])
 LAST_BLOCK: Final = "9" * _BLOCK_DIGITS
 
 
@@ -56,6 +61,11 @@ def header(segment_id: str) -> str:
 def grave(segment_id: str) -> str:
     """Sort key of the note that this segment is being written, or that it or others are to be deleted."""
     return keys.joined(_GRAVE, segment_id)
+
+
+def damage(sort_key: str) -> str:
+    """Sort key of the note that the row with this one is damaged."""
+    return keys.labelled(_DAMAGE, sort_key)
 
 
 def segment_id(number: int) -> str:

@@ -99,4 +99,5 @@ def _described(stands: IndexReport) -> str:
     return (
         f"{stands.segments:,} segments of {stands.blocks:,} blocks, {stands.bytes:,} bytes; "
         f"{stands.tail_items:,} items of {stands.tail_bytes:,} bytes are newer"
+        + (f"; damaged are {', '.join(stands.damaged)}" if stands.damaged else "")
     )

@@ -34,7 +34,7 @@ from tickets.counting.barrier import Say
 from tickets.search import keys, tokenizer
 from tickets.search.care import index_check, stored_fragments
 from tickets.search.care.stored_fragments import Advance
-from tickets.search.index import fragments, merging, postings, publishing
+from tickets.search.index import damage, fragments, merging, postings, publishing
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_lock import IndexLock
 from tickets.search.index.index_store import IndexStore, Raw, RowWrite
@@ -130,6 +130,7 @@ def _begin(store: IndexStore, *, erase: bool) -> FrozenIndex:
     with _locked(store) as lock:
         # Every text that an item of what is new speaks of was stored before the item, so it is read after this.
         merging.merge_new(store, lock)
+        _drop_damaged(store, *keys.ALL_NEW)
         frozen = FrozenIndex(keys.segment_id(store.next_number()), 0, tokenizer.VERSION, me)
         store.write(RowWrite(keys.FROZEN, frozen.attributes()))
     return frozen
@@ -154,6 +155,7 @@ def _end(store: IndexStore, frozen: FrozenIndex, *, erase: bool) -> int:
         publishing.clear(store)  # what a dead merge has left half done names headers that are still there
         old = [header for header in _headers(store) if header.segment <= frozen.through]
         publishing.discard(store, old)
+        _drop_damaged(store, keys.ALL_NEW[1], keys.header(frozen.through))
         store.delete_rows([keys.FROZEN])
         publishing.clear(store, at_once=erase)
     return len(old)
@@ -174,6 +176,14 @@ def _locked(store: IndexStore) -> Iterator[IndexLock]:
 
 def _headers(store: IndexStore) -> list[Header]:
     return IndexState.of(store.rows(*keys.STATE)).headers
+
+
+def _drop_damaged(store: IndexStore, first: str, last: str) -> None:
+    """Delete the rows between these that nobody can read, and the notes that they are damaged."""
+    rows = list(store.rows(*keys.STATE_AND_DAMAGE))
+    damaged = damage.noted(rows) | {*IndexState.of(row for row in rows if row["sk"]["S"] >= keys.NEW).unreadable}
+    gone = sorted(sort_key for sort_key in damaged if first <= sort_key <= last)
+    store.delete_rows([*gone, *map(keys.damage, gone)])
 
 
 def _sweep(store: IndexStore, frozen: FrozenIndex) -> int:

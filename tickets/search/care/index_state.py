@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from portal.dynamo.repository import TenantRepository
 from portal.streams import watermark
 from portal.streams.watermark import Watermark
-from tickets.search import tokenizer
-from tickets.search.index import segments
+from tickets.search import keys, tokenizer
+from tickets.search.index import damage
+from tickets.search.index.segments import IndexState
+from tickets.search.tables import SEARCH
 from tickets.ticket.tables import TICKETS
 
 
@@ -16,8 +18,9 @@ from tickets.ticket.tables import TICKETS
 class IndexReport:
     """Count what a tenant's index consists of; sizes are compressed bytes.
 
-    `tail_items` are what is newer than all segments. `as_of` is up to when the stream is applied, None where nobody
-    follows it.
+    `tail_items` are what is newer than all segments. `damaged` are the sort keys of rows that no search can read, or
+    that no merge could: what they held is missing until the index is made anew. `as_of` is up to when the stream is
+    applied, None where nobody follows it.
     """
 
     segments: int
@@ -27,6 +30,7 @@ class IndexReport:
     tail_bytes: int
     tokenizer_versions: tuple[int, ...]
     as_of: Watermark | None
+    damaged: tuple[str, ...] = ()
 
     @property
     def was_built(self) -> bool:
@@ -44,7 +48,8 @@ def report(repository: TenantRepository) -> IndexReport:
 
     Raises Throttled, Unavailable.
     """
-    state = segments.read_state(repository)
+    rows = list(repository.query_all(SEARCH, keys.directory, between=keys.STATE_AND_DAMAGE))
+    state = IndexState.of(row for row in rows if row["sk"]["S"] >= keys.NEW)
     return IndexReport(
         segments=len(state.headers),
         blocks=sum(header.blocks for header in state.headers),
@@ -53,4 +58,5 @@ def report(repository: TenantRepository) -> IndexReport:
         tail_bytes=sum(map(len, state.tail)),
         tokenizer_versions=state.versions,
         as_of=watermark.read(TICKETS),
+        damaged=tuple(sorted({*state.unreadable, *damage.noted(rows)})),
     )

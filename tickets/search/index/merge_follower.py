@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -28,6 +29,7 @@ from tickets.search.index.index_store import IndexStore
 log = logging.getLogger("pooldesk.stream")
 
 LOOK_SECONDS: Final = 0.5
+WAIT_LIMIT: Final = 300.0  # seconds until what failed again and again is tried again
 LOOK_ADDITIONS: Final = merging.NEW_ITEMS // 4
 LOOK_BYTES: Final = merging.NEW_BYTES // 4
 _SHORT: Final = 1 << 20  # bytes of a merge that is done in the pauses of a longer one
@@ -35,9 +37,14 @@ _TENANTS: Final = 10_000  # of which a process remembers what it has added
 
 
 class MergeFollower:
-    """Works in a thread of its own, or `turn` is called now and then."""
+    """Works in a thread of its own, or `turn` is called now and then.
 
-    def __init__(self) -> None:
+    A tenant whose merge fails waits before it is tried again, twice as long each time.
+    """
+
+    def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._waits: Memory[str, tuple[float, float]] = Memory(_TENANTS)  # how long, and until when, by tenant
         self._at_work: set[str] = set()
         self._lock = Lock()
         self._added: Memory[str, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
@@ -72,7 +79,7 @@ class MergeFollower:
         whose merge takes long.
         """
         done = 0
-        for tenant_id in [one for one in list(self._due) if one not in self._at_work]:
+        for tenant_id in [one for one in list(self._due) if one not in self._at_work and not self._waits_still(one)]:
             if not again():
                 break
             done += self._merge(tenant_id, again, largest)
@@ -91,16 +98,27 @@ class MergeFollower:
         others = partial(self.turn, again, largest=min(largest, _SHORT)) if largest > _SHORT else int
         try:
             done = merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
+        except Unavailable as error:
+            log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
+        except Exception:  # of one tenant's index the others need not hear
+            log.exception("The index of tenant %s could not be merged, it is tried again later.", tenant_id)
+        else:
+            self._waits.forget(tenant_id)
             if done:
                 self._graves[tenant_id] = clock.now() + publishing.GRACE
             return done
-        except Unavailable as error:
-            log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
-            with self._lock:
-                self._due[tenant_id] = None
-            return 0
         finally:
             self._at_work.discard(tenant_id)
+        seconds, _ = self._waits.get(tenant_id) or (LOOK_SECONDS, 0.0)
+        seconds = min(2 * seconds, WAIT_LIMIT)
+        self._waits.put(tenant_id, (seconds, self._now() + seconds))
+        with self._lock:
+            self._due[tenant_id] = None
+        return 0
+
+    def _waits_still(self, tenant_id: str) -> bool:
+        wait = self._waits.get(tenant_id)
+        return wait is not None and self._now() < wait[1]
 
     def _clear_up(self, tenant_id: str) -> None:
         self._graves.pop(tenant_id, None)

@@ -3,6 +3,8 @@
 What is new becomes a segment when it is too much to be read with every search. Four segments of one size class, or
 three and what is being merged anyway, become one of the next class. So each posting is written once in a class, and
 there are some four segments for each fourfold growth.
+
+What turns out to be damaged is noted and merged no more; what was written of that merge is deleted at once.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import Final
 
 from portal.errors import TransactionRefused
 from tickets.search import keys
-from tickets.search.index import blocks, postings, publishing
+from tickets.search.index import blocks, damage, postings, publishing
+from tickets.search.index.damage import DamagedSource
 from tickets.search.index.index_lock import IndexLock
 from tickets.search.index.index_store import Raw, Store
 from tickets.search.index.segment_writing import SegmentWriter
@@ -52,6 +55,39 @@ class DueMerge:
     @property
     def versions(self) -> list[int]:
         return [int(row["v"]["N"]) for row in self.new] + [v for header in self.headers for v in header.versions]
+
+    @property
+    def rows(self) -> list[str]:
+        """Return the sort keys of the sources."""
+        return [row["sk"]["S"] for row in self.new] + [keys.header(header.segment) for header in self.headers]
+
+
+@dataclass(frozen=True)
+class StoredIndex:
+    """Hold what can be merged: rows of what is new, and segments. `unreadable` are the sort keys of rows that are none
+    of these and not yet noted as damaged."""
+
+    new: list[Raw] = field(default_factory=list)
+    headers: list[Header] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, store: Store) -> StoredIndex:
+        rows = list(store.rows(*keys.STATE_AND_DAMAGE))
+        noted, found = damage.noted(rows), cls()
+        for row in rows:
+            sort_key = row["sk"]["S"]
+            if sort_key < keys.NEW or sort_key in noted:
+                continue
+            try:
+                if sort_key.startswith(keys.NEW):
+                    _ = int(row["v"]["N"]), bytes(row["d"]["B"])
+                    found.new.append(row)
+                else:
+                    found.headers.append(Header.of(row))
+            except damage.UNREADABLE:
+                found.unreadable.append(sort_key)
+        return found
 
 
 def plan(new: Sequence[Raw], headers: Sequence[Header], *, largest: float = math.inf) -> DueMerge | None:
@@ -99,27 +135,28 @@ def merge_due(
     then, and does not keep waiting what is new. Nothing is done where another process is at it. Raises Throttled,
     Unavailable: then it is due still.
     """
-    lock, done = IndexLock(store), 0
-    if _planned(store, largest=largest) is None or not lock.take():
+    lock, stored, done = IndexLock(store), StoredIndex.of(store), 0
+    if plan(stored.new, stored.headers, largest=largest) is None or not lock.take():
         return 0
 
     def pause(at_work: DueMerge) -> None:
         meanwhile()
         merged = {row["sk"]["S"] for row in at_work.new}
-        new = [row for row in _stored(store)[0] if row["sk"]["S"] not in merged]
+        new = [row for row in StoredIndex.of(store).new if row["sk"]["S"] not in merged]
         if _is_much(new):
             _merge(store, DueMerge(new), lock)
 
     with lock:
         publishing.clear(store)
         frozen = frozen_through(store)
+        for sort_key in stored.unreadable:
+            damage.note(store, sort_key)
         while again() and (due := _planned(store, frozen, largest=largest)):
             try:
-                _merge(store, due, lock, pause)
+                done += _merge(store, due, lock, pause)
             except TransactionRefused:  # somebody took this process for dead
                 log.info("A merge of segments of tenant %s was overtaken.", store.tenant_id)
                 break
-            done += 1
     return done
 
 
@@ -135,10 +172,10 @@ def clear_up(store: Store) -> int:
 
 
 def merge_new(store: Store, lock: IndexLock) -> None:
-    """Make a segment of all that is new, however little. Only for who has the lock."""
-    new, _ = _stored(store)
-    if new:
-        _merge(store, DueMerge(new), lock)
+    """Make a segment of all that is new and not damaged, however little. Only for who has the lock."""
+    while new := StoredIndex.of(store).new:
+        if _merge(store, DueMerge(new), lock):
+            break
 
 
 def frozen(store: Store) -> Raw | None:
@@ -152,22 +189,34 @@ def frozen_through(store: Store) -> str:
     return str(note["through"]["S"]) if note else ""
 
 
-def _planned(store: Store, frozen: str = "", *, largest: float) -> DueMerge | None:
-    new, headers = _stored(store)
-    return plan(new, [header for header in headers if header.segment > frozen], largest=largest)
-
-
-def _stored(store: Store) -> tuple[list[Raw], list[Header]]:
-    rows = list(store.rows(*keys.STATE))
-    new = [row for row in rows if row["sk"]["S"].startswith(keys.NEW)]
-    return new, [Header.of(row) for row in rows[len(new) :]]
+def _planned(store: Store, frozen: str, *, largest: float) -> DueMerge | None:
+    stored = StoredIndex.of(store)
+    return plan(stored.new, [header for header in stored.headers if header.segment > frozen], largest=largest)
 
 
 def _merge(
     store: Store, due: DueMerge, lock: IndexLock, pause: Callable[[DueMerge], object] = lambda at_work: None
-) -> None:
+) -> bool:
+    """Merge these. False where one turned out to be damaged, and is noted now."""
     segment = publishing.begin(store, "merge")
     writer = SegmentWriter(store, segment, expected=due.size)
+    try:
+        _write(store, due, writer, lock, pause)
+        publishing.publish(store, "merge", writer.finish(due.versions), merged=due.headers)
+    except DamagedSource as damaged:
+        publishing.abandon(store, "merge", segment, writer.written)
+        damage.note(store, due.rows[damaged.source])
+        return False
+    except TransactionRefused:
+        publishing.abandon(store, "merge", segment, writer.written)
+        raise
+    store.delete_rows(row["sk"]["S"] for row in due.new)
+    return True
+
+
+def _write(
+    store: Store, due: DueMerge, writer: SegmentWriter, lock: IndexLock, pause: Callable[[DueMerge], object]
+) -> None:
     sources = [blocks.entries(bytes(row["d"]["B"])) for row in due.new]
     sources += [entries_of(store, header) for header in due.headers]
     paused_at = time.monotonic()
@@ -178,8 +227,6 @@ def _merge(
             if time.monotonic() - paused_at >= PAUSE_SECONDS:
                 pause(due)
                 paused_at = time.monotonic()
-    publishing.publish(store, "merge", writer.finish(due.versions), merged=due.headers)
-    store.delete_rows(row["sk"]["S"] for row in due.new)
 
 
 def entries_of(store: Store, header: Header) -> Iterator[Entry]:
@@ -191,18 +238,37 @@ def entries_of(store: Store, header: Header) -> Iterator[Entry]:
 
 
 def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """Return each term with its entries. Those of a term that only one source has are passed on as they are."""
+    """Return each term with its entries. Those of a term that only one source has are passed on as they are.
+
+    Raises DamagedSource.
+    """
     numbered = [_numbered(n, source) for n, source in enumerate(sources)]
     for term, group in groupby(heapq.merge(*numbered, key=itemgetter(0)), key=itemgetter(0)):
         several = list(group)
         entries = [entry for _, _, entry in several]
         if len({n for _, n, _ in several}) > 1:
-            entries = postings.entries(postings.merged(map(postings.decode, entries)))
+            entries = postings.entries(postings.merged(_decoded(n, entry) for _, n, entry in several))
         yield term, entries
 
 
 def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int, bytes]]:
-    return ((term, number, entry) for term, entry in source)
+    """Its entries with its number. Terms that do not ascend would bring the terms of others out of order."""
+    before = b""
+    try:
+        for term, entry in source:
+            if term < before:
+                raise DamagedSource(number)
+            before = term
+            yield term, number, entry
+    except damage.UNREADABLE as error:
+        raise DamagedSource(number) from error
+
+
+def _decoded(source: int, entry: bytes) -> dict[int, int]:
+    try:
+        return postings.decode(entry)
+    except damage.UNREADABLE as error:
+        raise DamagedSource(source) from error
 
 
 def _size(row: Raw) -> int:

@@ -16,6 +16,7 @@ a block reads the headers anew, so the time is there to make that rare, and noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -54,6 +55,17 @@ def publish(store: Store, writer: Writer, header: Header, *, merged: Sequence[He
     )
     if replaced:
         _remove_replaced(store, keys.grave(header.segment), replaced)
+
+
+def abandon(store: Store, writer: Writer, segment: str, blocks: int) -> None:
+    """Delete at once what this process has written of a segment that it will not publish: so many blocks, and the note.
+
+    Only where no write of it can still be on its way. Raises Throttled, Unavailable.
+    """
+    grave = _grave({segment: {"N": str(blocks)}}, timedelta())
+    with suppress(ConditionFailed):  # it was taken for dead, and who did so deletes it
+        store.write(RowWrite(keys.grave(segment), grave, unchanged=_note(writer)))
+        _delete(store, {**grave, "sk": {"S": keys.grave(segment)}})
 
 
 def discard(store: Store, headers: Iterable[Header]) -> None:

@@ -38,6 +38,11 @@ class SegmentWriter:
         self._last = b""
         self._size = 0
 
+    @property
+    def written(self) -> int:
+        """Return how many blocks have been written."""
+        return len(self._fences) - len(self._unwritten)
+
     def add(self, term: bytes, entries: Iterable[bytes]) -> None:
         """Take the next term, which is greater than all before, with its entries. Raises Throttled, Unavailable."""
         for entry in entries:

@@ -27,7 +27,7 @@ Raw = Mapping[str, Any]
 
 _END: Final = b"\xff"  # in no UTF-8, and so in no term
 _CONTINUED: Final = b"\xfe"  # likewise
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, zlib.error)
+_UNREADABLE: Final = (KeyError, IndexError, TypeError, ValueError, zlib.error)
 _REMEMBERED: Final = 512  # headers whose fences a process remembers, some 100 KB each at most
 
 
