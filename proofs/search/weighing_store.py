@@ -79,7 +79,7 @@ class WeighingStore:
     def put_blocks(self, segment: str, blocks: Mapping[int, bytes]) -> None:
         self._pace.wait()
         sizes = [self._block_size(segment, number, data) for number, data in blocks.items()]
-        self.largest_item = max(self.largest_item, *sizes)
+        self.largest_item = max([self.largest_item, *sizes])
         self._blocks.setdefault(segment, {}).update(blocks)
         self._weigh(keys.segment(TENANT, segment), sizes)
 

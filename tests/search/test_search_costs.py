@@ -13,14 +13,14 @@ import pytest
 from portal.dynamo import meter
 from tests.search.desk_in_memory import MemoryDesk
 from tickets.search import finding, keys, lookup, suggesting
-from tickets.search.index import postings
+from tickets.search.index import merge_follower, merging, postings
 from tickets.search.index.index_store import RowWrite
 from tickets.search.index.segment_writing import SegmentWriter
 from tickets.search.tables import SEARCH
 
 SMALL, LARGE = 1_000, 10_000
 WORDS = 20  # of a ticket
-NEW = 30  # changes that no merge has taken: half of what is merged at once
+NEW = merging.NEW_BYTES + merge_follower.LOOK_BYTES  # bytes that no merge has taken: as many as there can be
 SHARES = (0.7, 0.1, 0.1, 0.03, 0.03, 0.03, 0.005, 0.005)  # of the tickets in each segment, as merging leaves them
 
 
@@ -48,7 +48,7 @@ def desk(tickets: int) -> MemoryDesk:
             writer.add(word.encode(), postings.entries(index[word]))
         desk.store.write(RowWrite(keys.header(segment), writer.finish([1]).attributes()))
         at += int(tickets * share)
-    for _ in range(NEW):
+    while sum(len(row["d"]["B"]) for row in desk.store.rows(keys.NEW, keys.NEW + "~")) < NEW:
         some = sorted({*chance.choices(names, cum_weights=weights, k=33)})
         desk.put([(word.encode(), {at: 0x43}) for word in some])
     desk.last = tickets

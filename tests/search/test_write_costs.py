@@ -10,13 +10,16 @@ from string import ascii_lowercase
 
 import pytest
 
+from portal.dynamo.meter import item_size
 from tests.search.memory_store import MemoryStore
 from tickets.search import keys
-from tickets.search.index import indexing, merging, publishing
+from tickets.search.index import indexing, merge_follower, merging, publishing
 from tickets.search.index.fragments import Fragment
+from tickets.search.index.merge_follower import MergeFollower
 from tickets.search.index.postings import Places
 
-CHANGES = 2_000
+CHANGES, SOME = 2_000, 600
+FULL_TAIL = 16 * 1024  # bytes of what is new, keys included: 2 read units
 TERMS = 33  # of a comment of 60 words, without function words, as the archive of a project has it
 
 
@@ -49,3 +52,16 @@ def test_a_change_costs_at_most_3_2_write_units_one_by_one(monkeypatch: pytest.M
 
 def test_a_change_costs_at_most_half_a_write_unit_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.05 < units_per_change(monkeypatch, at_once=500) <= 0.5
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 12])
+def test_what_is_new_stays_little_because_every_search_reads_it(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    store, left, number, largest = MemoryStore(), iter(changes()[:SOME]), 0, 0
+    monkeypatch.setattr(merge_follower, "IndexStore", lambda tenant_id: store)
+    follower = MergeFollower()
+    while some := list(islice(left, at_once)):
+        number += 1
+        follower.note({store.tenant_id: indexing.add(store, f"{number:024x}", some)})
+        largest = max(largest, sum(map(item_size, store.rows(keys.NEW, keys.NEW + "~"))))
+        follower.turn()
+    assert 5_000 < largest <= FULL_TAIL

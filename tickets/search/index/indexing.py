@@ -31,7 +31,7 @@ from tickets.ticket.keys import owner_of
 
 log = logging.getLogger("pooldesk.stream")
 
-LARGE: Final = 16 * 1024  # bytes from which on a batch is written as a segment: a search reads all that is new
+LARGE: Final = 8 * 1024  # bytes from which on a batch is written as a segment: a search reads all that is new
 _DIGEST_BYTES: Final = 12
 _NEVER: Final = "%s of tenant %s cannot be indexed. When that is mended, run: manage.py rebuild_search"
 _TENANTS: Final = 10_000  # whose last records of a shard a process remembers

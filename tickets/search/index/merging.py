@@ -30,8 +30,9 @@ from tickets.search.index.segments import Header
 
 log = logging.getLogger("pooldesk.stream")
 
-NEW_ITEMS: Final = 64
-NEW_BYTES: Final = 24 * 1024
+# Every search reads all that is new, so it is little; but a merge costs some 20 write units, so it is not too little.
+NEW_ITEMS: Final = 48
+NEW_BYTES: Final = 8 * 1024
 SEGMENTS: Final = 4  # of one class that are merged
 _SEGMENTS_AT_ONCE: Final = 40  # that one transaction removes; a rebuild makes hundreds of one class
 PAUSE_SECONDS: Final = 2.0  # between those that a long merge makes for shorter ones
@@ -119,7 +120,7 @@ def _with_its_class(chosen: DueMerge, headers: Sequence[Header], largest: float)
 
 def size_class(size: int) -> int:
     """Return 0 for segments of up to some 24 KB, and one more for each fourfold size."""
-    return max(0, round(math.log(max(1, size) / (NEW_BYTES / 2), SEGMENTS)))
+    return max(0, round(math.log(max(1, size) / (1.5 * NEW_BYTES), SEGMENTS)))
 
 
 def merge_due(
