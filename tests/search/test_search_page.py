@@ -204,6 +204,15 @@ def test_how_to_search_tells_viewers_of_no_notes(world: World, bob: Browser) -> 
     assert "internal note" not in text_of(world.browser("vera").get("/search/"))
 
 
+def test_where_no_ticket_has_all_words_the_page_says_so_and_help_makes_room(
+    world: World, bob: Browser, finds: Answer
+) -> None:
+    finds(nearly=(hit(world, 1, "The *printer*"),))
+    page = bob.get("/search/?q=printer+zebra")
+    assert "No tickets match all of “printer zebra”. Those below have some of the words." in text_of(page)
+    assert '<details class="disclosure search-help">' in page.content.decode()
+
+
 def test_nothing_found_says_so_and_a_search_that_stopped_early_says_that(bob: Browser, finds: Answer) -> None:
     finds()
     assert "No tickets match “zebra”." in text_of(bob.get("/search/?q=zebra"))

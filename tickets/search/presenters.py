@@ -231,6 +231,8 @@ def _nothing(address: SearchAddress, found: Found, after: str) -> dict[str, Any]
         return _blank("No match among the tickets looked at so far", text)
     if after:
         return _blank("There are no more tickets that match.", "")
+    if found.nearly:
+        return _blank(f"No tickets match all of “{_shortened(address.text)}”.", "Those below have some of the words.")
     if not address.is_narrowed:
         return _blank(
             f"No tickets match “{_shortened(address.text)}”.", "Check the spelling, or try fewer or shorter words."
