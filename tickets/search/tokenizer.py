@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from tickets.search.stems import FUNCTION_WORDS
 
 VERSION: Final = 1
-TERMS_LIMIT: Final = 2_000  # different terms of one text
+TERMS_LIMIT: Final = 10_000  # different terms of one text: 50,000 characters of prose or of a log have less
 WHOLE_LIMIT: Final = 64  # characters of a compound, such as a mail address, that is a term as a whole
 MARKS_LIMIT: Final = 30  # on one letter, as in Unicode's stream-safe texts: to order them takes their square
 _LOOKED_AT: Final = 512  # characters of a word that is longer than that

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Final
 
 from tickets.search import stems, tokenizer
@@ -14,6 +16,7 @@ from tickets.search.tokenizer import Spelling
 EXACT: Final = 1.0
 FORM: Final = 0.8
 BEGINS: Final = 0.6
+FORMS_LIMIT: Final = 3_000  # words that are stemmed for one sought word, because that is slow: no language has as many
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class WordMatcher:
     has_forms: bool = False
     is_beginning: bool = False
     _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
+    _stemmed: Iterator[int] = field(default_factory=count, compare=False, repr=False)
 
     def weight(self, folded: str) -> float:
         """Return how much a folded word counts: EXACT, FORM, BEGINS, or 0 where it is another word."""
@@ -48,9 +52,14 @@ class WordMatcher:
     def _weight(self, folded: str) -> float:
         if folded in self.spellings:
             return EXACT
-        if self.has_forms and any(stems.has_stem(folded, found) for found in self._stems):
+        if self.has_forms and self._is_form(folded):
             return FORM
         return BEGINS if self.is_beginning and folded.startswith(self.spellings) else 0.0
+
+    def _is_form(self, folded: str) -> bool:
+        if not folded.isalpha() or not folded.startswith(tuple(self.beginnings)):
+            return False
+        return next(self._stemmed) < FORMS_LIMIT and any(stems.has_stem(folded, found) for found in self._stems)
 
 
 def matchers(phrase: Phrase, version: int = tokenizer.VERSION) -> tuple[WordMatcher, ...]:
