@@ -12,7 +12,7 @@ from portal.dynamo.cursor import BadCursor
 from portal.errors import Invalid
 from tests.search.desk_in_memory import ALICE, BOB, MemoryDesk
 from tickets.desk.filters import TicketFilter
-from tickets.search import finding, lookup, ticket_conditions
+from tickets.search import finding, index_terms, lookup, query_parser, suggesting, ticket_conditions
 from tickets.search.index import postings
 from tickets.search.results import Piece, Where
 from tickets.search.sought import Filters
@@ -109,6 +109,29 @@ def test_mail_addresses_versions_and_the_like_are_found_whole_and_by_part(desk: 
     for text, queries in texts.items():
         for query in queries:
             assert numbers[text] in found(desk, query), query
+
+
+@pytest.mark.parametrize("text", ["CVE-2014-0160", "nginx/1.18.0", "10.0.0.1", "joe.doe@example.com", "well-to-do"])
+def test_a_compound_is_found_by_each_of_its_beginnings(desk: MemoryDesk, text: str) -> None:
+    number = desk.ticket(f"Concerning {text} again")
+    for end in range(4, len(text) + 1):
+        assert number in found(desk, text[:end]), text[:end]
+        assert number in [int(one.number) for one in suggesting.suggest(desk.agent, text[:end]).tickets], text[:end]
+
+
+def test_a_compound_goes_before_those_that_only_begin_so(desk: MemoryDesk) -> None:
+    whole = desk.ticket("Update to 10.1")
+    longer = [desk.ticket(f"Update to 10.1{n}") for n in range(5)]
+    assert found(desk, "10.1")[0] == whole
+    assert {*found(desk, "10.1")} == {whole, *longer}
+
+
+def test_what_only_begins_with_the_short_end_of_a_compound_is_not_read(desk: MemoryDesk) -> None:
+    query, _ = query_parser.parse("CVE-2014-01")
+    asked = index_terms.asked_terms(query, people=(), version=1)
+    assert [(t.matcher.spellings, t.only_ranks) for t in asked] == [
+        (("2014",), False), (("cve-2014-01",), True), (("cve",), False)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

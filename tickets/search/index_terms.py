@@ -18,6 +18,7 @@ from tickets.search.sought import Phrase, SearchQuery
 from tickets.search.word_matcher import WordMatcher, matchers
 
 WORDS_LIMIT: Final = 4
+_BEGINNING_LEAST: Final = 3  # characters of a beginning that narrows a search down
 _BEHIND: Final = b"\xff"  # in no UTF-8: greater than all that can follow a beginning
 _NOTE_MARK: Final = noted(b"")
 
@@ -95,9 +96,15 @@ def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:
         return _of_characters(at, phrase.text) + [
             AskedTerm(part, at) for part in telling if not tokenizer.is_unspaced(part.spellings[0])
         ]
+    # Too many terms begin with a last part that is short: the others narrow down, and the compound's beginning ranks.
+    is_short = phrase.is_prefix and _length(parts[-1]) < _BEGINNING_LEAST
+    if is_short and len(telling) > 1:
+        telling.remove(parts[-1])
     found = [AskedTerm(part, at) for part in sorted(dict.fromkeys(telling), key=_length, reverse=True)]
-    joined = None if phrase.is_prefix else tokenizer.whole(phrase.text)
-    return [*found[:1], AskedTerm(WordMatcher((joined,)), at, only_ranks=True), *found[1:]] if joined else found
+    joined = tokenizer.whole(phrase.text) if is_short or not phrase.is_prefix else None
+    if joined:
+        found.insert(1, AskedTerm(WordMatcher((joined,), is_beginning=is_short), at, only_ranks=True))
+    return found
 
 
 def _of_characters(at: int, text: str) -> list[AskedTerm]:

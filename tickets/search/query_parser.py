@@ -26,7 +26,7 @@ from tickets.ticket.fields import Status
 
 TEXT_LIMIT: Final = 2_000  # characters that are looked at
 PHRASES_LIMIT: Final = 24  # words and phrases that are searched for, and as many that are left out
-PREFIX_LEAST: Final = 3  # letters of the beginning of a word
+PREFIX_LEAST: Final = 3  # letters of the beginning of a word, or of a compound
 _SHOWN: Final = 30  # characters of what was typed, in a sentence
 
 _QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02", '"'))
@@ -117,7 +117,10 @@ def _unquoted(text: str, *, is_last: bool) -> list[Phrase]:
 
 
 def _may_be_prefix(text: str) -> bool:
-    return len(tokenizer.words(text)[-1].folded[0]) >= PREFIX_LEAST
+    """Of a compound, such as a version, which is being typed, its last part may be as short as it is."""
+    parts = [word.folded[0] for word in tokenizer.words(text)]
+    is_compound = len(parts) > 1 and not tokenizer.is_unspaced(text)
+    return (sum(map(len, parts)) if is_compound else len(parts[-1])) >= PREFIX_LEAST
 
 
 def _is_function_word(phrase: Phrase) -> bool:

@@ -13,7 +13,7 @@ from tickets.search.results import Where
 from tickets.search.sought import Phrase, SearchQuery
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import Spelling
-from tickets.search.word_matcher import EXACT, WordMatcher, matchers
+from tickets.search.word_matcher import WordMatcher, matchers
 
 PLACES_LIMIT: Final = 200  # of one phrase in one text: beyond it a text is ranked and shown no better
 _TRIES: Final = 200  # words that may be a sought one and are looked at by themselves; where there are more, all are
@@ -100,7 +100,7 @@ class _PhraseMatcher:
 
     def place(self, start: int, end: int, spelling: Spelling) -> Occurrence:
         """Return the place of the phrase in a text: its last word is spelt so, and may be it."""
-        return Occurrence(start, end, self._number, EXACT if self.words[1:] else self.words[0].weight_of(spelling))
+        return Occurrence(start, end, self._number, self.words[-1].weight_of(spelling))
 
     def places_in_ascii(self, text: str, lowered: str, *, limit: int) -> list[Occurrence] | None:
         """Return the places in a text by looking at those words only that may be meant, None if this is of no use."""
