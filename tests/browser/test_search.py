@@ -251,7 +251,7 @@ def test_what_is_searched_works_without_a_script(desk: World, person: NewPage) -
     expect(page.locator("[data-row]")).to_have_count(1)
     page.get_by_role("link", name="Any").click()
     expect(page.locator("[data-row]")).to_have_count(2)
-    page.get_by_role("link", name="Newest first").click()
+    page.get_by_role("link", name="Highest number first").click()
     expect(page.locator("[data-row-link]").first).to_have_text(TITLES[1])
 
 

@@ -238,6 +238,35 @@ def test_a_ticket_whose_number_was_typed_comes_on_no_later_page(desk: MemoryDesk
     assert len(numbers) == len({*numbers}) == 60
 
 
+def test_a_number_with_its_mark_is_no_beginning_of_another(desk: MemoryDesk) -> None:
+    desk.ticket("Picture 23642032")
+    assert found(desk, "#236") == []
+
+
+def test_a_number_beside_words_is_the_ticket_that_has_these_or_a_number_in_a_text(desk: MemoryDesk) -> None:
+    desk.ticket("About invoice 2")
+    desk.ticket("The invoice")
+    desk.ticket("Invoice 4.2")
+    assert found(desk, "#2 invoice")[0] == found(desk, "invoice #2")[0] == 2
+    assert {*found(desk, "#2 invoice")} == {1, 2, 3}
+    assert found(desk, "#2 -invoice") == []
+    assert found(desk, "#2 paper") == []
+    assert found(desk, "#2 invoice status:closed") == []
+
+
+def test_who_has_no_address_here_is_looked_for_by_name_and_that_is_said(desk: MemoryDesk) -> None:
+    desk.ticket("Bill", requester_name="zorro@example.org")
+    result = finding.find(desk.agent, "bill from:zorro@example.org")
+    assert len(result.hits) == 1
+    assert "Nobody here has the address “zorro@example.org”" in " ".join(result.explanations)
+
+
+def test_without_words_the_highest_number_comes_first(desk: MemoryDesk) -> None:
+    for status in ("closed", "open", "closed", "open"):
+        desk.ticket("One", status=status, tags=["money"])
+    assert found(desk, "tag:money") == [4, 3, 2, 1]
+
+
 def test_conditions_are_asked_of_each_ticket(desk: MemoryDesk) -> None:
     own = desk.ticket("Bill one", resolver=ALICE, status="pending", tags=["money"], priority="high")
     other = desk.ticket("Bill two", resolver=BOB, created_at="2025-01-01T00:00:00.000000Z", requester=ALICE)

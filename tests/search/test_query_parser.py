@@ -70,8 +70,8 @@ def test_every_operator() -> None:
     assert {parse(f"x assignee:{word}")[0].assignee for word in ("nobody", "None", "unassigned")} == {NOBODY}
 
 
-@pytest.mark.parametrize(("text", "number"), [("#12", 12), ("12", 12), ("12 x", None), ("#0", None), ("#1a", None)])
-def test_a_number_alone_is_a_ticket(text: str, number: int | None) -> None:
+@pytest.mark.parametrize(("text", "number"), [("#12", 12), ("12", 12), ("12 x", None), ("#0", None), ("x #12", 12)])
+def test_a_number_alone_or_with_a_mark_is_a_ticket(text: str, number: int | None) -> None:
     assert parse(text)[0].number == number
 
 
@@ -88,12 +88,40 @@ def test_a_number_alone_is_a_ticket(text: str, number: int | None) -> None:
         ("bill 🙂", "“🙂” has no letter or digit"),
         ("the bill of a man ", "Left out, because nearly every ticket has it: “the”, “of”, “a”."),
         ("bill " * 1000, "Only the first 2,000 characters"),
+        (
+            "priority:high priority:low bill",
+            "“priority:high” was ignored: of several priority: only the last one",
+        ),
+        ("assignee:me assignee:nobody bill", "“assignee:me” was ignored: of several assignee: only the last one"),
+        ("from:me from:carol bill", "“from:me” was ignored: of several from: only the last one"),
+        ("before:2026 before:2025 bill", "“before:2026” was ignored: of several before: only the last one"),
+        (
+            "is:open author:foo bill",
+            "There is no filter “is:”, “author:”, so this was taken for a word. Filters are",
+        ),
+        ("bill OR invoice", "OR is not understood: tickets that have all of the words are found."),
+        ("bill NOT invoice", "a minus right in front of a word"),
+        ("b* invoice", "A star needs at least 3 letters in front of it: “b*”."),
+        ("why was it removed", "Left out, as words of a question: “why”. In quotation marks they are searched for."),
+        ("#236", "First ticket #236, then tickets whose texts have this number."),
+        ("#236 bill", "#236 is the ticket of this number, if it fits the rest, or the number in a text."),
         (" ".join(f"word{n}" for n in range(99)), f"Only the first {PHRASES_LIMIT} words were searched for."),
         (f"bill {' '.join(f'-word{n}' for n in range(99))}", f"Only the first {PHRASES_LIMIT} words with a minus"),
     ],
 )
 def test_what_is_ignored_is_said(text: str, sentence: str) -> None:
     assert sentence in " ".join(parse(text)[1])
+
+
+@pytest.mark.parametrize("text", ["priority:low priority:LOW x", "tag:a tag:b x", "https://a.b x", "a:80 ", "Foo::x "])
+def test_what_is_taken_as_it_was_typed_needs_no_sentence(text: str) -> None:
+    assert parse(text)[1] == ()
+
+
+def test_words_of_a_question_are_left_out_where_another_word_is_left() -> None:
+    assert phrases("how does one print") == ["one", "print*"]
+    assert phrases("why is it ") == ["why"]
+    assert phrases('"how" print ') == ['"how"', "print"]
 
 
 @pytest.mark.parametrize(

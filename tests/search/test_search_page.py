@@ -248,6 +248,36 @@ def test_what_cannot_be_searched_for_is_explained_and_kept(bob: Browser, monkeyp
     assert 'name="status" value="open"' in page.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("text", "here", "queue"),
+    [
+        ("status:open", "", "status=open"),
+        ("status:open,pending", "", "status=unresolved"),
+        ("assignee:me priority:high", "", "status=any&resolver=me&priority=high"),
+        ("assignee:nobody", "status=pending&tag=billing", "status=pending&resolver=none&tag=billing"),
+        ("after:2026 before:2026-02", "", "status=any&created=2026-01-01..2026-01-31"),
+    ],
+)
+def test_filters_alone_lead_to_the_queue(bob: Browser, text: str, here: str, queue: str) -> None:
+    page = bob.get(f"/search/?q={text}&{here}")
+    assert "Add a word to search for" in text_of(page)
+    way = links(page)["Show these tickets in the queue"]
+    assert parse_qs(urlsplit(way).query) == parse_qs(queue)
+    assert bob.get(way).status_code == 200
+
+
+@pytest.mark.parametrize("text", ["status:open,closed", "assignee:carol", "status:open&status=closed"])
+def test_filters_that_the_queue_does_not_have_lead_nowhere(bob: Browser, text: str) -> None:
+    page = bob.get(f"/search/?q={text}")
+    assert "Add a word to search for" in text_of(page)
+    assert "Show these tickets in the queue" not in links(page)
+
+
+def test_an_order_says_that_it_goes_by_number(world: World, bob: Browser, finds: Answer) -> None:
+    finds(hit(world, 1, "Ticket *1*"))
+    assert links(bob.get("/search/?q=x"))["Highest number first"] == "/acme/search/?q=x&order=newest"
+
+
 @pytest.mark.parametrize("query", ["created=yesterday", "status=lost", "priority=some", "tag=a,b"])
 def test_a_filter_that_means_nothing_is_refused_beside_it(bob: Browser, finds: Answer, query: str) -> None:
     asked = finds()

@@ -63,8 +63,9 @@ _LISTED: Final = 5  # tickets in a sentence
 def find(
     tenant: TenantContext, text: str, *, newest_first: bool = False, further: str = "", within: Filters | None = None
 ) -> Found:
-    """Return the best tickets for what somebody typed, or the newest; `further` is a former page's cursor.
+    """Return the best tickets for what somebody typed; `further` is a former page's cursor.
 
+    `newest_first` asks for those with the highest numbers instead, as a query without words always does.
     Raises Invalid for a query with nothing to search for and for a bad cursor; Throttled, Unavailable.
     """
     query, explanations = query_parser.parse(text)
@@ -74,6 +75,7 @@ def find(
     if further:
         rank, left = cursor.load(further, tenant_id=tenant.tenant_id, query=binding)
         position = PagePosition(rank, tuple(left))
+    newest_first = newest_first or not query.phrases
     proposed = search.propose(newest_first=newest_first)
     read: list[TicketMatch] = []
     for page in search.parts(ProposalPage.of(proposed, position, SIFTED if search.sifts else CHECKED)):
@@ -166,7 +168,7 @@ class Search:
     def matches(self, page: ProposalPage, nearly: Sequence[Proposal], *, is_first: bool) -> list[TicketMatch]:
         """Read the texts of a page of proposals and keep those that match, and of others those that nearly do.
 
-        The ticket whose number was typed matches anyway: on the first page, and so on no other one.
+        The ticket whose number was typed is looked at on the first page, and so on no other one.
         """
         named = self.query.number
         first = named if is_first else None
@@ -183,8 +185,8 @@ class Search:
         for text in ticket_texts.read_on(self.tenant, unsure) if unsure else ():
             read[text.number], found[text.number] = text, matcher.match(text)
         for number, text in read.items():
-            if number == first:
-                found[number] = replace(found[number] or TicketMatch(text), is_whole=True)
+            if number == first and (named := named_match(matcher, self.query, text)):
+                found[number] = named
             elif text.rest and (not _is_whole(found[number]) or self.query.without):
                 found[number] = self._partly_read(matcher, text)
         kept = [match for match in found.values() if match and self._conditions.hold(match.text)]
@@ -278,6 +280,14 @@ class Search:
         asked = {read.term.part for reads in self._reads for read in reads if read.is_complete}
         is_sure = not self.query.without and all(n in asked for n in range(len(self.query.phrases)))
         return not is_sure or bool(proposal.places & Places.COMMENT)
+
+
+def named_match(matcher: TextMatcher, query: SearchQuery, text: TicketText) -> TicketMatch | None:
+    """Return how the ticket whose number was typed matches, None where the rest of the query is not in it."""
+    numbers = {n for n, phrase in enumerate(query.phrases) if phrase.text == str(query.number)}
+    match = matcher.match(text, numbers)
+    there = {place.phrase for one in match.fields for place in one.places} if match else set()
+    return replace(match, is_whole=True) if match and len(there | numbers) == len(query.phrases) else None
 
 
 def _is_whole(match: TicketMatch | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
@@ -14,15 +15,17 @@ from django.utils.safestring import SafeString, mark_safe
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.dashboards.freshness import Freshness
-from tickets.desk import filter_presenters, queue_presenters
+from tickets.desk import filter_presenters, filters, queue_presenters
 from tickets.desk.filter_presenters import QueueAddress, chips
 from tickets.desk.ticket_presenters import listed, queue_url
 from tickets.search.finding import NOTHING_INDEXED
+from tickets.search.query_parser import OnlyFilters
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
-from tickets.search.sought import Filters
+from tickets.search.sought import ME, NOBODY, Filters, SearchQuery
+from tickets.ticket.fields import Status
 
 TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them
-NEWEST: Final = "newest"  # first, as an address says it; otherwise what fits best is
+NEWEST: Final = "newest"  # numbers first, as an address says it; otherwise what fits best is
 _TAGS: Final = 3  # of a hit, that there is room for
 _WHERE: Final = {
     Where.TITLE: "",
@@ -111,7 +114,12 @@ def refused_page(params: Mapping[str, str], problem: Invalid) -> dict[str, Any]:
     name, or None for the address itself."""
     address = SearchAddress.of_what_is_understood(params)
     context = _context(address)
-    if problem.field in (None, "q"):
+    listing = _listing(problem.query, address) if isinstance(problem, OnlyFilters) else None
+    if listing:
+        context["results"]["blank"] = _blank(
+            "Add a word to search for", "", (listing, "Show these tickets in the queue")
+        )
+    elif problem.field in (None, "q"):
         context["results"]["problem"] = problem.message
         if problem.field is None:
             context["results"]["first_url"] = address.url()
@@ -184,7 +192,7 @@ def _filter_form(
 def _orders(address: SearchAddress) -> list[dict[str, Any]]:
     return [
         {"label": label, "url": address.url(order=order), "current": order == address.order}
-        for label, order in (("Best match", ""), ("Newest first", NEWEST))
+        for label, order in (("Best match", ""), ("Highest number first", NEWEST))
     ]
 
 
@@ -251,6 +259,25 @@ def _not_indexed() -> dict[str, Any]:
         "the platform’s operators have indexed them."
     )
     return _blank("This desk cannot be searched yet", text, (reverse("tickets:queue"), "Open the queue"))
+
+
+def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
+    """The queue with the filters of a query and of the page, None where the queue has no words for them."""
+    words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
+    last = (query.before - timedelta(days=1)).isoformat() if query.before else ""
+    days = f"{query.after or ''}..{last}" if query.after or last else ""
+    asked = {
+        "status": words.get(frozenset(query.statuses), "") if query.statuses else "any",
+        "resolver": {ME: "me", NOBODY: "none"}.get(query.assignee, query.assignee),
+        "priority": query.priority.value if query.priority else "",
+        "created": days,
+    }
+    here = {name: value for name, value in address.params.items() if value and name not in ("q", "order")}
+    both = [name for name, value in asked.items() if value not in ("", "any") and here.get(name, value) != value]
+    is_known = query.assignee in ("", ME, NOBODY) and not query.tags and not query.requester and asked["status"]
+    if both or not is_known or (query.after and query.before and query.after >= query.before):
+        return None
+    return queue_url(**{name: value for name, value in asked.items() if value} | here)
 
 
 def _shortened(text: str) -> str:

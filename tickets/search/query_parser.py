@@ -4,7 +4,7 @@ words              tickets that have all of them, in any form; of the last one t
 "some words"       these words, spelt so, one behind the other
 word*              words that begin so
 -word  -"words"    tickets without them
-#123  123          the ticket of this number, and what mentions it
+#123  123          the ticket of this number, then what mentions it; with # among other words, too
 status: priority: assignee: tag: from: before: after:
 """
 
@@ -32,10 +32,25 @@ _SHOWN: Final = 30  # characters of what was typed, in a sentence
 _QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02", '"'))
 _MINUSES: Final = "-\u2212\u2013"
 _NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})\Z", re.ASCII)
+# What says little in a question. Unlike function words these are indexed: alone and in quotation marks they are found.
+_ASKING: Final = frozenset(["why", "how", "where", "whose", "whom", "does", "did", "should", "could"])
+_LOGIC: Final = {
+    "OR": "OR is not understood: tickets that have all of the words are found.",
+    "AND": "AND is not needed: tickets that have all of the words are found.",
+    "NOT": "NOT is not understood: a minus right in front of a word leaves out tickets that have it.",
+}
 _TOKEN: Final = re.compile(
     rf'(?P<minus>[{_MINUSES}](?=[\w"]))?(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]*))'
 )
 _DAY: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2}))?(?:-([0-9]{1,2}))?\Z", re.ASCII)
+
+
+class OnlyFilters(Invalid):
+    """Nothing was asked for but what a list of tickets shows: `query` says what."""
+
+    def __init__(self, message: str, query: SearchQuery) -> None:
+        super().__init__(message, field="q")
+        self.query = query
 
 
 @dataclass
@@ -45,7 +60,11 @@ class _Reading:
     phrases: list[Phrase] = field(default_factory=list)
     without: list[Phrase] = field(default_factory=list)
     function_words: list[str] = field(default_factory=list)
+    asking: list[Phrase] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
+    operators: dict[str, str] = field(default_factory=dict)  # as they were typed
+    unknown: list[str] = field(default_factory=list)  # operators that there are not
+    number: int | None = None
     explanations: list[str] = field(default_factory=list)
 
 
@@ -67,12 +86,15 @@ def parse(text: str, *, is_typing: bool = False) -> tuple[SearchQuery, tuple[str
     tokens = [match for match in _TOKEN.finditer(plain) if match[0]]
     for match in tokens:
         _read(reading, match, is_last=is_open and match is tokens[-1], is_typing=is_typing)
-    number = _NUMBER.match(plain)
+    if number := _NUMBER.match(plain):
+        reading.number = int(number[1])
+    if not reading.phrases:
+        reading.phrases, reading.asking = reading.asking, []
     query = SearchQuery(
         text=text,
         phrases=tuple(dict.fromkeys(reading.phrases))[:PHRASES_LIMIT],
         without=tuple(dict.fromkeys(reading.without))[:PHRASES_LIMIT],
-        number=int(number[1]) if number else None,
+        number=reading.number,
         **reading.asked,
     )
     _explain(reading)
@@ -89,7 +111,18 @@ def _read(reading: _Reading, match: re.Match[str], *, is_last: bool, is_typing: 
         else:
             _operate(reading, name, value.strip(), match)
         return
+    if value in _LOGIC and match[0] == value:
+        reading.explanations.append(_LOGIC[value])
+        return
     written = f"{match['name']}:{value}" if match["name"] else value
+    if name and value[:1].isalpha():
+        reading.unknown.append(f"{match['name']}:")
+    if written.startswith("#") and (number := _NUMBER.match(written)) and not match["minus"]:
+        reading.number, is_last = reading.number or int(number[1]), False
+    if written.endswith("*") and len(written.strip("*")) < PREFIX_LEAST and tokenizer.words(written):
+        reading.explanations.append(
+            f"A star needs at least {PREFIX_LEAST} letters in front of it: “{_shown(written)}”."
+        )
     phrases = _quoted(written) if quoted is not None else _unquoted(written, is_last=is_last)
     if not phrases and not written.isascii():  # nobody takes punctuation for something that is searched for
         reading.explanations.append(f"“{_shown(written)}” has no letter or digit, and was ignored.")
@@ -98,6 +131,8 @@ def _read(reading: _Reading, match: re.Match[str], *, is_last: bool, is_typing: 
             reading.without.append(phrase)
         elif _is_function_word(phrase) and not (is_typing and phrase.is_prefix):
             reading.function_words.append(phrase.text)
+        elif phrase.text.lower() in _ASKING and not phrase.is_exact and not is_typing:
+            reading.asking.append(phrase)
         else:
             reading.phrases.append(phrase)
 
@@ -132,6 +167,21 @@ def _explain(reading: _Reading) -> None:
     if reading.function_words and (reading.phrases or reading.asked):
         listed = ", ".join(f"“{_shown(word)}”" for word in list(dict.fromkeys(reading.function_words))[:5])
         reading.explanations.append(f"Left out, because nearly every ticket has it: {listed}.")
+    if reading.asking:
+        listed = ", ".join(dict.fromkeys(f"“{_shown(phrase.text)}”" for phrase in reading.asking))
+        reading.explanations.append(
+            f"Left out, as words of a question: {listed}. In quotation marks they are searched for."
+        )
+    if reading.unknown:
+        listed = ", ".join(list(dict.fromkeys(f"“{_shown(name)}”" for name in reading.unknown))[:5])
+        known = ", ".join(f"{name}:" for name in _OPERATORS)
+        reading.explanations.append(f"There is no filter {listed}, so this was taken for a word. Filters are {known}.")
+    if reading.number and len(reading.phrases) > 1:
+        reading.explanations.append(
+            f"#{reading.number} is the ticket of this number, if it fits the rest, or the number in a text."
+        )
+    elif reading.number and reading.phrases:
+        reading.explanations.append(f"First ticket #{reading.number}, then tickets whose texts have this number.")
     if len(set(reading.phrases)) > PHRASES_LIMIT:
         reading.explanations.append(f"Only the first {PHRASES_LIMIT} words were searched for.")
     if len(set(reading.without)) > PHRASES_LIMIT:
@@ -147,7 +197,8 @@ def _refuse_nothing(query: SearchQuery, reading: _Reading) -> None:
     elif query.without:
         problem = "Say what to search for, too: only words to leave out were given."
     elif reading.asked:
-        problem = "Add a word to search for. The list of tickets shows all of a status, a person or a day."
+        problem = "Add a word to search for. The queue shows all tickets of a status, a person, a priority or a day."
+        raise OnlyFilters(" ".join(dict.fromkeys([*reading.explanations, problem])), query)
     else:
         problem = "Type a word, a phrase in quotation marks or a ticket's number."
     raise Invalid(" ".join(dict.fromkeys([*reading.explanations, problem])), field="q")
@@ -169,14 +220,18 @@ def _operate(reading: _Reading, name: str, value: str, match: re.Match[str]) -> 
         found = None
     if found is None:
         reading.explanations.append(f"“{_shown(match[0])}” was ignored: behind {name}: stands {what}.")
-    elif name == "tag":
+        return
+    if name in _SINGLE:
+        if name in reading.operators and reading.operators[name].casefold() != match[0].casefold():
+            former = _shown(reading.operators[name])
+            reading.explanations.append(f"“{former}” was ignored: of several {name}: only the last one counts.")
+        reading.operators[name] = match[0]
+    if name == "tag":
         reading.asked["tags"] = (*reading.asked.get("tags", ()), found)
-    elif name == "from":
-        reading.asked["requester"] = found
     elif name == "status":
         reading.asked["statuses"] = tuple(dict.fromkeys((*reading.asked.get("statuses", ()), *found)))
     else:
-        reading.asked[name] = found
+        reading.asked[_SINGLE[name]] = found
 
 
 def _statuses(value: str) -> tuple[Status, ...]:
@@ -210,6 +265,10 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "before": ("a day as 2026-11-20", _day),
     "after": ("a day as 2026-11-20", _day),
 }
+
+
+# Operators that are given once, and what of a query each one sets.
+_SINGLE: Final = {name: name for name in ("priority", "assignee", "before", "after")} | {"from": "requester"}
 
 
 def _shown(text: str) -> str:

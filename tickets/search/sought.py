@@ -30,7 +30,7 @@ class Phrase:
 class SearchQuery:
     """Hold what tickets have (`phrases`) and do not have (`without`), and what they are besides.
 
-    None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has the words.
+    None and "" ask nothing. `number` stands for the ticket of this number, which is found beside what has it as a word.
     `assignee` is ME, NOBODY, or (a part of) a name or mail address; so is `requester`, but for NOBODY. Days are in UTC:
     tickets were opened before `before`, and on the day `after` or later.
     """

@@ -17,7 +17,7 @@ from tenants.membership.tables import MEMBERS
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.search import query_parser, ticket_texts, tokenizer
-from tickets.search.finding import Search
+from tickets.search.finding import Search, named_match
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
 from tickets.search.index_terms import AskedTerm
@@ -63,7 +63,11 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
         numbers = [query.number, *(number for number in numbers if number != query.number)][:READ]
     read = ticket_texts.read_summaries(tenant, [*numbers, *(n for n in list(tags.values())[:TAGS] if n not in numbers)])
     matcher = TextMatcher(query)
-    having = [read[n] for n in numbers if n in read and (n == query.number or _has_all(matcher, read[n]))]
+    having = [
+        read[n]
+        for n in numbers
+        if n in read and (_has_all(matcher, read[n]) or (n == query.number and named_match(matcher, query, read[n])))
+    ]
     return Suggestions(
         tickets=tuple([text.summary() for text in having if search.holds(text)][:TICKETS]),
         tags=tuple(t for t, n in list(tags.items())[:TAGS] if n in read and t in read[n].tags),

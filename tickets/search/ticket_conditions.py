@@ -86,7 +86,7 @@ def needs_members(query: SearchQuery) -> bool:
 def understood(
     tenant: TenantContext, query: SearchQuery, within: Filters, people: Sequence[Member]
 ) -> tuple[Conditions, tuple[str, ...]]:
-    """Return the conditions with ids for names, and a sentence for each name that nobody has, which is ignored."""
+    """Return the conditions with ids for names, and a sentence for each name that nobody has."""
     problems = []
     resolvers = None if within.resolver is None else frozenset({within.resolver})
     if query.assignee:
@@ -99,6 +99,10 @@ def understood(
     if within.statuses is not None:
         statuses = frozenset(within.statuses) if statuses is None else statuses & frozenset(within.statuses)
     requesters = _ids(tenant, query.requester, people) if query.requester == ME or "@" in query.requester else None
+    if requesters is not None and not requesters:
+        problems.append(
+            f"Nobody here has the address “{query.requester}”: from: was taken for a part of the requester’s name."
+        )
     return Conditions(query, within, statuses, resolvers, requesters or None), tuple(problems)
 
 

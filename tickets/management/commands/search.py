@@ -24,7 +24,9 @@ class Command(PortalCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("query", metavar="QUERY", help='words, "phrases", -word, word*, status:open and the like')
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="whose tickets")
-        parser.add_argument("--newest", action="store_true", help="the newest tickets first, instead of the best")
+        parser.add_argument(
+            "--newest", action="store_true", help="the highest numbers first, instead of the best tickets"
+        )
         parser.add_argument("--further", default="", metavar="CURSOR", help="go on where a search with --json ended")
         parser.add_argument("--json", action="store_true", help="print the result for machines")
 
