@@ -185,8 +185,8 @@ class Search:
         for text in ticket_texts.read_on(self.tenant, unsure) if unsure else ():
             read[text.number], found[text.number] = text, matcher.match(text)
         for number, text in read.items():
-            if number == first and (named := named_match(matcher, self.query, text)):
-                found[number] = named
+            if number == first and (match := named_match(matcher, self.query, text)):
+                found[number] = match
             elif text.rest and (not _is_whole(found[number]) or self.query.without):
                 found[number] = self._partly_read(matcher, text)
         kept = [match for match in found.values() if match and self._conditions.hold(match.text)]
