@@ -69,8 +69,11 @@ function offerSearches(text) {
     option.hidden = scoped && !here;
     if (option.hidden) continue;
     const address = new URL(scoped ? here.href : box().form.action);
-    // As the form would: on the page of results its filters are sent along.
-    if (!scoped) for (const [name, value] of new FormData(box().form)) address.searchParams.set(name, value);
+    // As the form would, but without the filters of a page of results: the other option keeps them.
+    for (const [name, value] of scoped ? [] : new FormData(box().form)) {
+      if (!here || name === "order") address.searchParams.set(name, value);
+    }
+    if (!scoped) option.querySelector("[data-means]").textContent = here ? "Search the whole desk for" : "Search for";
     address.searchParams.set("q", text);
     option.href = address.href;
     option.querySelector("[data-typed]").textContent = text;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
@@ -83,6 +84,19 @@ def test_who_opened_a_hit_by_a_key_comes_back_to_it(page: Page) -> None:
     page.go_back()
     expect(page.locator("[data-row-link]:focus")).to_have_text(title)
     assert page.locator("[data-row-link]:focus").bounding_box() == box
+
+
+def test_a_page_with_filters_offers_the_whole_desk_first_and_its_own_list_second(page: Page) -> None:
+    page.goto("/search/?q=zebra&status=open&order=newest")
+    for option, status in (("search-all", None), ("search-here", "open")):
+        page.goto("/search/?q=zebra&status=open&order=newest")
+        page.locator("#search-box").fill("")
+        type_into_box(page, "printer")
+        expect(page.locator("#search-all")).to_contain_text("Search the whole desk for “printer”")
+        page.locator(f"#{option}").click()
+        expect(page.locator("[data-row]").first).to_be_visible()
+        asked = {name: value for name, (value,) in parse_qs(urlsplit(page.url).query).items()}
+        assert asked == {"q": "printer", "order": "newest"} | ({"status": status} if status else {})
 
 
 def test_tags_and_people_are_offered_too(page: Page) -> None:

@@ -70,6 +70,15 @@ def test_quotation_marks_ask_for_words_as_they_are_spelt_and_stand(desk: MemoryD
     assert found(desk, '"prints"') == [4]
 
 
+def test_words_in_quotation_marks_are_none_inside_of_other_words(desk: MemoryDesk) -> None:
+    name = desk.ticket("HelloRetryRequest")
+    words = desk.ticket("Hello, Retry Request")
+    assert {*found(desk, "retry")} == {name, words}
+    assert found(desk, '"retry"') == found(desk, '"hello retry"') == [words]
+    assert found(desk, 'request -"retry"') == [name]
+    assert found(desk, '"HelloRetryRequest"') == [name]
+
+
 def test_a_phrase_does_not_go_from_one_text_to_the_next(desk: MemoryDesk) -> None:
     desk.ticket("The red", "fox jumps", comments=["over the lazy", "dog"])
     assert found(desk, '"red fox"') == []

@@ -161,6 +161,14 @@ def test_the_box_sends_the_filters_of_the_page_along(bob: Browser, finds: Answer
     assert kept == [("status", "open"), ("tag", "billing")]
 
 
+def test_a_page_with_filters_tells_the_box_where_its_list_is(bob: Browser, finds: Answer) -> None:
+    finds()
+    page = bob.get("/search/?q=x&order=newest&status=open&tag=billing").content.decode()
+    (scope,) = re.findall(r'<a href="([^"]*)" data-search-scope hidden>', page)
+    assert unescape(scope) == "/acme/search/?order=newest&status=open&tag=billing"
+    assert "data-search-scope hidden" not in bob.get("/search/?q=x&order=newest").content.decode()
+
+
 def test_the_form_of_filters_leads_to_the_address_that_it_means(bob: Browser) -> None:
     typed = {
         "q": "x",

@@ -173,6 +173,7 @@ def _context(address: SearchAddress) -> dict[str, Any]:
         "results": {
             # The box in the header sends these along.
             "kept": [(name, value) for name, value in address.params.items() if value and name != "q"],
+            "here": address.url(q="") if address.is_narrowed else None,
             "orders": _orders(address),
             "summary": "",
             "blank": None,

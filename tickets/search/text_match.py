@@ -132,7 +132,7 @@ class _PhraseFinder:
     def __init__(self, phrases: Sequence[Phrase], *, limit: int) -> None:
         self._limit = limit
         self._phrases = [_PhraseMatcher(n, phrase) for n, phrase in enumerate(phrases)]
-        self._starts = 0
+        self._starts = self._spelt = 0
         self._exact: dict[str, int] = defaultdict(int)
         self._others: list[tuple[int, WordMatcher]] = []  # words that may be spelt otherwise
         self._bits: dict[Spelling, int] = {}
@@ -142,6 +142,8 @@ class _PhraseFinder:
             for word in phrase.words:
                 for spelling in word.spellings:
                     self._exact[spelling] |= bit
+                if word.is_spelt:
+                    self._spelt |= bit
                 if word.has_forms or word.is_beginning:
                     self._others.append((bit, word))
                 phrase.end = bit
@@ -187,11 +189,13 @@ class _PhraseFinder:
                 return
 
     def _bits_of(self, spelling: Spelling) -> int:
-        forms = [*spelling[0], *spelling[1]]
+        forms, humps = spelling
         bits = 0
         for form in forms:
             bits |= self._exact.get(form, 0)
-        if self._begins_so and any(map(self._begins_so, forms)):
+        for hump in humps:
+            bits |= self._exact.get(hump, 0) & ~self._spelt
+        if self._begins_so and any(map(self._begins_so, (*forms, *humps))):
             for bit, word in self._others:
                 bits |= bit if word.weight_of(spelling) else 0
         return bits

@@ -26,6 +26,7 @@ class WordMatcher:
     spellings: tuple[str, ...]
     has_forms: bool = False
     is_beginning: bool = False
+    is_spelt: bool = False  # as a word of the text itself: none inside a camelCase name counts
     _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
     _stemmed: Iterator[int] = field(default_factory=count, compare=False, repr=False)
 
@@ -36,9 +37,9 @@ class WordMatcher:
         return self._known[folded]
 
     def weight_of(self, spelling: Spelling) -> float:
-        """Return how much a word of a text counts, by its best form, or by a word inside it."""
+        """Return how much a word of a text counts, by its best form, or by a word inside it where that may be."""
         forms, humps = spelling
-        return max(map(self.weight, (*forms, *humps)))
+        return max(map(self.weight, forms if self.is_spelt else (*forms, *humps)))
 
     @cached_property
     def beginnings(self) -> list[str]:
@@ -71,6 +72,7 @@ def matchers(phrase: Phrase, version: int = tokenizer.VERSION) -> tuple[WordMatc
             word.folded,
             has_forms=not last and not phrase.is_exact,
             is_beginning=phrase.is_prefix and at == last,
+            is_spelt=phrase.is_exact and not phrase.is_prefix,
         )
         for at, word in enumerate(found)
     )
