@@ -17,9 +17,13 @@ def main() -> None:
     except EngineError as error:
         sys.exit(str(error))
 
-    from django.core.management import execute_from_command_line
+    try:
+        from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+        execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:  # while its modules are loaded; a command at work says itself how to go on
+        _tell("Stopped.")
+        sys.exit(130)
 
 
 def _tell(line: str) -> None:
