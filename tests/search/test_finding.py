@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import product
 from typing import Any
 
 import pytest
@@ -206,13 +205,6 @@ def test_a_snippet_shows_words_without_markup(desk: MemoryDesk, text: str, query
     desk.ticket("One", text)
     (hit,) = finding.find(desk.agent, query).hits
     assert marked(hit.snippet) == shown
-
-
-def test_what_stands_behind_the_terms_that_a_text_may_have_is_not_found(desk: MemoryDesk) -> None:
-    letters = "bcdfghjklmnp"
-    words = ["".join(four) for four in product(letters, repeat=4)][:2_001]
-    desk.ticket("One", " ".join(words))
-    assert [len(finding.find(desk.agent, f'"{words[n]}"').hits) for n in (1_999, 2_000)] == [1, 0]
 
 
 def test_a_hit_says_where_the_words_stand(desk: MemoryDesk) -> None:
