@@ -451,6 +451,8 @@ ALLOWED = {
     ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
     ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",
     ("portal/isolation/request_parser.py", "#"): "what the names in a DynamoDB expression begin with",
+    ("tickets/search/query_parser.py", "#"): "what people write before a ticket's number",
+    ("tickets/search/text_match.py", "|"): "what joins the alternatives of a pattern",
 }
 
 

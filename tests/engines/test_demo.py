@@ -357,8 +357,9 @@ def test_a_child_that_keeps_dying_ends_the_demo_with_a_sentence(demo: Demo) -> N
         "supervisor.FIRST_PAUSE_SECONDS = 0.05\n"
     )
     demo.start()
+    worker = demo.worker()
     (demo.directory / "broken").touch()
-    os.kill(demo.worker(), signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
     assert demo.running
     rest, _ = demo.running.communicate(timeout=60)
     assert demo.running.returncode == 1

@@ -173,6 +173,9 @@ METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], ob
     ),
     "transact": _transact,
     "get_many": lambda d, r, key: lambda: r.get_many(SummaryItem, [(lambda tenant_id: key, (), ticket_keys.SUMMARY)]),
+    "get_stored": lambda d, r, key: (
+        lambda: r.get_stored(TICKETS, [(lambda tenant_id: key, (), ticket_keys.SUMMARY)], consistent=True)
+    ),
     "get_raw": lambda d, r, key: lambda: r.get_raw(TICKETS, lambda tenant_id, k: k, [key], sort=ticket_keys.SUMMARY),
     "update": _update,
     "put_all": lambda d, r, key: (
