@@ -17,6 +17,7 @@ from proofs.search.full_text_oracle import FullTextOracle
 from proofs.search.plain_recount import PlainRecount
 from proofs.search.stored_tickets import StoredTicket
 from tickets.search import tokenizer
+from tickets.search.query_parser import ASKING
 
 KINDS: Final = ("words", "prefixes", "phrases", "mixed")
 _WORD: Final = re.compile(r"[a-z]{3,40}\Z")
@@ -150,7 +151,7 @@ class Questions:
 
 
 def _is_usable(word: str) -> bool:
-    return bool(_WORD.match(word)) and not tokenizer.is_function_word(word)
+    return bool(_WORD.match(word)) and not tokenizer.is_function_word(word) and word.lower() not in ASKING
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:

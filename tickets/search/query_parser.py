@@ -33,7 +33,7 @@ _QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00
 _MINUSES: Final = "-\u2212\u2013"
 _NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})\Z", re.ASCII)
 # What says little in a question. Unlike function words these are indexed: alone and in quotation marks they are found.
-_ASKING: Final = frozenset(["why", "how", "where", "whose", "whom", "does", "did", "should", "could"])
+ASKING: Final = frozenset(["why", "how", "where", "whose", "whom", "does", "did", "should", "could"])
 _LOGIC: Final = {
     "OR": "OR is not understood: tickets that have all of the words are found.",
     "AND": "AND is not needed: tickets that have all of the words are found.",
@@ -131,7 +131,7 @@ def _read(reading: _Reading, match: re.Match[str], *, is_last: bool, is_typing: 
             reading.without.append(phrase)
         elif _is_function_word(phrase) and not (is_typing and phrase.is_prefix):
             reading.function_words.append(phrase.text)
-        elif phrase.text.lower() in _ASKING and not phrase.is_exact and not is_typing:
+        elif phrase.text.lower() in ASKING and not phrase.is_exact and not is_typing:
             reading.asking.append(phrase)
         else:
             reading.phrases.append(phrase)
