@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from delivery.webhooks.items import EndpointItem
@@ -70,13 +71,20 @@ def commit(
     plan: Callable[[_T], Planned | None],
     *,
     companion: Companion[ChangedEndpoint] | None = None,
+    lacks: Callable[[_T, frozenset[str]], bool] = lambda found, subscribed: False,
 ) -> None:
-    """Read, and write what `plan` makes of it, or nothing where that is None. Raises Conflict, and what both raise."""
+    """Read, and write what `plan` makes of it, or nothing where that is None. Raises Conflict, and what both raise.
+
+    `lacks` tells that what was read is older than the tenant's item, by the ids of the endpoints subscribed there: then
+    it is read again.
+    """
     waiting = [companion]  # for the first attempt, beside whose reads it does its part
 
     def build() -> ReadChange | None:
         reads: list[Callable[[], Any]] = [read, partial(tenant_directory.get, tenant.tenant_id)]
         found, stored = beside(waiting.pop() if waiting else None, lambda: fan_out(reads))
+        if lacks(found, _subscribers(stored.subscriptions)):  # what is read at once need not be of one moment
+            found = read()
         planned = plan(found)
         if planned is None:
             return None
@@ -105,6 +113,10 @@ def _subscribe(transaction: Transaction, stored: TenantItem, endpoint_id: str, t
     unmoved = seen == stored.subscriptions if stored.subscriptions else seen.does_not_exist()
     condition = unmoved & TenantItem.tenant_id.exists()
     transaction.update(TenantItem(stored.tenant_id), [now], condition=condition, name=_SUBSCRIPTIONS)
+
+
+def _subscribers(text: str | None) -> frozenset[str]:
+    return frozenset(chain.from_iterable(json.loads(text).values())) if text else frozenset()
 
 
 def _subscribed(text: str | None, endpoint_id: str, types: Sequence[str]) -> str:

@@ -109,7 +109,13 @@ def add(
         row = entry(item, AuditAction.WEBHOOK_ADDED, by, after=_shown(item))
         return Planned(transaction, row, ChangedEndpoint(item, secret), subscribe=choice.event_types)
 
-    commit(tenant, partial(listed, tenant.repository, consistent=True), plan, companion=companion)
+    commit(
+        tenant,
+        partial(listed, tenant.repository, consistent=True),
+        plan,
+        companion=companion,
+        lacks=lambda others, subscribed: not subscribed <= {other.endpoint_id for other in others},
+    )
     return item, secret
 
 

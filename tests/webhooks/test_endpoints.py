@@ -130,6 +130,19 @@ def test_of_many_who_add_at_the_same_moment_ten_get_an_endpoint(world: World) ->
     assert len(subscriptions(world)["parcel.sent"]) == endpoints.MOST
 
 
+def test_a_list_that_is_older_than_what_is_subscribed_is_read_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, read = world.context("alice", "acme"), endpoints.listed
+    for _ in range(endpoints.MOST - 1):
+        endpoint(alice)
+    older = [read(alice.repository, consistent=True)]
+    endpoint(alice)
+    monkeypatch.setattr(endpoints, "listed", lambda *a, **how: older.pop() if older else read(*a, **how))
+    with pytest.raises(Conflict, match=f"up to {endpoints.MOST} endpoints"):
+        endpoint(alice, name="late")
+
+
 def test_of_two_who_change_an_endpoint_at_the_same_time_the_second_is_told(world: World) -> None:
     alice = world.context("alice", "acme")
     item, _ = endpoint(alice)
