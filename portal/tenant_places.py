@@ -31,7 +31,7 @@ class TenantPlaces:
         """Give a place back."""
         with self._lock:
             self._taken[tenant_id] -= 1
-            if not self._taken[tenant_id]:
+            if self._taken[tenant_id] <= 0:
                 del self._taken[tenant_id]
 
     def taken(self, tenant_id: str) -> int:

@@ -10,6 +10,7 @@ import pytest
 from django.core.cache import cache
 
 from portal.dynamo import meter
+from portal.limits import concurrency
 from tests.support import embedded, folding
 from tests.support.world import World
 
@@ -91,6 +92,9 @@ def engine() -> None:
     embedded.make_empty()
     cache.clear()
     folding.remember_nothing()
+    # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
+    for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
+        places._taken.clear()
 
 
 @pytest.fixture
