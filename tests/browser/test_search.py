@@ -53,7 +53,8 @@ KEYS_AT_ONCE = """(box, text) => [...text].forEach((_, n) => {
 def type_into_box(page: Page, text: str) -> None:
     page.keyboard.press("/")
     expect(page.get_by_role("combobox", name="Search this desk")).to_be_focused()
-    page.keyboard.insert_text(text)  # at once: what the box waits between keys may not decide a test
+    if text:
+        page.keyboard.insert_text(text)  # at once: what the box waits between keys may not decide a test
 
 
 def press(page: Page, *keys: str) -> None:
@@ -165,7 +166,7 @@ def test_keys_that_follow_each_other_quickly_ask_once(page: Page) -> None:
             asked.append(request.url.rpartition("=")[2])
 
     page.on("request", note)
-    type_into_box(page, "i")
+    type_into_box(page, "")
     page.get_by_role("combobox", name="Search this desk").evaluate(KEYS_AT_ONCE, "invoice")
     expect(page.locator(TICKETS)).to_have_count(1)
     assert asked == ["invoice"]
