@@ -308,6 +308,7 @@ def test_a_web_server_that_is_killed_is_started_again(shared: Demo) -> None:
 def test_it_ends_in_order_and_finds_its_data_again(demo: Demo) -> None:
     demo.start()
     assert demo.page()["items"] == 1
+    demo.worker()
     status, rest = demo.end(signal.SIGINT)
     assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
     drained = demo.directory / "drained"
