@@ -308,7 +308,7 @@ def test_a_web_server_that_is_killed_is_started_again(shared: Demo) -> None:
 def test_it_ends_in_order_and_finds_its_data_again(demo: Demo) -> None:
     demo.start()
     assert demo.page()["items"] == 1
-    demo.worker()
+    first = demo.worker()
     status, rest = demo.end(signal.SIGINT)
     assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
     drained = demo.directory / "drained"
@@ -319,7 +319,7 @@ def test_it_ends_in_order_and_finds_its_data_again(demo: Demo) -> None:
     drained.unlink()
     demo.start()
     assert demo.page()["items"] == 2
-    os.kill(worker := demo.worker(), signal.SIGKILL)
+    os.kill(worker := demo.worker(beside=first), signal.SIGKILL)
     demo.read(until="runs again")
     demo.worker(beside=worker)
     status, rest = demo.end(signal.SIGTERM)
