@@ -74,6 +74,7 @@ class Progress:
     def __init__(self, command: BaseCommand, label: str, total: int | None) -> None:
         self._command, self._label, self._total = command, label, total
         self._bar: RichProgress | None = None
+        self._has_waited = False
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -100,6 +101,13 @@ class Progress:
     def label(self, text: str) -> None:
         if self._bar:
             self._bar.update(self._task, description=text)
+
+    def wait(self, label: str) -> None:
+        """Label the bar with what is waited for; where there is none, say the first such thing in a line."""
+        self.label(label)
+        if not self._bar and not self._has_waited:
+            self.say(label)
+        self._has_waited = True
 
     def say(self, line: str) -> None:
         if self._bar:

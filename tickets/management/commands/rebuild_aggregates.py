@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -50,17 +49,13 @@ class Command(PortalCommand):
 def run_rebuild(command: PortalCommand, tenant: Chosen, *, timeout: float, write: Callable[[str], object]) -> Rebuilt:
     """Rebuild one tenant and write what was wrong, line by line."""
     repository, slug = tenant.repository, tenant.slug
-    waiting = False
     with Progress(command, f"Rebuilding {slug}", recount.last_number(repository)) as progress:
-
-        def say(what: str) -> None:
-            nonlocal waiting
-            progress.label(f"{slug}: {what}")
-            if not waiting and not sys.stderr.isatty():
-                progress.say(f"{slug}: {what}")
-            waiting = True
-
-        done = rebuild.rebuild(repository, timeout=timeout, advance=progress.advance, say=say)
+        done = rebuild.rebuild(
+            repository,
+            timeout=timeout,
+            advance=progress.advance,
+            say=lambda what: progress.wait(f"{slug}: {what}"),
+        )
     for one in done.removed[:SHOWN]:
         wrong = f"{abs(one.stored):,} too {'many' if one.stored > 0 else 'few'}"
         write(f"{slug}: {one.item} {one.count}: {wrong}, corrected")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -51,7 +50,7 @@ class Command(PortalCommand):
                 self._verify(tenant, timeout=options["timeout"])
 
     def _rebuild(self, tenant: Chosen, *, erase: bool, timeout: float) -> None:
-        slug, waiting = tenant.slug, False
+        slug = tenant.slug
         with Progress(self, f"Rebuilding {slug}", last_number(tenant.repository)) as progress:
 
             def begun(number: int) -> None:
@@ -59,15 +58,13 @@ class Command(PortalCommand):
                     self.stdout.write(f"{slug}: goes on behind ticket {number:,}, where a rebuild had ended.")
                 progress.advance(number)
 
-            def say(what: str) -> None:
-                nonlocal waiting
-                progress.label(f"{slug}: {what}")
-                if not waiting and not sys.stderr.isatty():
-                    progress.say(f"{slug}: {what}")
-                waiting = True
-
             done = index_rebuild.rebuild(
-                tenant.repository, erase=erase, timeout=timeout, begun=begun, advance=progress.advance, say=say
+                tenant.repository,
+                erase=erase,
+                timeout=timeout,
+                begun=begun,
+                advance=progress.advance,
+                say=lambda what: progress.wait(f"{slug}: {what}"),
             )
         swept = f", {done.swept:,} blocks of dead writers deleted" if done.swept else ""
         self.stdout.write(
