@@ -245,7 +245,8 @@ class _Revision:
             description=description,
         )
         if described:
-            transaction.put(DetailItem(summary.pk, keys.DETAIL, description=description))
+            # An update, because the item says more than this: which request has made the ticket.
+            transaction.update(DetailItem(summary.pk, keys.DETAIL), [DetailItem.description.set(description or "")])
         tell(tenant, transaction, *told, subject=ticket_events.subject(self.state.number), at=self.at)
         made = SummaryItem.from_raw_data(summary.serialize())
         status, resolver = self.status or self.state.status, self.resolver

@@ -71,7 +71,7 @@ def comment(
         record = request_record(tenant, _REQUEST, digest, number=number)
         transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
         try:
-            entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request_id=request_id)
+            entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request=(request_id, digest))
         except Invalid:
             # What this request has changed already is no reason to refuse it.
             if tenant.repository.get(RequestItem, keys.request, digest, sort=_REQUEST, consistent=True):
@@ -111,8 +111,9 @@ def _add(
     kind: str,
     body: str,
     then: Status | None,
-    request_id: str,
+    request: tuple[str, str],
 ) -> ActivityItem:
+    """Add the entry and what comes of it to the transaction. `request` is its id and its digest."""
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
     is_note = kind == "note"
@@ -122,12 +123,13 @@ def _add(
         actions += summaries.dated(state.status, then, at)
     entry = ActivityItem(
         tenant.repository.key(keys.ticket, state.number),
-        keys.activity(at, request_id[:12]),
+        keys.activity(at, request[0][:12]),
         kind=kind,
         at=at,
         author=tenant.user_id,
         author_name=tenant.user_name,
         body=body,
+        request=request[1],
     )
     transaction.put(entry)
     told: list[Event] = []

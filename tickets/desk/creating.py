@@ -82,7 +82,7 @@ def create(
         epoch=int(counter.epoch),
         **summaries.derived(tenant, number, status=Status.OPEN.value, resolver="", updated_at=at),
     )
-    transaction = Transaction()
+    transaction, digest = Transaction(), None
     if companion is None:
         texts = (title, description, priority.value, ",".join(tags or []))
         digest = request_digest(request_id or new_request_id(), *texts)
@@ -91,7 +91,7 @@ def create(
     else:
         companion.join(transaction, (summary, description))
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
-    transaction.put(DetailItem(pk, keys.DETAIL, description=description))
+    transaction.put(DetailItem(pk, keys.DETAIL, description=description, request=digest))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
     told = ticket_events.created(tenant, number=number, description=description, summary=summary.attribute_values)
     tell(tenant, transaction, told, subject=ticket_events.subject(number), at=at)

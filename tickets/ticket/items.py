@@ -55,13 +55,15 @@ class SummaryItem(Item):
 
 
 class DetailItem(Item):
-    """The long part of a ticket, which no list reads."""
+    """The long part of a ticket, which no list reads. `request` is the digest of the request that created the ticket,
+    which names its RequestItem: what has no list of its own is found by the ticket that it made."""
 
     table = TICKETS
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
     description = UnicodeAttribute(default="")
+    request = UnicodeAttribute(null=True)
 
 
 class ChangeMap(MapAttribute[str, str]):
@@ -73,7 +75,10 @@ class ChangeMap(MapAttribute[str, str]):
 
 
 class ActivityItem(Item):
-    """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields)."""
+    """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields).
+
+    `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`.
+    """
 
     table = TICKETS
 
@@ -86,6 +91,7 @@ class ActivityItem(Item):
     body = UnicodeAttribute(default="")
     verb = UnicodeAttribute(default="")
     changes: ListAttribute[ChangeMap] = ListAttribute(of=ChangeMap, default=list)
+    request = UnicodeAttribute(null=True)
 
 
 class CounterItem(Item):
