@@ -17,14 +17,23 @@ from portal.schema.registry import Role
 Json = dict[str, Any]
 
 WEB, TENANT, WORKER, DELIVERY, SEED = "WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole"
-BY_NAME: Final = {"platform": WEB, "tenant": TENANT, "worker": WORKER, "delivery": DELIVERY, "seed": SEED}
+LIFECYCLE: Final = "LifecycleRole"
+BY_NAME: Final = {
+    "platform": WEB,
+    "tenant": TENANT,
+    "worker": WORKER,
+    "delivery": DELIVERY,
+    "seed": SEED,
+    "lifecycle": LIFECYCLE,
+}
 # The policies of a role, and whom they are attached to.
 _POLICIES: Final[dict[Role, tuple[str, str, tuple[str, ...]]]] = {
-    "platform": ("PlatformPolicy", "What is read and written before a tenant is known", (WEB, SEED)),
+    "platform": ("PlatformPolicy", "What is read and written before a tenant is known", (WEB, SEED, LIFECYCLE)),
     "tenant": ("TenantPolicy", "One tenant's items", (TENANT,)),
     "worker": ("WorkerPolicy", "Both streams, the aggregates, and what is sent to the queues", (WORKER,)),
     "delivery": ("DeliveryPolicy", "What the queues bring, and the pause of an endpoint", (DELIVERY,)),
     "seed": ("SeedPolicy", "Tickets in bulk", (SEED,)),
+    "lifecycle": ("LifecyclePolicy", "All that a tenant has, one tenant at a time", (LIFECYCLE,)),
 }
 
 
@@ -35,6 +44,7 @@ def roles() -> Json:
         WORKER: _role("The stream worker and the dispatcher", _trusts_service(lambda_functions.SERVICE)),
         DELIVERY: _role("The workers that deliver", _trusts_service(lambda_functions.SERVICE)),
         SEED: _role("The commands that write sample data and imports", _trusts_service("WebService")),
+        LIFECYCLE: _role("The commands that move, bring in and purge tenants", _trusts_service("WebService")),
     }
 
 
@@ -61,7 +71,7 @@ def _trusts_service(parameter: str) -> Json:
 def _trusts_ours_for_one_tenant() -> Json:
     return {
         "Effect": "Allow",
-        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(WORKER), arn(DELIVERY)]},
+        "Principal": {"AWS": [arn(WEB), arn(SEED), arn(WORKER), arn(DELIVERY), arn(LIFECYCLE)]},
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             # IAM knows no character classes: 32 characters is all of "32 lower-case hex digits" that it can express.
@@ -89,6 +99,7 @@ def managed_policies() -> Json:
             SEED,
             WORKER,
             DELIVERY,
+            LIFECYCLE,
         ),
     }
     for role in registry.ROLES:

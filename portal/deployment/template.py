@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.deployment import parts, stack_roles
-from portal.deployment.stack_roles import DELIVERY, SEED, TENANT, WEB, WORKER, arn, sub
+from portal.deployment.stack_roles import DELIVERY, LIFECYCLE, SEED, TENANT, WEB, WORKER, arn, sub
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.tables import Table
@@ -58,10 +58,13 @@ HEADER: Final = """\
 # Who may do what:
 # web     Reads and writes the platform's tables, where no tenant is known yet, and assumes the tenant role.
 # tenant  Reads and writes one tenant's items: DynamoDB compares each leading key with the session's TenantId tag.
-#         Only web, seed and delivery may assume it, only with that tag, and only with a value as long as a tenant id;
+#         Only the processes below may assume it, only with that tag, and only with a value as long as a tenant id;
 #         that it is lower-case hex, which IAM cannot say, the portal checks before it asks.
 # seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
 #         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
+# lifecycle  What the web role may, and reads, writes and deletes all that a tenant has: for the commands that move,
+#         bring in and purge tenants. The guard binds it to one tenant at a time, and lets it delete a row of the audit
+#         trail only while that tenant is purged.
 # worker  Reads the stream of the tickets and keeps the aggregates and the search indexes; reads the stream of the
 #         outbox and sends what is due to the queues. As functions these also write their logs and tell a queue each
 #         what Lambda has given up. Of the tickets' stream, `manage.py rebuild_aggregates` and `rebuild_search` are due
@@ -185,7 +188,7 @@ def _key() -> Json:
         {
             "Sid": "RolesUseItThroughDynamoDB",
             "Effect": "Allow",
-            "Principal": {"AWS": [arn(role) for role in (WEB, TENANT, WORKER, DELIVERY, SEED)]},
+            "Principal": {"AWS": [arn(role) for role in (WEB, TENANT, WORKER, DELIVERY, SEED, LIFECYCLE)]},
             "Action": [
                 "kms:CreateGrant",
                 "kms:Decrypt",
@@ -225,6 +228,7 @@ def _outputs() -> Json:
         (WORKER, "What `manage.py run_stream` and `run_dispatch` run as"),
         (DELIVERY, "What `manage.py run_delivery` runs as"),
         (SEED, "What `manage.py seed` and `import_archive` run as"),
+        (LIFECYCLE, "What the commands run as that move, bring in and purge whole tenants"),
     ):
         outputs[f"{role}Arn"] = {"Description": description, "Value": arn(role)}
     outputs |= _of_rooms("outputs")

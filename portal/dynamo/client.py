@@ -6,7 +6,7 @@ endpoint is read from the settings at that moment, so that an engine may start a
 
 There is a connection for each role: `connection("tenant")` serves the tables whose keys carry the tenant,
 `connection("platform")` the few that are read before a tenant is known, `connection("worker")` what follows the stream,
-`connection("seed")` the commands that write in bulk.
+`connection("seed")` the commands that write in bulk, `connection("lifecycle")` those that take up a whole tenant.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from portal.schema.registry import Role
 log = logging.getLogger("pooldesk.security")
 
 _tenant: ContextVar[str | None] = ContextVar("tenant", default=None)
+_purged: ContextVar[str | None] = ContextVar("purged", default=None)
 
 
 class IsolationError(NotFound):
@@ -45,6 +46,17 @@ def acting_for(tenant_id: str) -> Iterator[None]:
         yield
     finally:
         _tenant.reset(token)
+
+
+@contextmanager
+def purging(tenant_id: str) -> Iterator[None]:
+    """Act for this tenant, and let the lifecycle role delete even the rows of its that are otherwise never deleted."""
+    token = _purged.set(keys.tenant(tenant_id))
+    try:
+        with acting_for(tenant_id):
+            yield
+    finally:
+        _purged.reset(token)
 
 
 def current_tenant() -> str:
@@ -69,7 +81,7 @@ def attach(client: Any, role: Role) -> None:
     policy = iam.Policy(policies.document(role))
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
-        refuse_destruction(model.name, params)
+        refuse_destruction(model.name, params, role)
         if role == "tenant":
             refuse_foreign(policy, model.name, params)
         elif role != "platform":
@@ -80,10 +92,16 @@ def attach(client: Any, role: Role) -> None:
     client.meta.events.register_last("before-parameter-build", check)
 
 
-def refuse_destruction(operation: str, params: dict[str, Any]) -> None:
-    """Raise IsolationError for a write that no role may make, though IAM cannot refuse it."""
+def refuse_destruction(operation: str, params: dict[str, Any], role: Role) -> None:
+    """Raise IsolationError for a write that this role may not make, though IAM cannot refuse it.
+
+    The lifecycle role deletes in batches, and rows of append-only tables inside of `purging` alone. That they are of
+    the tenant that is purged is held by `refuse_strange`.
+    """
+    deletes = role == "lifecycle"
+    purges = deletes and _purged.get() is not None and _purged.get() == _tenant.get()
     with _refusals(operation, params):
-        request_parser.refuse_destruction(operation, params)
+        request_parser.refuse_destruction(operation, params, deletes=deletes, purges=purges)
 
 
 def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
@@ -98,8 +116,8 @@ def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -
 def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
     """Raise IsolationError unless a policy that names no tenant allows this request, and its keys are one tenant's.
 
-    The policies of the worker and of the commands that write in bulk serve all tenants. So each key in a table of the
-    tenants is held against the tenant as well whose changes are being applied.
+    The policies of the worker, of the commands that write in bulk and of those that take up a whole tenant serve all
+    tenants. So each key in a table or index of the tenants is held against the tenant as well that is acted for.
     """
     with _refusals(operation, params):
         parts = request_parser.requests_of(operation, params, None)
@@ -114,7 +132,12 @@ def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -
 
 @lru_cache(maxsize=1)
 def _arns_of_tenants() -> frozenset[str]:
-    return frozenset(policies.table_arn(table.full_name) for table in registry.tables() if table.scope == "tenant")
+    own = [table for table in registry.tables() if table.scope == "tenant"]
+    return frozenset(
+        policies.table_arn(table.full_name, index)
+        for table in own
+        for index in (None, *(i.name for i in table.indexes if i.leading_keys))
+    )
 
 
 def _refuse_disallowed(policy: iam.Policy, parts: list[iam.Request]) -> None:

@@ -56,6 +56,8 @@ def document(role: str) -> dict[str, Any]:
         statements = [_granted(grant) for grant in registry.grants(role)]
         if role == "platform":
             statements += _describing()
+        if role == "lifecycle":
+            statements += _whole_tenants()
     for queue in registry.queue_grants(role):
         sid = queue.sid or "Queues" + queue.name.title().replace("-", "")
         statements.append(_allow(sid, "sqs", queue.actions, [queue_arn(queue.name)]))
@@ -139,6 +141,25 @@ def _describing() -> list[dict[str, Any]]:
     return [
         _allow(f"DescribeTables{start // step or ''}", "dynamodb", ["DescribeTable"], arns[start : start + step])
         for start in range(0, len(arns), step)
+    ]
+
+
+def _whole_tenants() -> list[dict[str, Any]]:
+    """Whatever a tenant has, in each table that a room declares for tenants: a new one needs no word here."""
+    own, step = [table for table in registry.tables() if table.scope == "tenant"], _TABLES_IN_A_STATEMENT
+    actions = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "Query")
+    indexes = [table_arn(table.full_name, i.name) for table in own for i in table.indexes if i.leading_keys]
+    return [
+        *(
+            _allow(
+                f"WholeTenants{start // step or ''}",
+                "dynamodb",
+                actions,
+                [table_arn(table.full_name) for table in own[start : start + step]],
+            )
+            for start in range(0, len(own), step)
+        ),
+        _allow("IndexesOfWholeTenants", "dynamodb", ["Query"], indexes),
     ]
 
 

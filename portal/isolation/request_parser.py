@@ -24,6 +24,7 @@ _WRITES: Final = {
     "ConditionCheck": "ConditionCheckItem",
 }
 _CHANGES: Final = {*_WRITES.values(), "PutRequest", "DeleteRequest"} - {"ConditionCheckItem"}
+_DELETIONS: Final = {"DeleteItem", "DeleteRequest"}
 # Anything else is refused: the parameters of the time before expressions, and those still to come.
 _COMMON: Final = (
     "TableName ExpressionAttributeNames ExpressionAttributeValues ProjectionExpression ReturnConsumedCapacity "
@@ -143,17 +144,19 @@ def _single_requests(operation: str, params: dict[str, Any]) -> list[tuple[str, 
     return bodies
 
 
-def refuse_destruction(operation: str, params: dict[str, Any]) -> None:
+def refuse_destruction(operation: str, params: dict[str, Any], *, deletes: bool = False, purges: bool = False) -> None:
     """Raise NotUnderstood for a deletion in a batch, and for a write that could replace, change or delete a row of an
-    append-only table.
+    append-only table. With `deletes` the first may pass, with `purges` the deletion of such a row.
 
     IAM can say neither: it authorises a batch as a whole, and it knows no conditions of writes.
     """
     for action, table, body in _single_requests(operation, params):
-        if action == "DeleteRequest":
+        if action == "DeleteRequest" and not deletes:
             raise NotUnderstood("a deletion in a batch")
         declared = _by_name().get(table)
         if declared is None or not declared.append_only or action not in _CHANGES:
+            continue
+        if purges and action in _DELETIONS:
             continue
         absent = expressions.demanded_absent(body.get("ConditionExpression") or "")
         if action != "PutItem" or not absent or _real(absent, body) not in (declared.hash, declared.range):

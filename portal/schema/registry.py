@@ -14,9 +14,10 @@ from typing import Final, Literal
 from portal.schema.tables import Index, Table
 
 # "delivery" is the role of the processes that send to receivers outside; it may do little beside what they do as one
-# tenant. "seed" is that of the commands that write sample data and imports: in bulk, which no other role may.
-Role = Literal["tenant", "platform", "worker", "delivery", "seed"]
-ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker", "delivery", "seed")
+# tenant. "seed" is that of the commands that write sample data and imports in bulk. "lifecycle" is that of the
+# commands that take up a whole tenant: it may read, write and delete all that a tenant has, one tenant at a time.
+Role = Literal["tenant", "platform", "worker", "delivery", "seed", "lifecycle"]
+ROLES: Final[tuple[Role, ...]] = ("tenant", "platform", "worker", "delivery", "seed", "lifecycle")
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ def _misread(name: str, wrong: Callable[..., Any], *, of: Any = request_parser) 
 
 
 _SINGLE_REQUESTS, _TABLES_BY_NAME = request_parser._single_requests, request_parser._by_name
+_REFUSE_DESTRUCTION = request_parser.refuse_destruction
 
 
 def _but_deletions(operation: str, params: dict[str, Any]) -> list[Any]:
@@ -81,22 +82,18 @@ def _of_each_role() -> dict[str, Mutant]:
     found: dict[str, Mutant] = {}
     for role in ROLES:
         found |= {
-            f"rights: the {role} role deletes tickets": _granted(role, TICKETS, "DeleteItem"),
-            f"rights: the {role} role deletes audit rows": _granted(role, AUDIT, "DeleteItem"),
             f"rights: the {role} role updates audit rows": _granted(role, AUDIT, "UpdateItem"),
-            f"rights: the {role} role writes audit rows in batches": _granted(role, AUDIT, "BatchWriteItem"),
             f"rights: the {role} role scans": _granted(role, USERS, "Scan"),
             f"rights: the {role} role speaks PartiQL": _granted(role, TICKETS, "PartiQLSelect"),
             f"rights: the {role} role removes tables": _granted(role, TICKETS, "DeleteTable"),
         }
         found[f"rights: the {role} role changes what processes noted"] = _granted(role, NOISE, "UpdateItem")
-        if role not in ("tenant", "platform"):
-            found[f"rights: the {role} role reads API keys"] = _granted(role, API_KEYS, "GetItem")
+        if role == "lifecycle":
+            found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")
+        else:
+            found |= _that_the_lifecycle_role_has(role)
         if role != "platform":
-            found[f"rights: the {role} role changes API keys"] = _granted(role, API_KEYS, "UpdateItem")
             found[f"rights: the {role} role reads what processes noted"] = _granted(role, NOISE, "Query")
-        if role != "seed":
-            found[f"rights: the {role} role writes in batches"] = _granted(role, TICKETS, "BatchWriteItem")
         if role not in ("platform", "delivery"):
             found[f"rights: the {role} role adds audit rows"] = _granted(role, AUDIT, "PutItem")
             found[f"rights: the {role} role moves the ends of the chains"] = _granted(role, CHAINS, "PutItem")
@@ -110,11 +107,7 @@ def _of_each_role() -> dict[str, Mutant]:
             found[f"rights: the {role} role reads endpoints"] = _granted(role, ENDPOINTS, "GetItem")
             found[f"rights: the {role} role reads the outbox"] = _granted(role, OUTBOX, "GetItem")
         if role != "tenant":
-            found[f"rights: the {role} role reads tickets"] = _granted(role, TICKETS, "GetItem")
-            found[f"rights: the {role} role lists tickets"] = _granted(role, TICKETS, "Query")
             found[f"rights: the {role} role updates tickets"] = _granted(role, TICKETS, "UpdateItem")
-        if role != "tenant":
-            found[f"rights: the {role} role reads webhook secrets"] = _granted(role, SECRETS, "GetItem")
         if role == "worker":
             found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")
         else:
@@ -123,8 +116,28 @@ def _of_each_role() -> dict[str, Mutant]:
         if role in ("worker", "seed"):
             found[f"rights: the {role} role reads invitations"] = _granted(role, INVITES, "Query")
             found[f"rights: the {role} role writes members"] = _granted(role, MEMBERS, "PutItem")
-        if role in ("tenant", "delivery", "seed"):
+        if role in ("tenant", "delivery", "seed", "lifecycle"):
             found[f"rights: the {role} role reads dead letters"] = _granted(role, DEAD_LETTERS, "Query")
+    return found
+
+
+def _that_the_lifecycle_role_has(role: str) -> dict[str, Mutant]:
+    """Return the rights to whole tenants, given to a role that has no business with them."""
+    found = {
+        f"rights: the {role} role deletes tickets": _granted(role, TICKETS, "DeleteItem"),
+        f"rights: the {role} role deletes audit rows": _granted(role, AUDIT, "DeleteItem"),
+        f"rights: the {role} role writes audit rows in batches": _granted(role, AUDIT, "BatchWriteItem"),
+    }
+    if role not in ("tenant", "platform"):
+        found[f"rights: the {role} role reads API keys"] = _granted(role, API_KEYS, "GetItem")
+    if role != "platform":
+        found[f"rights: the {role} role changes API keys"] = _granted(role, API_KEYS, "UpdateItem")
+    if role != "seed":
+        found[f"rights: the {role} role writes in batches"] = _granted(role, TICKETS, "BatchWriteItem")
+    if role != "tenant":
+        found[f"rights: the {role} role reads tickets"] = _granted(role, TICKETS, "GetItem")
+        found[f"rights: the {role} role lists tickets"] = _granted(role, TICKETS, "Query")
+        found[f"rights: the {role} role reads webhook secrets"] = _granted(role, SECRETS, "GetItem")
     return found
 
 
@@ -137,6 +150,9 @@ MISTAKES: Final[dict[str, Mutant]] = {
         "_single_requests", lambda operation, params: _SINGLE_REQUESTS(operation, params)[:1]
     ),
     "guard: the last of several members is not looked at": _misread("_single_requests", _but_the_last),
+    "guard: audit rows are deleted while another tenant is purged": _misread(
+        "refuse_destruction", lambda o, p, **k: _REFUSE_DESTRUCTION(o, p, **(k | {"purges": k["deletes"]}))
+    ),
     "guard: worker and seed write for any tenant": _misread("_arns_of_tenants", frozenset, of=guard),
     "guard: worker and seed are not held": _misread("refuse_strange", lambda *a: None, of=guard),
 }

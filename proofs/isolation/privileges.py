@@ -59,7 +59,8 @@ def promises() -> Iterator[Promise]:
         if role != "platform":
             for table in _PEOPLE:
                 yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
-            yield from _refused("API keys are written by the platform alone", role, API_KEYS, *_WRITES)
+            if role != "lifecycle":
+                yield from _refused("API keys are written by the platform alone", role, API_KEYS, *_WRITES)
             yield from _refused("what processes noted is read by the platform alone", role, NOISE, *_READS)
         changing = ("UpdateItem", "DeleteItem", "BatchWriteItem")
         yield from _refused("nobody changes what another process noted", role, NOISE, *changing)
@@ -68,10 +69,11 @@ def promises() -> Iterator[Promise]:
         elif role != "platform":
             yield from _refused("rows are added by the platform, and by who pauses an endpoint", role, AUDIT, "PutItem")
             yield from _refused("ends of chains are moved by who adds rows", role, CHAINS, *_READS, *_WRITES)
-        if role not in ("tenant", "platform"):
+        if role not in ("tenant", "platform", "lifecycle"):
             yield from _refused("API keys are read by their tenant, and by who asks them", role, API_KEYS, *_READS)
         if role != "tenant":
             yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
+        if role not in ("tenant", "lifecycle"):
             yield from _refused("tickets are read for a tenant alone", role, TICKETS, *_READS)
             yield from _refused("webhook secrets are read for a tenant alone", role, SECRETS, *_READS)
         if role != "worker":
@@ -84,14 +86,16 @@ def promises() -> Iterator[Promise]:
                 yield from _refused("the worker changes a tenant's shards, and makes none", role, TENANTS, *other)
             for table in _TENANTS if role == "seed" else _TENANTS[1:]:
                 yield from _refused("it has no right to what is not tickets", role, table, *_READS, *_WRITES)
-        if role in ("tenant", "delivery", "seed"):
+        if role in ("tenant", "delivery", "seed", "lifecycle"):
             for table in (LEASES, DEAD_LETTERS):
                 yield from _refused("it has no right to the worker's tables", role, table, *_READS, *_WRITES)
-        if role in ("worker", "seed"):
+        if role in ("worker", "seed", "lifecycle"):
             yield from _of_one_tenant(role)
-    # What IAM cannot say holds for every role: the guard does not ask for one.
+        if role == "lifecycle":
+            yield from _of_whole_tenants(role)
+    # What IAM cannot say the guard holds in the same way for every other role.
     for operation, params in _destroying():
-        kept = partial(_guarded, guard.refuse_destruction, operation, params)
+        kept = partial(_guarded, _platform_destroys, operation, params)
         yield Promise("nothing is lost that IAM cannot keep", GUARD, "platform", kept)
 
 
@@ -106,16 +110,48 @@ def _of_deliveries(role: Role) -> Iterator[Promise]:
     yield from _refused("whoever delivers reads no row in its own name", role, OUTBOX, *_READS)
 
 
+def _of_whole_tenants(role: Role) -> Iterator[Promise]:
+    """Yield what the commands cannot do that take up a whole tenant: rows of its audit trail go with it alone."""
+    yield from _refused("whoever takes up a tenant makes none", role, TENANTS, "PutItem", "UpdateItem")
+    deletion = {"Key": _ROW} | {"TableName": AUDIT.full_name}
+    batched = {"RequestItems": {AUDIT.full_name: [{"DeleteRequest": {"Key": _ROW}}]}}
+    for operation, params in (("DeleteItem", deletion), ("BatchWriteItem", batched)):
+        for purged in (None, _OTHER):
+            kept = partial(_kept_outside_of, purged, role, operation, params)
+            yield Promise("a row of the audit trail goes with its tenant alone", GUARD, role, kept)
+    replaced = {"RequestItems": {AUDIT.full_name: [{"PutRequest": {"Item": _ROW}}]}}
+    kept = partial(_kept_outside_of, _TENANT, role, "BatchWriteItem", replaced)
+    yield Promise("a row of the audit trail goes with its tenant alone", GUARD, role, kept)
+
+
+def _kept_outside_of(
+    purged: str | None, role: Role, operation: str, params: dict[str, Any], documents: Policies
+) -> bool:
+    """Tell whether the guard refuses it while this tenant is purged, or none; the row is that of `_TENANT`."""
+
+    def both(operation: str, params: dict[str, Any]) -> None:
+        guard.refuse_destruction(operation, params, role)
+        guard.refuse_strange(documents[role], operation, params)
+
+    with guard.purging(purged) if purged else guard.acting_for(_TENANT):
+        return _guarded(both, operation, params, documents)
+
+
+def _platform_destroys(operation: str, params: dict[str, Any]) -> None:
+    guard.refuse_destruction(operation, params, "platform")
+
+
 def _of_every_role(role: Role) -> Iterator[Promise]:
     for table in (TICKETS, USERS, AUDIT):
         yield from _refused("no table is scanned", role, table, "Scan", keyless=True)
         yield from _refused("nobody speaks PartiQL", role, table, *_PARTIQL)
         yield from _refused("no role makes or removes a table", role, table, *_OF_TABLES, keyless=True)
-    yield from _refused("no ticket is deleted", role, TICKETS, "DeleteItem")
-    yield from _refused("no row of the audit trail is deleted", role, AUDIT, "DeleteItem", "BatchWriteItem")
     yield from _refused("no row of the audit trail is changed", role, AUDIT, "UpdateItem")
-    if role != "seed":
-        yield from _refused("only the seed writes in batches", role, TICKETS, "BatchWriteItem")
+    if role != "lifecycle":
+        yield from _refused("no ticket is deleted", role, TICKETS, "DeleteItem")
+        yield from _refused("no row of the audit trail is deleted", role, AUDIT, "DeleteItem", "BatchWriteItem")
+    if role not in ("seed", "lifecycle"):
+        yield from _refused("only commands that write in bulk do so", role, TICKETS, "BatchWriteItem")
 
 
 def _refused(
@@ -138,7 +174,7 @@ def _of_one_tenant(role: Role) -> Iterator[Promise]:
     """Yield what the guard adds to a policy that serves all tenants: one at a time."""
     foreign = {"pk": {"S": aggregate_keys.aggregate(_OTHER)}, "sk": {"S": aggregate_keys.totals(0)}}
     written: tuple[str, dict[str, Any]] = ("UpdateItem", {"TableName": TICKETS.full_name, "Key": foreign} | _UPDATE)
-    if role == "seed":
+    if role in ("seed", "lifecycle"):
         written = ("BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": foreign}}]}})
 
     def kept(documents: Policies) -> bool:

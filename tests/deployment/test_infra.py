@@ -55,14 +55,16 @@ ROLES = {
     "worker": "WorkerRole",
     "delivery": "DeliveryRole",
     "seed": "SeedRole",
+    "lifecycle": "LifecycleRole",
 }
-KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole")
+KEY_USERS = ("WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole", "LifecycleRole")
 POLICIES = {
     "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3"],
     "tenant": ["TenantPolicy", "TenantPolicy2"],
     "worker": ["WorkerPolicy", "WorkerPolicy2"],
     "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],
+    "lifecycle": ["LifecyclePolicy"],
 }
 # An attached policy may have 6144 characters and a trust policy 2048, white space not counted, and a role 10 of them
 # (AWS, "IAM quotas").
@@ -287,15 +289,16 @@ def test_every_role_of_the_code_has_its_policy_word_for_word(production: Stack) 
     assert {one["Version"] for found in documents.values() for one in found} == {"2012-10-17"}
 
 
-def test_every_policy_is_attached_to_its_role_and_the_seed_has_the_webs_as_well(production: Stack) -> None:
+def test_every_policy_is_attached_to_its_role_and_commands_in_bulk_have_the_webs_as_well(production: Stack) -> None:
     attached = {
         name: resource["Properties"]["Roles"]
         for name, resource in production.resources.items()
         if resource["Type"] == "AWS::IAM::ManagedPolicy"
     }
-    both = ["WebRole", "SeedRole"]
-    acting = [*both, "WorkerRole", "DeliveryRole"]
-    platforms = dict.fromkeys(POLICIES["platform"], both) | {"AssumeTenantPolicy": acting}
+    acting = ["WebRole", "SeedRole", "WorkerRole", "DeliveryRole", "LifecycleRole"]
+    platforms = {name: ["WebRole", "SeedRole", "LifecycleRole"] for name in POLICIES["platform"]} | {
+        "AssumeTenantPolicy": acting
+    }
     assert attached == {name: [ROLES[role]] for role in ROLES for name in POLICIES[role]} | platforms
 
 
@@ -305,11 +308,13 @@ def test_who_becomes_another_role_becomes_the_tenant_role_and_no_other(productio
     assert statement["Resource"] == "TenantRole.Arn"
 
 
-def test_only_web_seed_and_workers_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
+def test_only_processes_of_ours_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
     (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust == {
         "Effect": "Allow",
-        "Principal": {"AWS": ["WebRole.Arn", "SeedRole.Arn", "WorkerRole.Arn", "DeliveryRole.Arn"]},
+        "Principal": {
+            "AWS": ["WebRole.Arn", "SeedRole.Arn", "WorkerRole.Arn", "DeliveryRole.Arn", "LifecycleRole.Arn"]
+        },
         "Action": ["sts:AssumeRole", "sts:TagSession"],
         "Condition": {
             "StringLike": {"aws:RequestTag/TenantId": "?" * 32},
@@ -320,7 +325,7 @@ def test_only_web_seed_and_workers_become_the_tenant_role_and_only_for_one_tenan
 
 
 def test_the_other_roles_are_for_one_service_in_this_accounts_name(production: Stack) -> None:
-    for role in ("WebRole", "WorkerRole", "DeliveryRole", "SeedRole"):
+    for role in ("WebRole", "WorkerRole", "DeliveryRole", "SeedRole", "LifecycleRole"):
         (trust,) = production.properties(role)["AssumeRolePolicyDocument"]["Statement"]
         assert trust == {
             "Effect": "Allow",
@@ -400,6 +405,7 @@ def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack)
     assert values["WorkerRoleArn"] == "WorkerRole.Arn"
     assert values["DeliveryRoleArn"] == "DeliveryRole.Arn"
     assert values["SeedRoleArn"] == "SeedRole.Arn"
+    assert values["LifecycleRoleArn"] == "LifecycleRole.Arn"
     assert values["SupportTicketsTableStreamArn"] == "SupportTicketsTable.StreamArn"
 
 

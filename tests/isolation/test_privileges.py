@@ -17,17 +17,17 @@ from delivery.outbox import keys as outbox_keys
 from delivery.queues import keys as queue_keys
 from delivery.queues.tables import QUEUES
 from portal.errors import NotFound
-from portal.isolation import iam, policies
+from portal.isolation import guard, iam, policies
 from portal.schema import registry
 from portal.schema.registry import ROLES
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity import keys as identity_keys
 from tenants.identity.tables import USERS
-from tests.support.guarded import A, B, Caught, batch, key, put
+from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, put, query
 from tests.support.stored import client
 from tickets.counting import keys as aggregate_keys
 from tickets.ticket import keys as ticket_keys
-from tickets.ticket.tables import TICKETS
+from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 
 DOCUMENT = Path(settings.BASE_DIR) / "docs" / "isolation.md"
 OPERATIONS = (
@@ -110,23 +110,32 @@ def test_what_a_tenant_may_do_it_may_with_its_own_keys_only() -> None:
             assert rights("tenant", arn, foreign) == []
 
 
-def test_no_role_deletes_a_ticket_but_the_seeds_in_a_batch() -> None:
+def test_no_role_deletes_a_ticket_but_those_of_commands_that_work_in_bulk() -> None:
     arn, ticket = policies.table_arn(TICKETS.full_name), (ticket_keys.ticket(A, 7),)
     deleting = {"DeleteItem", "BatchWriteItem", "PartiQLDelete"}
     held = {role: deleting & set(rights(role, arn, ticket)) for role in ROLES}
-    assert held == {"tenant": set(), "platform": set(), "worker": set(), "delivery": set(), "seed": {"BatchWriteItem"}}
+    in_bulk = {"seed": {"BatchWriteItem"}, "lifecycle": {"BatchWriteItem", "DeleteItem"}}
+    assert held == {role: in_bulk.get(role, set()) for role in ROLES}
 
 
-def test_only_the_seed_writes_in_batches() -> None:
+def test_only_the_seed_writes_tickets_in_batches_and_only_the_lifecycle_role_whole_tenants() -> None:
+    batches = {
+        role: {name for name, arn, keys in places() if "BatchWriteItem" in rights(role, arn, keys)} for role in ROLES
+    }
+    of_tenants = {
+        name for name, arn, _ in places() for t in registry.tables()
+        if t.scope == "tenant" and arn == policies.table_arn(t.full_name)
+    }  # fmt: skip
+    assert batches.pop("seed") == {f"{TICKETS.name}: tickets", f"{TICKETS.name}: aggregates"}
+    assert batches.pop("lifecycle") == of_tenants
+    assert not any(batches.values())
+
+
+def test_no_role_changes_or_deletes_a_row_of_the_audit_trail_but_the_one_that_purges() -> None:
     for role in ROLES:
-        batches = {name for name, arn, keys in places() if "BatchWriteItem" in rights(role, arn, keys)}
-        assert batches == ({f"{TICKETS.name}: tickets", f"{TICKETS.name}: aggregates"} if role == "seed" else set())
-
-
-def test_no_role_changes_or_deletes_a_row_of_the_audit_trail() -> None:
-    for role in ROLES:
-        held = rights(role, policies.table_arn(AUDIT.full_name), (A,))
-        assert not {"UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLUpdate", "PartiQLDelete"} & set(held)
+        held = set(rights(role, policies.table_arn(AUDIT.full_name), (A,)))
+        changing = {"UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLUpdate", "PartiQLDelete"} & held
+        assert changing == ({"BatchWriteItem", "DeleteItem"} if role == "lifecycle" else set()), role
 
 
 # --- what the guard holds ---
@@ -146,9 +155,10 @@ def refused(caught: Caught, operation: str, params: dict[str, Any]) -> bool:
     return False
 
 
-def test_a_deletion_in_a_batch_is_refused_to_every_role(of_role: dict[str, Caught]) -> None:
+def test_a_deletion_in_a_batch_is_refused_to_every_role_but_one(of_role: dict[str, Caught]) -> None:
     deletion, other = {"DeleteRequest": {"Key": key()}}, {"PutRequest": {"Item": key()}}
-    for role in ROLES:
+    assert not refused(of_role["lifecycle"], "BatchWriteItem", batch(deletion, other))
+    for role in set(ROLES) - {"lifecycle"}:
         for params in (batch(deletion), batch(other, deletion)):
             assert refused(of_role[role], "BatchWriteItem", params), role
 
@@ -158,6 +168,30 @@ def test_the_seed_writes_tickets_of_the_tenant_that_it_acts_for(of_role: dict[st
     assert not refused(of_role["seed"], "BatchWriteItem", batch({"PutRequest": {"Item": key()}}))
     assert refused(of_role["seed"], "BatchWriteItem", batch({"PutRequest": {"Item": key()}}, foreign))
     assert refused(of_role["seed"], "PutItem", put())
+
+
+def test_the_lifecycle_role_takes_up_one_tenant_at_a_time(of_role: dict[str, Caught]) -> None:
+    caught, deletion = of_role["lifecycle"], {"DeleteRequest": {"Key": key(ticket_keys.ticket(B, 7))}}
+    shard, index = ticket_keys.tenant_status(B, "OPEN", 0), {"IndexName": STATUS_UPDATED.name}
+    assert not refused(caught, "Query", query(OWN))
+    assert not refused(caught, "Query", query(OWN_STATUS, name=STATUS_UPDATED.hash, **index))
+    assert refused(caught, "Query", query(ticket_keys.ticket(B, 7)))
+    assert refused(caught, "Query", query(shard, name=STATUS_UPDATED.hash, **index))
+    assert refused(caught, "BatchWriteItem", batch(deletion))
+    assert refused(caught, "Scan", {"TableName": TICKETS.full_name})
+
+
+def test_a_row_of_the_audit_trail_goes_with_its_tenant_alone(of_role: dict[str, Caught]) -> None:
+    caught, alone, batched = of_role["lifecycle"], audit(Key=AUDITED), {"DeleteRequest": {"Key": AUDITED}}
+    with guard.purging(A):
+        assert not refused(caught, "DeleteItem", alone)
+        assert not refused(caught, "BatchWriteItem", batch(batched, table=AUDIT.full_name))
+        assert refused(of_role["platform"], "DeleteItem", alone)
+        for how in ("without a condition", "with an update", "in a batch", "in a transaction"):
+            assert refused(caught, *LOSING[how]), how
+    with guard.purging(B):
+        assert refused(caught, "DeleteItem", alone)
+    assert refused(caught, "DeleteItem", alone)
 
 
 AUDITED = {"tenant_id": {"S": A}, "timestamp_event_id": {"S": "2026"}}
