@@ -40,7 +40,7 @@ def refuse_in_production() -> None:
 def _connection() -> client.SharedConnection:
     if not _connections:
         url = settings.DYNAMODB_ENDPOINT_URL
-        _connections.append(client.SharedConnection(lambda: client._create("dynamodb", client._session(url), url)))
+        _connections.append(client.SharedConnection(lambda _: client._create("dynamodb", client._session(url), url)))
     return _connections[0]
 
 

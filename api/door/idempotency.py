@@ -27,7 +27,7 @@ from api.door.items import AnswerItem
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest
 from portal.dynamo.companions import Companion
-from portal.dynamo.repository import Action, Condition, Transaction
+from portal.dynamo.repository import Action, Condition, TenantRepository, Transaction
 from portal.errors import ConditionFailed, PortalError, TransactionRefused
 
 log = logging.getLogger("pooldesk.api")
@@ -57,13 +57,16 @@ def post(
     render: Callable[[_T], HttpResponse],
     *,
     keep: Callable[[_T], HttpResponse] | None = None,
+    is_content: bool = True,
 ) -> HttpResponse:
     """Answer a POST once. `write` calls a rule with the companion that it is given; `render` makes the answer of what
     the rule tells it. Errors of the rule are raised, and kept as answers as well where they are for good.
 
-    `keep` makes what a repetition gets, where that is less than the first answer: a secret is not kept.
+    `keep` makes what a repetition gets, where that is less than the first answer: a secret is not kept. `is_content`
+    says that the rule changes the content of the desk; else it changes what lies in the pool for everybody, and its
+    answer has to be there, too.
     """
-    once = _Once(request, render, keep or render)
+    once = _Once(request, render, keep or render, is_content=is_content)
     try:
         write(once)
     except _Replayed as replayed:
@@ -81,9 +84,15 @@ class _Once(Generic[_T]):
     """The companion of a rule that a POST calls. Without an Idempotency-Key it only makes the answer."""
 
     def __init__(
-        self, request: ApiRequest, render: Callable[[_T], HttpResponse], keep: Callable[[_T], HttpResponse]
+        self,
+        request: ApiRequest,
+        render: Callable[[_T], HttpResponse],
+        keep: Callable[[_T], HttpResponse],
+        *,
+        is_content: bool,
     ) -> None:
-        self._tenant, self._render, self._keep = request.tenant, render, keep
+        self._render, self._keep = render, keep
+        self._repository = request.tenant.repository if is_content else TenantRepository(request.tenant.tenant_id)
         self._request_id = request.request_id
         self._claim = uuid.uuid4().hex
         self._is_claimed = False
@@ -94,7 +103,7 @@ class _Once(Generic[_T]):
             if not _KEY.match(key):
                 raise RequestProblem(422, "invalid", "Send 1 to 255 characters of ASCII, no spaces.", field=HEADER)
             build = (request.caller.tenant.user_id, str(request.method), request.path, key)
-            self._pk = self._tenant.repository.key(keys.answer, *build)
+            self._pk = self._repository.key(keys.answer, *build)
         self._digest = hashlib.sha256(request.body).hexdigest()
 
     def meanwhile(self) -> None:
@@ -151,7 +160,7 @@ class _Once(Generic[_T]):
         return condition
 
     def _update(self, actions: list[Action], condition: Condition) -> None:
-        self._tenant.repository.update(AnswerItem(self._pk), actions, condition=condition)
+        self._repository.update(AnswerItem(self._pk), actions, condition=condition)
 
     def _if_still_mine(self, actions: list[Action]) -> None:
         try:

@@ -6,7 +6,7 @@ from portal.schema import keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
-ANSWERS = Table("Api.Answers", "tenant", "pk", ttl="expires_at", leading_keys=keys.OWN_COLLECTIONS)
+ANSWERS = Table("Api.Answers", "tenant", "pk", ttl="expires_at", leading_keys=keys.OWN_COLLECTIONS, placed=True)
 
 declare(
     ANSWERS,

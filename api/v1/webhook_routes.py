@@ -137,14 +137,18 @@ def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @router.declare("POST", "/webhooks/{webhook_id}/test", scope=_SCOPE, answers={202: WebhookOut}, headers=_ONCE)
 def test_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Send an endpoint a test event, whatever it subscribed to."""
-    return _done(request, partial(redelivering.send_test, endpoint_id=webhook_id), status=202)
+    return _done(request, partial(redelivering.send_test, endpoint_id=webhook_id), status=202, is_content=True)
 
 
-def _done(request: ApiRequest, act: Callable[..., object], *, status: int = 200) -> HttpResponse:
+def _done(
+    request: ApiRequest, act: Callable[..., object], *, status: int = 200, is_content: bool = False
+) -> HttpResponse:
     def render(changed: ChangedEndpoint) -> HttpResponse:
         return answers.answer(WebhookOut.of(changed.item), status=status)
 
-    return idempotency.post(request, lambda companion: act(request.acting, companion=companion), render)
+    return idempotency.post(
+        request, lambda companion: act(request.acting, companion=companion), render, is_content=is_content
+    )
 
 
 @router.declare("POST", "/webhooks/{webhook_id}/secret", scope=_SCOPE, answers={200: WebhookWithSecret}, headers=_ONCE)
@@ -184,7 +188,7 @@ def _with_secret(
     def keep(made: ChangedEndpoint) -> HttpResponse:
         return answer(WebhookWithSecret.told(made).kept())
 
-    return idempotency.post(request, write, render, keep=keep)
+    return idempotency.post(request, write, render, keep=keep, is_content=False)
 
 
 @router.declare(

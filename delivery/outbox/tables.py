@@ -19,6 +19,7 @@ OUTBOX = Table(
     ttl="expires_at",
     stream=True,
     leading_keys=keys.OWN_COMPOSITES,
+    placed=True,
 )
 
 declare(

@@ -4,7 +4,8 @@ PynamoDB by default makes a client per model (80 ms and 3.6 MB each, without a l
 role shares one `Connection`; the client behind it is made at first use, forgotten in a forked child, and its
 endpoint is read from the settings at that moment, so that an engine may start after Django does.
 
-There is a connection for each role: `connection("tenant")` serves the tables whose keys carry the tenant,
+A request goes to the client of the site where its tenant's content lies; see `placement.py`. There is a connection for
+each role: `connection("tenant")` serves the tables whose keys carry the tenant,
 `connection("platform")` the few that are read before a tenant is known, `connection("worker")` what follows the stream,
 `connection("seed")` the commands that write in bulk, `connection("lifecycle")` those that take up a whole tenant.
 """
@@ -26,7 +27,7 @@ from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
 from portal import aws_session
-from portal.dynamo import meter, response_parser, retry
+from portal.dynamo import meter, placement, response_parser, retry
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.schema import tables
@@ -44,24 +45,28 @@ FAN_OUT_THREADS = 16
 class SharedConnection(Connection):
     """PynamoDB's connection on a client that is ours, raising errors that are ours."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[str], Any]) -> None:
         super().__init__(region=settings.AWS_REGION)
         self._make = make
-        self._lock = threading.Lock()
-        self._ready: Any = None
+        self.forget()
 
     @property
     def client(self) -> Any:
-        if self._ready is None:
+        """The client at home; see `client_at`."""
+        return self.client_at("")
+
+    def client_at(self, site: str) -> Any:
+        """Return the client of a site of the settings, "" for home; made at first use."""
+        if site not in self._ready:
             with self._lock:
-                if self._ready is None:
-                    self._ready = self._make()
-        return self._ready
+                if site not in self._ready:
+                    self._ready[site] = self._make(site)
+        return self._ready[site]
 
     def forget(self) -> None:
-        """Drop the client; the next call makes a new one. For a forked child and for a changed endpoint."""
+        """Drop the clients; the next call makes a new one. For a forked child and for a changed endpoint."""
         self._lock = threading.Lock()
-        self._ready = None
+        self._ready: dict[str, Any] = {}
 
     def call(self, operation: str, **params: Any) -> dict[str, Any]:
         """Send an operation that is about tables, not items: PynamoDB's `dispatch` adds what those do not take."""
@@ -69,7 +74,7 @@ class SharedConnection(Connection):
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
         try:
-            result: dict[str, Any] = self.client._make_api_call(operation_name, operation_kwargs)
+            result = self.ask(operation_name, operation_kwargs)
         except LIBRARY_ERRORS as error:
             ours = translate(error, operation_name)
             if ours is None:
@@ -77,25 +82,47 @@ class SharedConnection(Connection):
             raise ours from error
         return result
 
+    def ask(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request to where its tables are. Errors are those of the library."""
+        sent = placement.addressed(params)
+        answer: dict[str, Any] = self.client_at(sent.site)._make_api_call(operation, sent.params)
+        return sent.read(answer)
 
-def make_client(role: Role) -> Any:
+
+def make_client(role: Role, site: str = "") -> Any:
     """Return a DynamoDB client with the meter and the guard on it; for tenants with credentials of their role."""
-    session = _session(settings.DYNAMODB_ENDPOINT_URL)
-    if role == "tenant" and settings.TENANT_ROLE_ARN:
-        sts = _create("sts", _session(settings.STS_ENDPOINT_URL), settings.STS_ENDPOINT_URL)
-        source = credentials.TenantCredentials(credentials.assume_with(sts, settings.TENANT_ROLE_ARN))
-        session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
-    client = _create("dynamodb", session, settings.DYNAMODB_ENDPOINT_URL)
+    where = placement.site(site)
+    session = _session(where.endpoint_url)
+    arn = _role_arn(role, where)
+    if arn:
+        sts = _create("sts", _session(where.sts_endpoint_url), where.sts_endpoint_url, where.region)
+        if role == "tenant":
+            source = credentials.TenantCredentials(credentials.assume_with(sts, arn))
+            session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
+        else:
+            session._credentials = credentials.of_role(sts, arn, role)
+    client = _create("dynamodb", session, where.endpoint_url, where.region)
     meter.attach(client)
     if settings.DYNAMODB_GUARD:
-        guard.attach(client, role)
+        guard.attach(client, role, prefix_of_site=where.prefix if site else "")
     return client
 
 
-def make_streams_client() -> Any:
+def _role_arn(role: Role, where: placement.Site) -> str:
+    """Return the role that is assumed for requests of a role at a site, "" where the process signs for itself."""
+    if role == "tenant":
+        return where.tenant_role_arn
+    return where.platform_role_arn if role == "platform" else where.worker_role_arn
+
+
+def make_streams_client(site: str = "") -> Any:
     """Return a client of DynamoDB Streams, which reads what the worker folds."""
-    endpoint_url = settings.DYNAMODB_ENDPOINT_URL
-    return _create("dynamodbstreams", _session(endpoint_url), endpoint_url)
+    where = placement.site(site)
+    session = _session(where.endpoint_url)
+    if where.worker_role_arn:
+        sts = _create("sts", _session(where.sts_endpoint_url), where.sts_endpoint_url, where.region)
+        session._credentials = credentials.of_role(sts, where.worker_role_arn, "worker")
+    return _create("dynamodbstreams", session, where.endpoint_url, where.region)
 
 
 def _session(endpoint_url: str) -> Any:
@@ -104,11 +131,11 @@ def _session(endpoint_url: str) -> Any:
     return session
 
 
-def _create(service: str, session: Any, endpoint_url: str) -> Any:
+def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> Any:
     """Return a botocore client with our timeouts, pool and repetitions."""
     created = session.create_client(
         service,
-        settings.AWS_REGION,
+        region or settings.AWS_REGION,
         endpoint_url=endpoint_url or None,
         config=botocore.config.Config(
             parameter_validation=False,  # PynamoDB builds the requests; validating them again costs 0.2 ms each

@@ -1,15 +1,22 @@
-"""Make the declared tables real, and tell where a real one differs from its declaration."""
+"""Make the declared tables real, and tell where a real one differs from its declaration.
+
+Those of one tenant alone are made and deleted where its placement says; see `placement.py`.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from portal.dynamo import client, library_errors
+from portal.dynamo.placement import POOL, Placement, at, current
 from portal.errors import Conflict, Unavailable
-from portal.schema import registry, tables
+from portal.isolation import guard
+from portal.schema import placed_names, registry, tables
 
 _WAIT = 120  # seconds for a table to become active
 
@@ -20,16 +27,56 @@ def create_all(*, wait: bool = False) -> dict[str, bool]:
     Raises Conflict when an existing table has other keys or indexes than declared, and Unavailable when the
     engine does not answer or, with `wait`, a table is not active in time.
     """
-    connection = client.connection("platform")
+    return _create_missing(registry.tables(), wait=wait)
+
+
+def create_placed(tenant_id: str, placement: Placement) -> None:
+    """Create the tables that a tenant has to itself at a placement, and wait until they are active.
+
+    Those that are there already are left as they are. Raises ValueError for the pool, and what `create_all` raises.
+    """
+    with _tables_of(tenant_id, placement):
+        _create_missing(placed_names.placed_tables(), wait=True)
+
+
+def delete_placed(tenant_id: str, placement: Placement) -> None:
+    """Delete the tables that a tenant has to itself at a placement, with all that they hold; those that are there.
+
+    Raises ValueError for the pool, and Unavailable.
+    """
+    with _tables_of(tenant_id, placement):
+        for table in placed_names.placed_tables():
+            try:
+                _connection().ask("DeleteTable", {"TableName": table.full_name})
+            except (ClientError, BotoCoreError) as error:
+                if not _is_missing(error):
+                    raise library_errors.translate(error, "DeleteTable") or error from error
+
+
+def _connection() -> client.SharedConnection:
+    """Return the connection of the role that may make the tables at hand; of those of all, in development alone."""
+    return client.connection("platform" if current() == POOL else "lifecycle")
+
+
+@contextmanager
+def _tables_of(tenant_id: str, placement: Placement) -> Iterator[None]:
+    if placement == POOL:
+        raise ValueError("the tables of the pool are nobody's own")
+    with guard.acting_for(tenant_id), at(placement):
+        yield
+
+
+def _create_missing(declared: Iterable[tables.Table], *, wait: bool) -> dict[str, bool]:
+    connection = _connection()
     outcome = {}
-    for table in registry.tables():
+    for table in declared:
         existing = describe(table)
         if existing is None:
             outcome[table.full_name] = _create(connection, table)
         else:
             _compare(table, existing)
             outcome[table.full_name] = False
-    for table in registry.tables():
+    for table in declared:
         if table.ttl or wait:
             _wait(table)
         if table.ttl:
@@ -40,15 +87,17 @@ def create_all(*, wait: bool = False) -> dict[str, bool]:
 def describe(table: tables.Table) -> dict[str, Any] | None:
     """Return the engine's description of a table, or None when it does not exist."""
     try:
-        answer = client.connection("platform").client.describe_table(TableName=table.full_name)
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+        answer = _connection().ask("DescribeTable", {"TableName": table.full_name})
+    except (ClientError, BotoCoreError) as error:
+        if _is_missing(error):
             return None
-        raise library_errors.translate(error, "DescribeTable") or error from error
-    except BotoCoreError as error:
         raise library_errors.translate(error, "DescribeTable") or error from error
     description: dict[str, Any] = answer["Table"]
     return description
+
+
+def _is_missing(error: Exception) -> bool:
+    return isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException"
 
 
 def _create(connection: client.SharedConnection, table: tables.Table) -> bool:

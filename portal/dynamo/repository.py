@@ -19,6 +19,7 @@ from portal.dynamo import client
 from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get, batch_get_raw, batch_put
 from portal.dynamo.client import Item
 from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.placement import POOL, Placement, at
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction, write
 from portal.isolation import guard
 from portal.schema import keys, registry, tables
@@ -43,18 +44,19 @@ TenantKey = Callable[..., str]  # a key builder whose first argument is the tena
 
 
 class TenantRepository:
-    """All that one tenant's code may do with the database."""
+    """All that one tenant's code may do with the database. `placement` is where the content of its desk lies."""
 
-    def __init__(self, tenant_id: str) -> None:
-        self.tenant_id = keys.tenant(tenant_id)
+    def __init__(self, tenant_id: str, placement: Placement = POOL) -> None:
+        self.tenant_id, self.placement = keys.tenant(tenant_id), placement
 
     def __repr__(self) -> str:
         return f"TenantRepository({self.tenant_id})"
 
     @contextmanager
     def _connection(self) -> Iterator[client.SharedConnection]:
-        """Return the tenants' connection, acting for this tenant: the guard and the credentials ask who that is."""
-        with guard.acting_for(self.tenant_id):
+        """Return the tenants' connection, acting for this tenant where it lies: guard and credentials ask who that
+        is."""
+        with guard.acting_for(self.tenant_id), at(self.placement):
             yield client.connection("tenant")
 
     def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +186,7 @@ class TenantRepository:
         """Write many items without a transaction, as the role of the commands that may; see `batch_put`."""
         for item in items:
             self._refuse_foreign_key(str(getattr(item, item.table.hash)))
-        with guard.acting_for(self.tenant_id):
+        with guard.acting_for(self.tenant_id), at(self.placement):
             batch_put(client.connection("seed"), items)
 
     def _refuse_foreign(self, members: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botocore.credentials import Credentials, ReadOnlyCredentials
+from botocore.credentials import Credentials, DeferredRefreshableCredentials, ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 
 from portal.errors import Unavailable
@@ -107,6 +107,22 @@ def assume_with(sts: Any, role_arn: str) -> Assume:
         return credentials, answer["Expiration"].timestamp()
 
     return assume
+
+
+def of_role(sts: Any, role_arn: str, name: str) -> DeferredRefreshableCredentials:
+    """Return the credentials of a role of ours at a site, fetched at first use and renewed before they expire."""
+
+    def assume() -> dict[str, str]:
+        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName=f"pooldesk-{name}", DurationSeconds=SESSION)
+        found = answer["Credentials"]
+        return {
+            "access_key": found["AccessKeyId"],
+            "secret_key": found["SecretAccessKey"],
+            "token": found["SessionToken"],
+            "expiry_time": found["Expiration"].isoformat(),
+        }
+
+    return DeferredRefreshableCredentials(assume, method="site-role")
 
 
 class ContextCredentials(Credentials):  # type: ignore[misc]  # botocore has no types

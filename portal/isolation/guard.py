@@ -19,7 +19,7 @@ from typing import Any
 
 from portal.errors import NotFound
 from portal.isolation import iam, policies, request_parser
-from portal.schema import keys, registry
+from portal.schema import keys, placed_names, registry
 from portal.schema.registry import Role
 
 log = logging.getLogger("pooldesk.security")
@@ -72,16 +72,17 @@ def acted_for() -> str:
     return _tenant.get() or ""
 
 
-def attach(client: Any, role: Role) -> None:
-    """Guard every request of this botocore client with the policy of a role.
+def attach(client: Any, role: Role, *, prefix_of_site: str = "") -> None:
+    """Guard every request of this botocore client with the policy of a role, at home or at a site of silos.
 
     The platform's role reads before a tenant is known and is bound to no key: of it the guard only holds what IAM
     cannot, and leaves its policy to IAM.
     """
-    policy = iam.Policy(policies.document(role))
+    policy = iam.Policy(policies.document(role, prefix_of_site=prefix_of_site))
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
         refuse_destruction(model.name, params, role)
+        refuse_tables_of_others(model.name, params)
         if role == "tenant":
             refuse_foreign(policy, model.name, params)
         elif role != "platform":
@@ -104,6 +105,14 @@ def refuse_destruction(operation: str, params: dict[str, Any], role: Role) -> No
         request_parser.refuse_destruction(operation, params, deletes=deletes, purges=purges)
 
 
+def refuse_tables_of_others(operation: str, params: dict[str, Any]) -> None:
+    """Raise IsolationError for a table that is another tenant's own. The policies of most roles cannot tell whose."""
+    with _refusals(operation, params):
+        owners = [placed_names.owner(name) for name in request_parser.tables_of(operation, params)]
+        if any(found and found[0] != current_tenant() for found in owners):
+            raise request_parser.NotUnderstood("a table that is another tenant's own")
+
+
 def refuse_foreign(policy: iam.Policy, operation: str, params: dict[str, Any]) -> None:
     """Raise IsolationError unless the policy allows every part of this request to the current tenant."""
     with _refusals(operation, params):
@@ -121,13 +130,22 @@ def refuse_strange(policy: iam.Policy, operation: str, params: dict[str, Any]) -
     """
     with _refusals(operation, params):
         parts = request_parser.requests_of(operation, params, None)
-        tenants = [part for part in parts if part.resource in _arns_of_tenants()]
+        tenants = [part for part in parts if _is_of_tenants(part.resource)]
         if tenants:
             tenant = current_tenant()
             request_parser.refuse_planted(operation, params, tenant)
             if not all(keys.belongs_to(tenant, key) for part in tenants for key in part.keys):
                 raise request_parser.NotUnderstood("a key that is not the tenant's")
         _refuse_disallowed(policy, parts)
+
+
+def _is_of_tenants(arn: str) -> bool:
+    """Tell whether this is the ARN of a table, or of an index, whose keys are tenants'."""
+    table, _, index = arn.partition("/index/")
+    own = placed_names.owner(table)
+    if own is None:
+        return arn in _arns_of_tenants()
+    return not index or any(i.name == index and i.leading_keys for i in own[1].indexes)
 
 
 @lru_cache(maxsize=1)

@@ -5,20 +5,22 @@ role has Scan, PartiQL or a wildcard action. Leading keys are bound with their d
 that `ForAllValues` leaves for a request without keys.
 
 Source: AWS, "Partitioning Pooled Multi-Tenant SaaS Data with Amazon DynamoDB"; there the pattern lacks the
-delimiter and the empty set is let through.
+delimiter and the empty set is let through. A tenant's own tables carry its id in their names, which the variable of
+the session's tag stands for in the tenant role's resources; for the other roles the guard holds whose they are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from django.conf import settings
 
 from portal.isolation.iam import LEADING_KEYS, TAG
-from portal.schema import registry
+from portal.schema import placed_names, registry
 from portal.schema.registry import ROLES, Grant
+from portal.schema.tables import Table
 
 _TENANT_VARIABLE: Final = f"${{{TAG}}}"
 # AWS, "IAM and AWS STS quotas": characters of a managed policy. "Quotas in Amazon DynamoDB": of a table's name. "Amazon
@@ -29,6 +31,7 @@ _QUEUE_NAME_LIMIT: Final = 80
 _QUEUE_SUFFIX: Final = 4
 _LONGEST_REGION: Final = "arn:aws-us-gov:{service}:us-gov-west-1:000000000000:"
 _TABLES_IN_A_STATEMENT: Final = 15  # so that a statement fits into a policy, however long the tables' names
+_OF_OWN_TABLES: Final = ("CreateTable", "DeleteTable", "DescribeTable", "DescribeTimeToLive", "UpdateTimeToLive")
 
 
 def table_arn(name: str, index: str | None = None) -> str:
@@ -46,22 +49,31 @@ def _queue_prefix() -> str:
     return settings.DYNAMODB_TABLE_PREFIX.replace(".", "-")
 
 
-def document(role: str) -> dict[str, Any]:
-    """Return the whole policy of a role as a JSON-ready document. Raises ValueError for what is no role."""
+def document(role: str, *, prefix_of_site: str = "") -> dict[str, Any]:
+    """Return the whole policy of a role as a JSON-ready document, or what of it counts at a site of silos.
+
+    A site holds only tenants' own tables, whose names begin with its prefix. Raises ValueError for what is no role.
+    """
     if role not in ROLES:
         raise ValueError(f"there is no role {role}")
-    if role == "tenant":
-        statements = _tenant()
-    else:
-        statements = [_granted(grant) for grant in registry.grants(role)]
-        if role == "platform":
-            statements += _describing()
-        if role == "lifecycle":
-            statements += _whole_tenants()
+    grants = [grant for grant in registry.grants(role) if grant.table.placed or not prefix_of_site]
+    statements = _statements(role, grants, prefix_of_site)
+    if role == "lifecycle":
+        statements += _whole_tenants(prefix_of_site)
+    if prefix_of_site:
+        return _document(statements)
+    if role == "platform":
+        statements += _describing()
     for queue in registry.queue_grants(role):
         sid = queue.sid or "Queues" + queue.name.title().replace("-", "")
         statements.append(_allow(sid, "sqs", queue.actions, [queue_arn(queue.name)]))
     return _document(statements)
+
+
+def _statements(role: str, grants: Sequence[Grant], prefix_of_site: str) -> list[dict[str, Any]]:
+    if role == "tenant":
+        return [statement for grant in grants for statement in _tenant(grant, prefix_of_site)]
+    return [_granted(grant, prefix_of_site) for grant in grants]
 
 
 def managed(role: str) -> list[dict[str, Any]]:
@@ -95,7 +107,8 @@ def size(policy: dict[str, Any]) -> int:
 
 def longest_prefix() -> int:
     """Return the most characters that a prefix may have, so that each table and queue gets a name that AWS takes."""
-    tables = [_TABLE_NAME_LIMIT - len(f".{table.name}") for table in registry.tables()]
+    own = {True: f".{placed_names.ANY_TENANT}", False: ""}
+    tables = [_TABLE_NAME_LIMIT - len(f"{own[table.placed]}.{table.name}") for table in registry.tables()]
     queues = [_QUEUE_NAME_LIMIT - len(f"-{name}") - _QUEUE_SUFFIX for name in registry.queues()]
     return min(tables + queues)
 
@@ -115,52 +128,52 @@ def _allow(
     return statement
 
 
-def _tenant() -> list[dict[str, Any]]:
-    statements = []
-    for grant in registry.grants("tenant"):
-        table = grant.table
-        arn = table_arn(table.full_name)
-        statements.append(_allow(_sid("Own", grant), "dynamodb", grant.actions, [arn], _bound(table.leading_keys)))
-        if "Query" not in grant.actions:
-            continue
-        for pattern in dict.fromkeys(index.leading_keys for index in table.indexes if index.leading_keys):
-            arns = [table_arn(table.full_name, i.name) for i in table.indexes if i.leading_keys == pattern]
-            statements.append(_allow(_sid("OwnIndexesOf", grant), "dynamodb", ["Query"], arns, _bound(pattern)))
-    return statements
+def _tenant(grant: Grant, prefix_of_site: str) -> Iterator[dict[str, Any]]:
+    table, names = grant.table, _names(grant.table, _TENANT_VARIABLE, prefix_of_site)
+    arns = [table_arn(name) for name in names]
+    yield _allow(_sid("Own", grant), "dynamodb", grant.actions, arns, _bound(table.leading_keys))
+    if "Query" not in grant.actions:
+        return
+    for pattern in dict.fromkeys(index.leading_keys for index in table.indexes if index.leading_keys):
+        arns = [table_arn(name, i.name) for name in names for i in table.indexes if i.leading_keys == pattern]
+        yield _allow(_sid("OwnIndexesOf", grant), "dynamodb", ["Query"], arns, _bound(pattern))
 
 
-def _granted(grant: Grant) -> dict[str, Any]:
-    arn = table_arn(grant.table.full_name, grant.index.name if grant.index else None)
-    where = [f"{arn}/stream/*" if grant.stream else arn]
+def _granted(grant: Grant, prefix_of_site: str) -> dict[str, Any]:
+    names = _names(grant.table, placed_names.ANY_TENANT, prefix_of_site)
+    arns = [table_arn(name, grant.index.name if grant.index else None) for name in names]
+    where = [f"{arn}/stream/*" for arn in arns] if grant.stream else arns
     return _allow(_sid("All", grant), "dynamodb", grant.actions, where, grant.leading_keys or None)
+
+
+def _names(table: Table, tenant: str, prefix_of_site: str) -> list[str]:
+    """Return what a table is called, as patterns: that of all, at home, and a tenant's own."""
+    own = f"{prefix_of_site or settings.DYNAMODB_TABLE_PREFIX}.{tenant}.{table.name}"
+    return [*([] if prefix_of_site else [table.full_name]), *([own] if table.placed else [])]
 
 
 def _describing() -> list[dict[str, Any]]:
     """The operators' page of tables: states and estimates, no items."""
-    arns, step = [table_arn(table.full_name) for table in registry.tables()], _TABLES_IN_A_STATEMENT
+    names = [name for table in registry.tables() for name in _names(table, placed_names.ANY_TENANT, "")]
+    arns, step = [table_arn(name) for name in names], _TABLES_IN_A_STATEMENT
     return [
         _allow(f"DescribeTables{start // step or ''}", "dynamodb", ["DescribeTable"], arns[start : start + step])
         for start in range(0, len(arns), step)
     ]
 
 
-def _whole_tenants() -> list[dict[str, Any]]:
+def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:
     """Whatever a tenant has, in each table that a room declares for tenants: a new one needs no word here."""
-    own, step = [table for table in registry.tables() if table.scope == "tenant"], _TABLES_IN_A_STATEMENT
-    actions = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "Query")
-    indexes = [table_arn(table.full_name, i.name) for table in own for i in table.indexes if i.leading_keys]
-    return [
-        *(
-            _allow(
-                f"WholeTenants{start // step or ''}",
-                "dynamodb",
-                actions,
-                [table_arn(table.full_name) for table in own[start : start + step]],
-            )
-            for start in range(0, len(own), step)
-        ),
-        _allow("IndexesOfWholeTenants", "dynamodb", ["Query"], indexes),
-    ]
+    tables = [table for table in registry.tables() if table.scope == "tenant" and (table.placed or not prefix_of_site)]
+    named = [(table, name) for table in tables for name in _names(table, placed_names.ANY_TENANT, prefix_of_site)]
+    actions, step = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "Query"), _TABLES_IN_A_STATEMENT
+    for start in range(0, len(named), step):
+        some = [table_arn(name) for _, name in named[start : start + step]]
+        yield _allow(f"WholeTenants{start // step or ''}", "dynamodb", actions, some)
+    indexes = [table_arn(name, i.name) for table, name in named for i in table.indexes if i.leading_keys]
+    yield _allow("IndexesOfWholeTenants", "dynamodb", ["Query"], indexes)
+    own = [table_arn(name) for table, name in named if table.placed and name != table.full_name]
+    yield _allow("MakeTablesOfTheirOwn", "dynamodb", _OF_OWN_TABLES, own)
 
 
 def _sid(prefix: str, grant: Grant) -> str:

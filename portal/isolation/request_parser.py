@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from portal.isolation import expressions, iam, policies
 from portal.isolation.expressions import NotUnderstood
-from portal.schema import keys, registry, tables
+from portal.schema import keys, placed_names, registry, tables
 
-__all__ = ["NotUnderstood", "refuse_destruction", "refuse_planted", "requests_of"]
+__all__ = ["NotUnderstood", "refuse_destruction", "refuse_planted", "requests_of", "tables_of"]
 
 _READS: Final = {"Get": "GetItem"}
 _WRITES: Final = {
@@ -144,6 +144,11 @@ def _single_requests(operation: str, params: dict[str, Any]) -> list[tuple[str, 
     return bodies
 
 
+def tables_of(operation: str, params: dict[str, Any]) -> set[str]:
+    """Return the tables that a request names, as it names them. Raises whatever Python raises for a malformed one."""
+    return {str(table) for _, table, _ in _single_requests(operation, params)}
+
+
 def refuse_destruction(operation: str, params: dict[str, Any], *, deletes: bool = False, purges: bool = False) -> None:
     """Raise NotUnderstood for a deletion in a batch, and for a write that could replace, change or delete a row of an
     append-only table. With `deletes` the first may pass, with `purges` the deletion of such a row.
@@ -153,7 +158,7 @@ def refuse_destruction(operation: str, params: dict[str, Any], *, deletes: bool 
     for action, table, body in _single_requests(operation, params):
         if action == "DeleteRequest" and not deletes:
             raise NotUnderstood("a deletion in a batch")
-        declared = _by_name().get(table)
+        declared = _find(table)
         if declared is None or not declared.append_only or action not in _CHANGES:
             continue
         if purges and action in _DELETIONS:
@@ -188,7 +193,7 @@ def _planted(table: str, body: dict[str, Any]) -> Iterator[Any]:
             yield body["ExpressionAttributeValues"][placeholder]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _hashes(table: str) -> frozenset[str]:
     """Return the names of the keys that are a tenant's. Those of an index that no tenant reads are nobody's."""
     return frozenset((_declared(table).hash, *(i.hash for i in _declared(table).indexes if i.leading_keys)))
@@ -203,11 +208,17 @@ def _real(attribute: str, params: dict[str, Any]) -> str:
 
 
 def _declared(table: str) -> tables.Table:
-    found = _by_name().get(table)
+    found = _find(table)
     if found is None:
         # An ARN in place of the name gets here too; nothing of ours sends one.
         raise NotUnderstood("unknown table")
     return found
+
+
+def _find(name: str) -> tables.Table | None:
+    """Return the table of this name: of all, or of a tenant's own."""
+    own = placed_names.owner(name)
+    return own[1] if own else _by_name().get(name)
 
 
 @lru_cache(maxsize=1)

@@ -47,6 +47,8 @@ class Table:
     leading_keys: str = keys.OWN_ID
     # Rows are added, and none is ever written over, changed or deleted: the guard refuses it for every role.
     append_only: bool = False
+    # It holds the content of a desk, which a tenant can have in tables of its own; see portal/dynamo/placement.py.
+    placed: bool = False
 
     @property
     def full_name(self) -> str:

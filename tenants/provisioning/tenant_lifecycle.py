@@ -10,6 +10,8 @@ from typing import Final
 from django.conf import settings
 
 from portal import clock, plain_text
+from portal.dynamo import provisioning
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
@@ -21,7 +23,7 @@ from tenants.identity.items import UniqueItem
 from tenants.identity.models import User
 from tenants.membership import member_changes
 from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy import slugs, tenant_directory
+from tenants.tenancy import placements, slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.tenancy.roles import Role
 
@@ -33,6 +35,7 @@ MOST_SHARDS: Final = 16
 # Adds to the transaction that makes a tenant, and to the tenant's item before it is written.
 Addition = Callable[[Transaction, TenantItem], None]
 _additions: Final[dict[Addition, str]] = {}
+_TAKEN: Final = "The slug {} is taken."
 _CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
 
 
@@ -54,11 +57,13 @@ def create(
     tenant_id: str | None = None,
     plan: str = STANDARD,
     member_limit: int | None = None,
+    placement: Placement = POOL,
     by: Actor,
 ) -> TenantItem:
     """Create a tenant, its first owner if one is given, and the audit row, in one transaction.
 
-    Raises Invalid for a name, slug, plan, shard count or limit that cannot be, and Conflict if the slug is taken.
+    Where it is not placed in the pool, its tables are made before, and deleted again if the slug is taken. Raises
+    Invalid for a name, slug, plan, shard count or limit that cannot be, and Conflict if the slug is taken.
     """
     name = valid_name(name)
     slug = slugs.valid_slug(slug or slugs.slug_of(name))
@@ -74,15 +79,23 @@ def create(
         shards=shards,
         shard_epoch=0,
         member_limit=_limit(member_limit),
+        placement=None if placement == POOL else str(placement),
         created_at=clock.stamp(),
     )
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
     after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
+    after |= {"placement": str(placement)} if placement != POOL else {}
     entry = _entry(tenant, AuditAction.TENANT_CREATED, by, after=after)
+    if placement != POOL:
+        if tenant_directory.id_of(slug) is not None:
+            raise Conflict(_TAKEN.format(slug), field="slug")
+        provisioning.create_placed(tenant.tenant_id, placement)
     try:
         recording.commit_built(lambda: _creation(tenant, owner), [entry], depending=[*_additions.values()])
     except TransactionRefused as error:
-        raise Conflict(f"The slug {slug} is taken.", field="slug") from error
+        if placement != POOL:
+            provisioning.delete_placed(tenant.tenant_id, placement)
+        raise Conflict(_TAKEN.format(slug), field="slug") from error
     return tenant
 
 
@@ -94,6 +107,7 @@ def _creation(tenant: TenantItem, owner: User | None) -> Transaction:
     for addition in _additions:
         addition(transaction, tenant)
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
+    placements.list_it(transaction, tenant.tenant_id, Placement.parse(tenant.placement))
     transaction.put(
         DirectoryItem(
             tenant_directory.TENANTS,

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from portal.dynamo import platform
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.limits import rates
 from portal.schema import keys
@@ -56,6 +57,7 @@ class TenantContext:
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
+    placement: Placement = POOL
     standing: Standing | None = field(default=None, compare=False, repr=False)
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
@@ -73,7 +75,7 @@ class TenantContext:
 
     @cached_property
     def repository(self) -> TenantRepository:
-        return TenantRepository(self.tenant_id)
+        return TenantRepository(self.tenant_id, self.placement)
 
     @property
     def role_label(self) -> str:
@@ -126,6 +128,7 @@ def of_tenant(
         **_of_layout(tenant),
         units_per_second=rates.of(tenant.plan, tenant.request_rate),
         **_of_delivery(tenant),
+        placement=Placement.parse(tenant.placement),
     )
 
 
@@ -168,4 +171,5 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
         defaults=tenant.defaults,
         **_of_layout(tenant),
         **_of_delivery(tenant),
+        placement=Placement.parse(tenant.placement),
     )

@@ -29,7 +29,9 @@ class TenantItem(Item):
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
     see tenants/provisioning/defaults.py. `subscriptions` is the JSON of who is told of what, by event type a list of
     destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
-    let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py.
+    let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py. `placement` is where its
+    content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
+    old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py.
     """
 
     table = TENANTS
@@ -51,6 +53,10 @@ class TenantItem(Item):
     subscriptions = UnicodeAttribute(null=True)
     queues = UnicodeAttribute(null=True)
     request_rate = NumberAttribute(null=True)
+    placement = UnicodeAttribute(null=True)
+    former_placement = UnicodeAttribute(null=True)
+    placement_epoch = NumberAttribute(default=0)
+    move = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

@@ -8,3 +8,8 @@ from portal.schema import keys
 def slug(value: str) -> str:
     """Partition key of the item that makes a tenant's slug unique, beside the accounts."""
     return keys.labelled("SLUG", keys.part(value, "a slug"))
+
+
+def placed(tenant_id: str, placement: str) -> str:
+    """Sort key of a tenant's own tables among those that are followed: `<tenant id>/<placement>`."""
+    return keys.part(f"{keys.tenant(tenant_id)}/{placement}", "a placement")

@@ -8,6 +8,7 @@ from portal.schema.tables import Table
 MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
 # One partition per kind of object, so that commands and operators find all tenants by a Query.
 DIRECTORY = Table("Platform.Directory", "platform", "kind", "name")
+PLACED = "PLACED"  # the directory's partition of tables that tenants have to themselves; see placements.py
 TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
 
 declare(
@@ -16,6 +17,7 @@ declare(
     TENANTS,
     grants=(
         Grant("platform", DIRECTORY, ("DeleteItem", "PutItem", "Query", "UpdateItem")),
+        Grant("worker", DIRECTORY, ("Query",), "FindPlaced", leading_keys=PLACED),
         Grant(
             "platform",
             MEMBERSHIPS,

@@ -539,7 +539,7 @@ def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(
     inside, leave = threading.Event(), threading.Event()
     make = client.make_client
 
-    def stuck() -> object:
+    def stuck(_: str) -> object:
         if os.getpid() == parent:
             inside.set()
             leave.wait(10)

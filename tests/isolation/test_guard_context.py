@@ -142,7 +142,7 @@ def test_the_platforms_client_reads_of_any_tenant() -> None:
 
 def test_a_policy_that_cannot_be_understood_stops_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        guard.policies, "document", lambda role: {"Version": "2012-10-17", "Statement": [{"Effect": "Allow"}]}
+        guard.policies, "document", lambda role, **_: {"Version": "2012-10-17", "Statement": [{"Effect": "Allow"}]}
     )
     with pytest.raises(ValueError, match="Action"):
         client.make_client("tenant")

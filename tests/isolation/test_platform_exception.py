@@ -103,6 +103,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.operators.facades",
         "tenants.provisioning.tenant_lifecycle",
         "tenants.provisioning.renaming",
+        "tenants.tenancy.placements",
         "tenants.tenancy.tenant_directory",
     },
     HoldItem: {

@@ -7,7 +7,7 @@ from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
 # It has no stream: what indexing writes is nothing that has to be indexed.
-SEARCH = Table("Support.Search", "tenant", "pk", "sk", leading_keys=keys.OWN_COLLECTIONS)
+SEARCH = Table("Support.Search", "tenant", "pk", "sk", leading_keys=keys.OWN_COLLECTIONS, placed=True)
 
 declare(
     SEARCH,

@@ -39,6 +39,7 @@ TICKETS = Table(
     ttl="expires_at",
     stream=True,
     leading_keys=keys.OWN_COLLECTIONS,
+    placed=True,
 )
 
 

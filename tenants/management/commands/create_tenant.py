@@ -13,6 +13,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import placements
 
 
 class Command(PortalCommand):
@@ -30,6 +31,12 @@ class Command(PortalCommand):
             help=f"partitions per status in the ticket indexes, 1-16 (TICKET_SHARDS: {settings.TICKET_SHARDS}); "
             "a tenant with more than about 500 writes per second needs several",
         )
+        parser.add_argument(
+            "--on",
+            default="pool",
+            metavar="PLACEMENT",
+            help="where its content lies: pool, bridge (tables of its own) or silo/NAME (those at a site of SILOS)",
+        )
 
     def work(self, options: dict[str, Any]) -> None:
         owner = account(options["owner"]) if options["owner"] else None
@@ -38,6 +45,7 @@ class Command(PortalCommand):
             slug=options["slug"],
             owner=owner,
             shards=options["shards"],
+            placement=placements.chosen(options["on"]),
             by=Actor(origin="create_tenant"),
         )
         ownership = f"Its owner is {owner.email}." if owner else "It has no owner yet; add one with add_member."

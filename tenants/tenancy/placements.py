@@ -1,0 +1,61 @@
+"""List the placements whose tables are there beside the pool: what follows streams, and what is periodic, serves each.
+
+A placement is listed in the transaction that changes where a tenant's content lies, and stays listed while an old copy
+is kept. The listing is a partition of the directory, so that all of them are found by one Query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from portal import clock
+from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.repository import Transaction
+from portal.errors import Invalid
+from portal.streams import worker
+from tenants.tenancy import keys
+from tenants.tenancy.items import DirectoryItem
+from tenants.tenancy.tables import PLACED
+
+
+@dataclass(frozen=True)
+class PlacedTenant:
+    """One tenant's own tables: whose, and where."""
+
+    tenant_id: str
+    placement: Placement
+
+
+def listed() -> list[PlacedTenant]:
+    """Return every placement beside the pool whose tables are there, old copies included: one Query a megabyte."""
+    return [PlacedTenant(item.tenant_id, Placement.parse(item.title)) for item in worker.items(DirectoryItem, PLACED)]
+
+
+def chosen(text: str) -> Placement:
+    """Return the placement that somebody names. Raises Invalid for what is none, and for a site that is not set up."""
+    try:
+        placement = Placement.parse(text)
+    except ValueError:
+        raise Invalid("Use pool, bridge or silo/NAME.", field="placement") from None
+    if placement.site and placement.site not in settings.SILOS:
+        raise Invalid(f"The settings have no site {placement.site}.", field="placement")
+    return placement
+
+
+def list_it(transaction: Transaction, tenant_id: str, placement: Placement) -> None:
+    """Add to the transaction that a tenant's tables at this placement are followed. The pool is, in any case."""
+    if placement != POOL:
+        transaction.put(_item(tenant_id, placement))
+
+
+def unlist_it(transaction: Transaction, tenant_id: str, placement: Placement) -> None:
+    """Add to the transaction that a tenant's tables at this placement are followed no more."""
+    if placement != POOL:
+        transaction.delete(_item(tenant_id, placement))
+
+
+def _item(tenant_id: str, placement: Placement) -> DirectoryItem:
+    name = keys.placed(tenant_id, str(placement))
+    return DirectoryItem(PLACED, name, tenant_id=tenant_id, title=str(placement), created_at=clock.stamp())
