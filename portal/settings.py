@@ -171,6 +171,11 @@ SIGN_IN_ATTEMPTS_PER_NETWORK: int = env.int("SIGN_IN_ATTEMPTS_PER_NETWORK", defa
 SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=200)
 SIGN_IN_WINDOW = 900  # seconds
 
+# How long an operator may act as a member at once, in minutes; 0: nobody may.
+IMPERSONATION_MINUTES: int = env.int("IMPERSONATION_MINUTES", default=30)
+# The owners of a desk are mailed when an operator begins to act as one of its members.
+IMPERSONATION_MAILS: bool = env.bool("IMPERSONATION_MAILS", default=True)
+
 SESSION_ENGINE = "portal.nosql.session_store"
 SESSION_COOKIE_NAME = "pooldesk_session"
 SESSION_COOKIE_AGE: int = env.int("SESSION_COOKIE_AGE", default=14 * 24 * 3600)  # seconds

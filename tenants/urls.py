@@ -4,6 +4,7 @@ from portal.web.desk_prefix import desk_pages
 from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
 from tenants.identity import session_views, views
+from tenants.impersonation import views as impersonation_views
 from tenants.membership import accepting_views, inviting_views, member_views
 from tenants.provisioning import usage_views
 from tenants.provisioning import views as desk_views
@@ -30,6 +31,7 @@ urlpatterns = [
     path("password/reset/", views.password_reset, name="password_reset"),
     path("password/reset/sent/", views.password_reset_sent, name="password_reset_sent"),
     path("password/reset/<str:uid>/<str:token>/", views.password_reset_confirm, name="password_reset_confirm"),
+    path("impersonation/stop/", impersonation_views.stop, name="impersonation_stop"),
     path("tenants/", views.pick, name="pick"),
     path("tenants/switch/", views.switch, name="switch"),
     path("tenants/accept/", accepting_views.accept_waiting, name="accept_waiting"),
@@ -46,6 +48,7 @@ urlpatterns = [
         path("desk/audit/export/", audit_views.export, name="audit_export"),
         path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),
         path("desk/settings/api-keys/", include(_api_key_pages)),
+        path("desk/settings/access/", impersonation_views.platform_access, name="platform_access"),
         path("desk/settings/usage/", usage_views.usage_page, name="usage"),
         path("desk/settings/", desk_views.settings_page, name="settings"),
     ),

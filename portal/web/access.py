@@ -49,6 +49,26 @@ def unlimited(view: View) -> View:
     return view
 
 
+def in_person(view: View) -> View:
+    """Keep this form to the members themselves: nobody else sends it in their place, whatever else they may do."""
+    view.in_person = True  # type: ignore[attr-defined]  # read by the middleware
+    return view
+
+
+def is_in_person(view: Callable[..., Any]) -> bool:
+    return getattr(view, "in_person", False)
+
+
+def leads_out(view: View) -> View:
+    """Let the view be called by an operator who acts as a member: it ends that."""
+    view.leads_out = True  # type: ignore[attr-defined]  # read by the middleware
+    return view
+
+
+def does_lead_out(view: Callable[..., Any]) -> bool:
+    return getattr(view, "leads_out", False)
+
+
 def is_unlimited(view: Callable[..., Any]) -> bool:
     """Tell whether a view belongs to no tenant's use: it says so, or it is for those who run the platform."""
     access: Access | None = getattr(view, "access", None)

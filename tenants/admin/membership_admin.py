@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
+from django.urls import reverse
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound
 from portal.nosql import session_store
-from portal.nosql.admin import DynamoAdmin
+from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
+from portal.web import desk_prefix
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
 from tenants.identity import accounts
+from tenants.impersonation import access_mails, impersonating
 from tenants.membership import member_changes, members
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import refusal_views, tenant_directory
 from tenants.tenancy.roles import Role
 
 
@@ -33,6 +37,16 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
     may_add = may_change = may_delete = True
     list_display = ("person", "role", "tenant", "created_at")
     list_filter = (TenantInput, UserInput, "role")
+    object_actions: ClassVar[tuple[ObjectAction, ...]] = (
+        ObjectAction("_act_reading", "Act as this member", "See the desk as they do. Nothing can be changed.", True),
+        ObjectAction(
+            "_act_writing",
+            "Act as this member and change tickets",
+            "See the desk as they do, and change its tickets in their place.",
+            needs_reason=True,
+            asks=True,
+        ),
+    )
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         return ("who", "where", "role") if obj is None else ("account", "role", "tenant", "created_at")
@@ -67,6 +81,29 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             seen=Role(form.initial["role"]),
             by=actor(request),
         )
+
+    def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
+        yield f"What you change in tickets counts, and names you and {obj.name}."
+        yield "The desk's audit trail says when it began and ended, and why. Its owners see it there, and by mail."
+        yield f"It ends after {settings.IMPERSONATION_MINUTES} minutes, or when you stop. You stay signed in here."
+
+    def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
+        refusal_views.end_acting(request, why="began to act as somebody else")
+        begun = impersonating.begin(
+            obj.tenant_id,
+            obj.user_id,
+            operator=request.user,
+            operator_session=request.session.session_key,
+            reason=reason,
+            may_write=action == "_act_writing",
+            write=access_mails.to_owners,
+        )
+        request.acting_cookie, request.acting_slug = begun.cookie, begun.tenant.slug
+        return f"You act as {begun.impersonation.member_name} now."
+
+    def performed_url(self, request: Any) -> str:
+        with desk_prefix.addresses_of(request.acting_slug):
+            return reverse("tickets:queue")
 
     def remove(self, request: Any, obj: Any) -> None:
         member_changes.remove(user_id=obj.user_id, tenant_id=obj.tenant_id, by=actor(request))

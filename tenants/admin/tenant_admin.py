@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.urls import reverse
+from django.utils.html import format_html
 
 from portal.errors import Invalid
 from portal.limits import rates
@@ -55,12 +56,19 @@ class TenantAdmin(DynamoAdmin):
         if obj is None:
             return ("name", "slug", "owner", "plan", "member_limit", "shards")
         limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch")
-        return ("name", "slug", "status", *limits, "created_at", "tenant_id")
+        return ("name", "slug", "status", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return (
-            ("name", "slug", "status", "may_ask_for", "shards", "shard_epoch", "created_at", "tenant_id") if obj else ()
+            ("name", "slug", "status", "people", "may_ask_for", "shards", "shard_epoch", "created_at", "tenant_id")
+            if obj
+            else ()
         )
+
+    @admin.display(description="members")
+    def people(self, obj: Any) -> Any:
+        url = reverse("admin:tenants_membership_changelist")
+        return format_html('<a href="{}?tenant_id={}">Its members</a>; act as one on their page', url, obj.tenant_id)
 
     @admin.display(description="may ask for")
     def may_ask_for(self, obj: Any) -> str:

@@ -68,6 +68,8 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.SESSION_STARTED: "signed in to the desk",
     AuditAction.SESSION_REFUSED: "was refused at sign-in",
     AuditAction.SESSION_ENDED: "ended a session of",
+    AuditAction.IMPERSONATION_BEGUN: "began to act as",
+    AuditAction.IMPERSONATION_ENDED: "stopped acting as",
     AuditAction.EXPORT_MADE: "exported",
     AuditAction.DEAD_LETTER_REPLAYED: "counted after all the dead letter",
     AuditAction.DEAD_LETTER_REFUSED: "could not count the dead letter",

@@ -68,6 +68,8 @@ class AuditAction(StrEnum):
     SESSION_STARTED = "session.started"
     SESSION_REFUSED = "session.refused"
     SESSION_ENDED = "session.ended"  # by an operator, or by its owner from elsewhere
+    IMPERSONATION_BEGUN = "impersonation.begun"
+    IMPERSONATION_ENDED = "impersonation.ended"
     WEBHOOK_ADDED = "webhook.added"
     WEBHOOK_CHANGED = "webhook.changed"
     WEBHOOK_ROTATED = "webhook.rotated"  # its secret was replaced

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import public, signed_in, unlimited
+from portal.web.access import leads_out, public, signed_in, unlimited
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
 from portal.web.stash import Stash
@@ -115,6 +115,7 @@ def _resume(request: HttpRequest, user: User, tenant_id: str, stash: Stash) -> H
     return render(request, "portal/resume.html", {"stash": stash})
 
 
+@leads_out
 @unlimited
 @public
 @require_POST

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.errors import Conflict, Forbidden, Invalid
-from portal.web.access import member
+from portal.web.access import in_person, member
 from tenants.membership import members, roster
 from tenants.membership.forms import RoleForm
 from tenants.tenancy.request import TenantRequest, actor_of, pin_tenant
@@ -90,6 +90,7 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
     return redirect(f"{reverse('tickets:handovers')}?{urlencode({'of': removed.id})}")
 
 
+@in_person
 @member(Role.VIEWER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def leave(request: TenantRequest) -> HttpResponse:

@@ -3,6 +3,9 @@
 A page of a desk is for members of the pinned tenant alone. The desk's name in the address must be the pinned tenant's,
 and an unsafe request must carry the mark of a page that was made for this person in this tenant. Neither is a source
 of keys: whatever they say, a view gets the pinned tenant's data or none.
+
+An operator who acts as a member reads what the member reads. Where that was chosen, tickets may be changed too. What
+concerns the person or the desk itself (the account, members, keys, settings) is refused whatever was chosen.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from portal.web.access import SAFE, Access
+from portal.web.access import SAFE, Access, does_lead_out, is_in_person
 from portal.web.stash import PAGE_MARK, Stash
+from tenants.identity.acting_session import Impersonation
 from tenants.tenancy import page_mark, refusal_views
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -43,6 +47,12 @@ class AccessMiddleware:
                 f"{request.path} is the API's: only api/door/door_middleware.py lets anybody in."
             )
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
+        if access.level in ("member", "signed_in") and request.acting_has_ended:  # type: ignore[attr-defined]  # ours
+            return refusal_views.impersonation_is_over(request)
+        if (refusal := _refusal_while_acting(request, view, access)) is not None:
+            return refusal_views.forbidden(request, refusal)
+        if request.acting is not None and request.method not in SAFE and does_lead_out(view):  # type: ignore[attr-defined]
+            refusal_views.end_acting(request, why="stopped")
         if access.level == "public":
             return None
         if not request.user.is_authenticated:
@@ -55,7 +65,7 @@ class AccessMiddleware:
         tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
         if tenant is None:
             return refusal_views.ask_for_tenant(request)
-        if tenant.suspended:
+        if tenant.suspended and not (tenant.acted_by and request.method in SAFE):
             return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
         if request.method not in SAFE:
             mark = request.POST.get(PAGE_MARK, "")
@@ -66,3 +76,17 @@ class AccessMiddleware:
         if not tenant.role.at_least(Role(access.role)):
             return refusal_views.forbidden(request, f"This needs the role {Role(access.role).label} or above.")
         return None
+
+
+def _refusal_while_acting(request: HttpRequest, view: Callable[..., HttpResponse], access: Access) -> str | None:
+    """Return why an operator who acts as a member may not send this request, None where they may."""
+    acting: Impersonation | None = request.acting  # type: ignore[attr-defined]  # ours
+    if acting is None or does_lead_out(view):
+        return None
+    if access.level == "signed_in":
+        return f"You act as {acting.member_name}. This page is {acting.member_name}'s own."
+    if request.method in SAFE:
+        return None
+    if access.level != "member" or is_in_person(view) or not Role.AGENT.at_least(Role(access.role)):
+        return f"You act as {acting.member_name}. Only {acting.member_name} can do this."
+    return None if acting.may_write else f"You act as {acting.member_name}, reading only. Nothing was changed."

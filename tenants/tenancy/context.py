@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -59,6 +59,7 @@ class TenantContext:
     moving_to: int = 0
     placement: Placement = POOL
     standing: Standing | None = field(default=None, compare=False, repr=False)
+    acted_by: str = ""  # the name of the operator who acts in this person's place
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
     @property
@@ -76,6 +77,11 @@ class TenantContext:
     @cached_property
     def repository(self) -> TenantRepository:
         return TenantRepository(self.tenant_id, self.placement)
+
+    @property
+    def author_name(self) -> str:
+        """Return whom a ticket's history names for what is done here."""
+        return f"{self.acted_by} as {self.user_name}" if self.acted_by else self.user_name
 
     @property
     def role_label(self) -> str:
@@ -98,11 +104,12 @@ class TenantContext:
         return page_mark.make(self.user_id, self.tenant_id)
 
 
-def of_items(user: User, membership: Any, tenant: Any) -> TenantContext | None:
+def of_items(user: User, membership: Any, tenant: Any, *, acted_by: str = "") -> TenantContext | None:
     """Make the context of what was read, or None where the person is no member or the tenant is gone."""
     if membership is None or tenant is None:
         return None
-    return of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name)
+    context = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name)
+    return replace(context, acted_by=acted_by) if acted_by else context
 
 
 def of_tenant(

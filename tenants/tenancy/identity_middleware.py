@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.base import UpdateError
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
 from portal.errors import PortalError
 from portal.web import desk_prefix, error_pages
+from tenants.identity import acting_session
+from tenants.identity.acting_session import ActingIds
 from tenants.tenancy import pinned_tenant
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -20,7 +24,8 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 class IdentityMiddleware:
     """Sets request.session, request.user and request.tenant in one round trip; saves a changed session afterwards.
 
-    Addresses made during the request are those of the pinned tenant's desk.
+    Addresses made during the request are those of the pinned tenant's desk. While an operator acts as a member,
+    request.acting says so, and user and tenant are the member's; the operators' admin takes no notice of it.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -30,10 +35,13 @@ class IdentityMiddleware:
         cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
         ids = pinned_tenant.read_cookie(cookie) if cookie else None
         request.user, request.tenant = AnonymousUser(), None  # type: ignore[attr-defined]  # tenant is ours
+        request.acting, request.acting_has_ended = None, False  # type: ignore[attr-defined]  # ours
         with desk_prefix.addresses_of(""):
             try:
-                identity = pinned_tenant.resolve(ids)
+                acting = _acting_ids(request)
+                identity = pinned_tenant.resolve_acting(ids, acting) if acting else pinned_tenant.resolve(ids)
                 request.session = identity.session
+                request.acting, request.acting_has_ended = identity.acting, identity.has_ended  # type: ignore[attr-defined]
                 if identity.user is not None:
                     request.user = identity.user
                 if identity.tenant is not None:
@@ -46,6 +54,7 @@ class IdentityMiddleware:
 
     def _remember(self, request: HttpRequest, response: HttpResponse, cookie: str) -> HttpResponse:
         session = request.session
+        _remember_acting(request, response)
         # Some addresses answer htmx with a part of their page: the browser must not show that for the page.
         patch_vary_headers(response, ("Cookie", "HX-Request"))
         if request.user.is_authenticated:
@@ -63,7 +72,7 @@ class IdentityMiddleware:
                 response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
                 return response
         ids = pinned_tenant.Ids(
-            session.session_key or "", str(request.user.pk), session.get(pinned_tenant.TENANT_KEY, "")
+            session.session_key or "", session.get(SESSION_KEY, ""), session.get(pinned_tenant.TENANT_KEY, "")
         )
         value = pinned_tenant.write_cookie(ids)
         if value != cookie:
@@ -76,3 +85,24 @@ class IdentityMiddleware:
                 samesite="Lax",
             )
         return response
+
+
+def _acting_ids(request: HttpRequest) -> ActingIds | None:
+    acting = acting_session.read_cookie(request.COOKIES.get(acting_session.COOKIE, ""))
+    return None if acting is None or request.path.startswith(reverse("admin:index")) else acting
+
+
+def _remember_acting(request: HttpRequest, response: HttpResponse) -> None:
+    """Set the cookie of an impersonation that begins with this request, and remove that of one which is over."""
+    begun: str | None = getattr(request, "acting_cookie", None)
+    if begun:
+        response.set_cookie(
+            acting_session.COOKIE,
+            begun,
+            max_age=settings.IMPERSONATION_MINUTES * 60,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
+    elif begun == "" or request.acting_has_ended:  # type: ignore[attr-defined]  # ours
+        response.delete_cookie(acting_session.COOKIE, samesite="Lax")

@@ -64,7 +64,7 @@ class TenantLimitMiddleware:
 
 def _charge(request: HttpRequest) -> RateAnswer | None:
     tenant: TenantContext | None = getattr(request, "tenant", None)
-    if tenant is None:
+    if tenant is None or tenant.acted_by:  # an operator's help is nothing that the tenant asks for
         return None
     answer = admission.charge(tenant, admission.units_of(changes=request.method not in SAFE))
     request.rate_answer = answer  # type: ignore[attr-defined]  # ours

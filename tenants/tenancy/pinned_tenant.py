@@ -8,7 +8,7 @@ compared with the pinned tenant in access_middleware.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
@@ -21,8 +21,9 @@ from portal.nosql import keys as session_keys
 from portal.nosql import session_store
 from portal.nosql.items import SessionItem
 from portal.schema import keys
-from tenants.identity import accounts
+from tenants.identity import accounts, acting_session
 from tenants.identity import keys as identity_keys
+from tenants.identity.acting_session import ActingIds, Impersonation
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.tenancy import context
@@ -43,11 +44,17 @@ class Ids:
 
 @dataclass(frozen=True)
 class Identity:
-    """The session, person and tenant of a cookie. Without a user, nobody is signed in."""
+    """The session, person and tenant of a cookie. Without a user, nobody is signed in.
+
+    While an operator acts as a member, the session is the operator's, person and tenant are the member's. `has_ended`
+    says that this was so until now.
+    """
 
     session: SessionBase
     user: User | None = None
     tenant: TenantContext | None = None
+    acting: Impersonation | None = None
+    has_ended: bool = False
 
 
 def _signer() -> signing.Signer:
@@ -92,6 +99,41 @@ def resolve(ids: Ids | None) -> Identity:
         if user is None or not _signed_in(session, user):
             return nobody
     return Identity(session, user, tenant)
+
+
+def resolve_acting(ids: Ids | None, acting: ActingIds) -> Identity:
+    """Resolve both cookies of an operator who acts as a member: one BatchGetItem of consistent reads.
+
+    Where either is not good any more, what is left is the operator's own cookie.
+    """
+    if ids is not None and all(map(keys.USER_ID.match, (ids.user_id, acting.member_id))):
+        tenant_key = keys.tenant(acting.tenant_id)
+        wanted: list[Any] = [
+            (SessionItem, session_keys.session(ids.session_key), None),
+            (AccountItem, identity_keys.user(ids.user_id), None),
+            (SessionItem, session_keys.session(acting.session_key), None),
+            (AccountItem, identity_keys.user(acting.member_id), None),
+            (MembershipItem, acting.member_id, tenant_key),
+            (TenantItem, tenant_key, None),
+        ]
+        own, account, borrowed, *as_member = platform.get_all(wanted, consistent=True)
+        operator = User.from_item(account) if account else None
+        session = session_store.SessionStore.from_item(own, ids.session_key) if own else None
+        impersonation = acting_session.of_item(borrowed)
+        if operator and session is not None and impersonation and _signed_in(session, operator):
+            found = _as_member(impersonation, *as_member)
+            if found and impersonation.is_good_for(operator, ids.session_key):
+                return Identity(session, found[0], found[1], acting=impersonation)
+    return replace(resolve(ids), has_ended=True)
+
+
+def _as_member(impersonation: Impersonation, account: Any, membership: Any, tenant: Any) -> Any:
+    """Return the person and the tenant in whose place somebody acts, None where that is not possible any more."""
+    user = User.from_item(account) if account else None
+    if user is None or not user.is_active or user.is_operator or user.id != impersonation.member_id:
+        return None
+    found = context.of_items(user, membership, tenant, acted_by=impersonation.operator_name)
+    return (user, found) if found and found.tenant_id == impersonation.tenant_id else None
 
 
 def _signed_in(session: SessionBase, user: User) -> bool:

@@ -13,9 +13,12 @@ from django.utils.http import escape_leading_slashes
 from portal.web import error_pages
 from portal.web.access import SAFE
 from portal.web.stash import Stash
+from tenants.identity import acting_session
+from tenants.impersonation import impersonating
 from tenants.membership import members
 from tenants.membership.members import DeskMembership
 from tenants.tenancy import page_mark
+from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 
 
@@ -43,6 +46,20 @@ def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
     return render(request, "portal/403.html", {"reason": reason}, status=403)
 
 
+def impersonation_is_over(request: HttpRequest) -> HttpResponse:
+    """403 with the way back to the admin, for an operator who acted as a member until now; nothing was done."""
+    end_acting(request, why="the time was up, or it was not allowed any more")
+    return render(request, "tenants/impersonation_over.html", {"stash": Stash.of(request)}, status=403)
+
+
+def end_acting(request: HttpRequest, *, why: str) -> None:
+    """End what the cookie of an operator who acts as a member names, where it still exists."""
+    ids = acting_session.read_cookie(request.COOKIES.get(acting_session.COOKIE, ""))
+    if ids is not None:
+        impersonating.end(ids, origin=client_address(request), why=why)
+        request.acting_cookie = ""  # type: ignore[attr-defined]  # the identity middleware removes it
+
+
 def wrong_tenant(request: HttpRequest, stash: Stash | None) -> HttpResponse:
     """409: the page was made for another tenant, or for another person.
 
@@ -67,7 +84,7 @@ def address_of_another_desk(request: HttpRequest, tenant: TenantContext, desk: s
     if request.method not in SAFE:
         # The page's mark is the pinned tenant's, so the page was made for it, before it was renamed.
         return _to_pinned_desk(request, tenant, desk)
-    memberships = members.memberships_of(str(request.user.pk))
+    memberships = [] if tenant.acted_by else members.memberships_of(str(request.user.pk))
     named = next((m for m in memberships if m.slug == desk and m.tenant_id != tenant.tenant_id), None)
     if named is not None:
         return _offer_switch(request, named)

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from portal.nosql.session_store import SessionStore
 from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
+from tenants.identity.acting_session import Impersonation
 from tenants.identity.models import User
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
@@ -46,6 +47,9 @@ def absolute_url(request: HttpRequest, path: str) -> str:
 def actor_of(request: HttpRequest) -> Actor:
     """Return who acts and from where, for the audit trail. Somebody is signed in."""
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    acting: Impersonation | None = getattr(request, "acting", None)
+    if acting is not None:
+        return acting.actor(client_address(request))
     return Actor(user.id, user.email, client_address(request))
 
 

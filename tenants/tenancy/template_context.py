@@ -21,6 +21,7 @@ _SECTIONS = {
     "tenants:audit": "audit",
     "tenants:settings": "settings",
     "tenants:settings_defaults": "settings",
+    "tenants:platform_access": "settings",
     "tenants:usage": "usage",
     "tenants:api_keys": "api_keys",
     "tenants:api_key": "api_keys",
@@ -45,5 +46,6 @@ def page(request: HttpRequest) -> dict[str, Any]:
     return {
         "user": user if user is not None and user.is_authenticated else None,
         "tenant": getattr(request, "tenant", None),
+        "acting": getattr(request, "acting", None),
         "nav": _SECTIONS.get(match.view_name, "") if match else "",
     }

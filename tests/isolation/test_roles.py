@@ -37,7 +37,8 @@ PAGES = {
         *(f"{ENDPOINT}{act}/" for act in ("edit", "rotate", "pause", "resume", "remove", "test", "redeliver")),
     ),
     Role.OWNER: (
-        "desk/settings/", "desk/settings/defaults/", "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
+        "desk/settings/", "desk/settings/defaults/", "desk/settings/access/",
+        "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
     ),
 }  # fmt: skip
 LEAST = {page: role for role, pages in PAGES.items() for page in pages}

@@ -127,7 +127,7 @@ def _add(
         kind=kind,
         at=at,
         author=tenant.user_id,
-        author_name=tenant.user_name,
+        author_name=tenant.author_name,
         body=body,
         request=request[1],
     )

@@ -141,7 +141,7 @@ def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequen
         kind="event",
         at=at,
         author=tenant.user_id,
-        author_name=tenant.user_name,
+        author_name=tenant.author_name,
         verb=verb,
         changes=[
             ChangeMap(field=f, before=b, after=a)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated

@@ -159,4 +159,4 @@ def _person(user_id: str, name: str) -> Json | None:
 
 
 def _me(tenant: TenantContext) -> Json:
-    return {"id": tenant.user_id, "name": tenant.user_name}
+    return {"id": tenant.user_id, "name": tenant.author_name}

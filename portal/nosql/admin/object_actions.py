@@ -24,7 +24,7 @@ class ObjectAction:
     """Describe a button of the change form: its name in the form, its label, and what it does.
 
     With `needs_reason` the button leads to a page that asks for a reason, and with `asks` to one that says what
-    follows; only that page's button acts.
+    follows; only that page's button acts. With both, one page follows the other.
     """
 
     name: str
@@ -80,7 +80,7 @@ class ObjectActions:
         if action.needs_reason and not form.is_valid():
             return self._ask(request, obj, action, form)
         if action.asks and "confirmed" not in request.POST:
-            return self._ask(request, obj, action, None)
+            return self._ask(request, obj, action, form if action.needs_reason else None, is_last=True)
         reason = form.cleaned_data["reason"] if action.needs_reason else ""
         try:
             messages.success(request, self.perform(request, obj, action.name, reason=reason))
@@ -91,17 +91,20 @@ class ObjectActions:
             return HttpResponseRedirect(request.get_full_path())
         return HttpResponseRedirect(self.performed_url(request))
 
-    def _ask(self: Any, request: Any, obj: Any, action: ObjectAction, form: ReasonForm | None) -> TemplateResponse:
+    def _ask(
+        self: Any, request: Any, obj: Any, action: ObjectAction, form: ReasonForm | None, *, is_last: bool = False
+    ) -> TemplateResponse:
         request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),
             "title": f"{action.label}: {obj}",
             "action": action,
             "form": form,
-            "follows": [] if form else list(self.follows(request, obj, action.name)),
+            "is_last": is_last,
+            "follows": [] if form and not is_last else list(self.follows(request, obj, action.name)),
             "object": obj,
             "opts": self.opts,
             "module_name": capfirst(self.opts.verbose_name_plural),
         }
-        status = 422 if form and form.is_bound else 200
+        status = 422 if form and form.errors else 200
         return TemplateResponse(request, self.object_action_template, context, status=status)

@@ -1,0 +1,59 @@
+"""List when operators acted as members of a tenant: from its audit trail, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal import clock
+from portal.dynamo.repository import TenantRepository
+from tenants.audit_trail import browsing
+from tenants.audit_trail.browsing import TrailFilter, TrailRow
+from tenants.audit_trail.recording import AuditAction
+from tenants.impersonation.impersonating import ENTITY, WRITING
+
+
+@dataclass(frozen=True)
+class PlatformVisit:
+    """One time that an operator acted as a member. `ended_at` is None where it ran out, or still goes on."""
+
+    began_at: datetime
+    operator: str
+    member: str
+    reason: str
+    may_write: bool
+    until: datetime
+    ended_at: datetime | None
+
+    @property
+    def goes_on(self) -> bool:
+        return self.ended_at is None and self.until > clock.now()
+
+
+@dataclass(frozen=True)
+class PlatformVisits:
+    """A page of visits. `next` is the cursor to older ones, None at the end."""
+
+    visits: list[PlatformVisit]
+    next: str | None
+
+
+def page(repository: TenantRepository, *, after: str | None = None) -> PlatformVisits:
+    """Return a page of visits: one Query. Raises Invalid for a cursor of another list."""
+    trail = browsing.page(repository, only=TrailFilter(entity=ENTITY), after=after)
+    ends = {row.after.get("visit"): row.at for row in trail.rows if row.action == AuditAction.IMPERSONATION_ENDED}
+    begun = [row for row in trail.rows if row.action == AuditAction.IMPERSONATION_BEGUN]
+    return PlatformVisits([_visit(row, ends.get(row.after["visit"])) for row in begun], trail.next)
+
+
+def _visit(row: TrailRow, ended_at: datetime | None) -> PlatformVisit:
+    told = row.after
+    return PlatformVisit(
+        began_at=row.at,
+        operator=row.actor,
+        member=row.entity,
+        reason=told["reason"],
+        may_write=told["rights"] == WRITING,
+        until=clock.parse(told["until"]),
+        ended_at=ended_at,
+    )

@@ -1,0 +1,40 @@
+"""Write the mails to the owners of a desk when an operator begins to act as one of its members."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from portal import plain_text
+from portal.mailing.outgoing import OutgoingMail
+from portal.web import desk_prefix
+from tenants.identity.acting_session import Impersonation
+from tenants.membership import members
+from tenants.tenancy.context import TenantContext
+
+NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
+MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction
+
+
+def to_owners(tenant: TenantContext, impersonation: Impersonation, reason: str) -> list[OutgoingMail]:
+    """Return a mail for each owner. Costs one consistent Query."""
+    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    with desk_prefix.addresses_of(tenant.slug):
+        url = settings.PORTAL_BASE_URL + reverse("tenants:platform_access")
+    context = {"tenant_name": desk, "acting": impersonation, "reason": reason, "url": url}
+    text = render_to_string("tenants/mail/impersonation.txt", context)
+    return [
+        OutgoingMail(
+            to=owner.email,
+            subject=f"Support acts as a member of {desk}",
+            text=text,
+            kind="impersonation",
+            about=f"access/{impersonation.visit}",
+            tenant_id=tenant.tenant_id,
+            queues=tenant.queues,
+        )
+        for owner in members.owners_of(tenant.repository)[:MOST]
+    ]

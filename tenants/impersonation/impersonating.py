@@ -1,0 +1,137 @@
+"""Begin and end that an operator acts as a member, each with its row in the tenant's audit trail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils.crypto import get_random_string
+
+from portal import clock
+from portal.dynamo import platform
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
+from portal.nosql import keys as session_keys
+from portal.nosql.items import SessionItem
+from portal.schema import keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity import accounts, acting_session
+from tenants.identity import keys as identity_keys
+from tenants.identity.acting_session import ActingIds, Impersonation
+from tenants.identity.items import AccountItem
+from tenants.identity.models import User
+from tenants.tenancy import context
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import MembershipItem, TenantItem
+
+# What the rows of the audit trail are about, so that one Query finds all of a tenant's.
+ENTITY: Final = ("access", "platform")
+READING, WRITING = "reading", "reading and changing tickets"
+WriteMails = Callable[[TenantContext, Impersonation, str], Sequence[OutgoingMail]]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An impersonation that has begun. `cookie` is for the operator's browser."""
+
+    impersonation: Impersonation
+    tenant: TenantContext
+    cookie: str
+
+
+def begin(
+    tenant_id: str,
+    member_id: str,
+    *,
+    operator: User,
+    operator_session: str,
+    reason: str,
+    may_write: bool,
+    write: WriteMails,
+) -> Begun:
+    """Let the operator act as this member for IMPERSONATION_MINUTES, in the browser with this session.
+
+    What `write` writes leaves with the transaction, where the installation's owners want it told. Raises NotFound
+    where there is no such member, Forbidden where the member is an operator or nobody may be acted as, and Conflict
+    where the account may not sign in.
+    """
+    if settings.IMPERSONATION_MINUTES <= 0:
+        raise Forbidden("Nobody acts as a member in this installation: IMPERSONATION_MINUTES is 0.")
+    user, tenant = _member(tenant_id, member_id)
+    impersonation = Impersonation(
+        visit=accounts.new_id()[:12],
+        operator_session=session_keys.session(operator_session),
+        operator_id=operator.id,
+        operator_email=operator.email,
+        operator_name=operator.name,
+        member_id=user.id,
+        member_email=user.email,
+        member_name=user.name,
+        tenant_id=tenant_id,
+        until=int(time.time()) + settings.IMPERSONATION_MINUTES * 60,
+        may_write=may_write,
+    )
+    key = get_random_string(32, "abcdefghijklmnopqrstuvwxyz0123456789")
+    transaction = Transaction()
+    transaction.put(acting_session.item_of(key, impersonation), condition=SessionItem.session_key.does_not_exist())
+    mails = write(tenant, impersonation, reason) if settings.IMPERSONATION_MAILS else ()
+    later = outgoing.join(transaction, mails)
+    after = {
+        "visit": impersonation.visit,
+        "reason": reason,
+        "rights": WRITING if may_write else READING,
+        "until": clock.stamp(impersonation.ends_at),
+    }
+    by = impersonation.of_operator("admin")
+    recording.commit(transaction, [_entry(impersonation, AuditAction.IMPERSONATION_BEGUN, by, after)])
+    outgoing.send_all(later)
+    return Begun(impersonation, tenant, acting_session.write_cookie(ActingIds(key, user.id, tenant_id)))
+
+
+def _member(tenant_id: str, member_id: str) -> tuple[User, TenantContext]:
+    """Return the person and their context in the tenant: one consistent BatchGetItem."""
+    try:
+        tenant_key, user_key = keys.tenant(tenant_id), identity_keys.user(member_id)
+    except ValueError as error:
+        raise NotFound("There is no such member.") from error
+    wanted: list[Any] = [
+        (AccountItem, user_key, None),
+        (MembershipItem, member_id, tenant_key),
+        (TenantItem, tenant_key, None),
+    ]
+    account, *rest = platform.get_all(wanted, consistent=True)
+    user = User.from_item(account) if account else None
+    tenant = context.of_items(user, *rest) if user else None
+    if user is None or tenant is None:
+        raise NotFound("There is no such member.")
+    if user.is_operator:
+        raise Forbidden(f"{user.name} is an operator. Nobody acts as an operator.")
+    if not user.is_active:
+        raise Conflict(f"The account of {user.name} is disabled.")
+    return user, tenant
+
+
+def end(ids: ActingIds, *, origin: str, why: str) -> Impersonation | None:
+    """End an impersonation, and return it; None where it has been ended already."""
+    impersonation = acting_session.read(ids)
+    if impersonation is None:
+        return None
+    transaction = Transaction()
+    item = acting_session.item_of(ids.session_key, impersonation)
+    transaction.delete(item, condition=SessionItem.session_key.exists())
+    by, after = impersonation.of_operator(origin), {"visit": impersonation.visit, "why": why}
+    try:
+        recording.commit(transaction, [_entry(impersonation, AuditAction.IMPERSONATION_ENDED, by, after)])
+    except TransactionRefused:
+        return None  # by another click at the same moment
+    return impersonation
+
+
+def _entry(impersonation: Impersonation, action: AuditAction, by: Actor, after: Mapping[str, object]) -> AuditEntry:
+    return AuditEntry(impersonation.tenant_id, action, by, *ENTITY, impersonation.member_email, after=after)

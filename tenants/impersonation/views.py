@@ -1,0 +1,36 @@
+"""Show the owners of a desk when operators acted as its members, and let an operator stop. Rules: impersonating.py."""
+
+from __future__ import annotations
+
+from django.contrib.admin.utils import quote
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.web.access import leads_out, member, public, unlimited
+from tenants.identity import acting_session
+from tenants.impersonation import access_log
+from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.roles import Role
+
+
+@member(Role.OWNER)
+@require_safe
+def platform_access(request: TenantRequest) -> HttpResponse:
+    """Show a page of visits. Costs one Query."""
+    found = access_log.page(request.tenant.repository, after=request.GET.get("after"))
+    page = {"visits": found.visits, "next_url": f"?{urlencode({'after': found.next})}" if found.next else None}
+    return render(request, "tenants/platform_access.html", page)
+
+
+@leads_out
+@unlimited
+@public
+@require_POST
+def stop(request: HttpRequest) -> HttpResponse:
+    """Go back to the admin: that the impersonation ends is seen to wherever a page leads out."""
+    ids = acting_session.read_cookie(request.COOKIES.get(acting_session.COOKIE, ""))
+    if ids is None:
+        return redirect("admin:index")
+    return redirect("admin:tenants_membership_change", quote(f"{ids.tenant_id}/{ids.member_id}"))

@@ -1,0 +1,288 @@
+"""An operator acts as a member of a desk: for a reason, for a short time, and in sight of its owners."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.core import mail
+
+from tenants.audit_trail import browsing
+from tenants.audit_trail.browsing import TrailFilter
+from tenants.audit_trail.recording import SYSTEM
+from tenants.identity import accounts, acting_session
+from tenants.identity.acting_session import COOKIE
+from tenants.membership import members
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import page_mark
+from tests.support.mailing import AT_ONCE
+from tests.support.operators import IDENTITY, Operator, calls, make_operator, membership_url, text_of
+from tests.support.world import World
+from tickets.desk import summaries, timelines
+
+REASON = "They cannot see ticket 1."
+CHANGE = "/acme/tickets/1/change/"
+
+
+class ActingOperator(Operator):
+    """An operator's browser at Acme's pages, which sends forms with the mark of the member's pages."""
+
+    def begin(self, world: World, who: str = "bob", *, write: bool = False) -> Any:
+        action = "_act_writing" if write else "_act_reading"
+        self.as_mark = page_mark.make(world.users[who].id, world.tenants["acme"].tenant_id)
+        return self.act(membership_url(world, who, "acme"), action, reason=REASON)
+
+    def mark(self) -> str:
+        return self.as_mark
+
+
+@pytest.fixture
+def root(world: World) -> ActingOperator:
+    make_operator()
+    world.tickets("acme", 1)
+    browser = ActingOperator()
+    browser.sign_in("root@example.com")
+    return browser
+
+
+def trail(world: World) -> list[tuple[str, str, str]]:
+    found = browsing.everything(world.context("alice", "acme").repository, only=TrailFilter())
+    return [(row.action, row.actor, row.entity) for row in found]
+
+
+def status_of(world: World) -> str:
+    return str(summaries.read(world.context("alice", "acme"), 1).status)
+
+
+# --- beginning ---
+
+
+def test_the_operator_sees_the_desk_as_the_member_does_under_a_banner(world: World, root: ActingOperator) -> None:
+    assert root.begin(world)["Location"] == "/acme/tickets/"
+    page = text_of(root.get("/acme/tickets/"))
+    assert "you act as Bob Example in Acme, reading only, until" in page
+    assert "Ticket 1" in page
+    assert root.get("/acme/desk/members/").status_code == 403  # Bob is no admin
+
+
+def test_without_a_reason_nothing_begins(world: World, root: ActingOperator) -> None:
+    page = root.act(membership_url(world, "bob", "acme"), "_act_reading", reason=" ")
+    assert page.status_code == 422
+    assert COOKIE not in root.cookies
+
+
+def test_changing_tickets_is_confirmed_on_a_second_page(world: World, root: ActingOperator) -> None:
+    asked = root.post(membership_url(world, "bob", "acme"), {"_act_writing": "1", "reason": REASON})
+    assert "What you change in tickets counts, and names you and Bob Example." in text_of(asked)
+    assert COOKIE not in root.cookies
+
+
+def test_nobody_acts_as_an_operator(world: World, root: ActingOperator) -> None:
+    accounts.set_operator(world.users["bob"].id, True, by=SYSTEM)
+    root.begin(world)
+    assert COOKIE not in root.cookies
+
+
+def test_a_member_who_becomes_an_operator_is_not_acted_as_any_more(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    accounts.set_operator(world.users["bob"].id, True, by=SYSTEM)
+    assert root.get("/acme/tickets/").status_code == 403
+
+
+def test_the_owners_are_told_by_mail(world: World, root: ActingOperator, settings: Any) -> None:
+    settings.EMAIL_BACKEND = AT_ONCE
+    root.begin(world)
+    (told,) = mail.outbox
+    assert told.to == ["alice@example.com"]
+    for words in (REASON, "Bob Example", "/acme/desk/settings/access/"):
+        assert words in told.body
+
+
+def test_an_installation_may_tell_nobody_by_mail(world: World, root: ActingOperator, settings: Any) -> None:
+    settings.EMAIL_BACKEND, settings.IMPERSONATION_MAILS = AT_ONCE, False
+    root.begin(world)
+    assert mail.outbox == []
+
+
+def test_an_installation_may_have_none_of_it(world: World, root: ActingOperator, settings: Any) -> None:
+    settings.IMPERSONATION_MINUTES = 0
+    root.begin(world)
+    assert COOKIE not in root.cookies
+
+
+# --- what may be done ---
+
+
+def test_reading_only_changes_nothing(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    answer = root.send(CHANGE, {"status": "closed", "version": "1"})
+    assert answer.status_code == 403  # type: ignore[attr-defined]
+    assert status_of(world) == "open"
+
+
+def test_a_change_names_both_in_the_history(world: World, root: ActingOperator) -> None:
+    root.begin(world, write=True)
+    root.send(CHANGE, {"status": "closed", "version": "1"})
+    assert status_of(world) == "closed"
+    assert timelines.ticket(world.context("alice", "acme"), 1).activity[-1].author_name == "Root as Bob Example"
+
+
+def test_a_row_of_the_audit_trail_names_both(world: World, root: ActingOperator) -> None:
+    root.begin(world, write=True)
+    root.send("/acme/tickets/export/", {"format": "csv"})
+    assert ("export.made", "root@example.com as bob@example.com", "tickets") in trail(world)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "desk/leave/",
+        "desk/invitations/",
+        "desk/settings/api-keys/new/",
+        "desk/settings/",
+        "desk/settings/webhooks/new/",
+    ],
+)
+def test_what_concerns_the_desk_itself_is_refused_even_as_its_owner(
+    world: World, root: ActingOperator, address: str
+) -> None:
+    root.begin(world, "alice", write=True)
+    before = trail(world)
+    answer = root.send(f"/acme/{address}", {"name": "Stolen", "addresses": "x@example.com", "role": "owner"})
+    assert answer.status_code == 403  # type: ignore[attr-defined]
+    assert "Only Alice Example can do this." in text_of(answer)
+    assert trail(world) == before
+
+
+@pytest.mark.parametrize("address", ["/account/", "/account/password/", "/account/sessions/", "/tenants/"])
+def test_the_members_own_pages_stay_closed(world: World, root: ActingOperator, address: str) -> None:
+    root.begin(world, write=True)
+    for answer in (root.get(address), root.send(address)):
+        assert answer.status_code == 403
+
+
+def test_a_member_cannot_be_removed(world: World, root: ActingOperator) -> None:
+    root.begin(world, "alice", write=True)
+    root.send(f"/acme/desk/members/{world.users['vera'].id}/remove/")
+    assert members.member(world.context("alice", "acme").repository, world.users["vera"].id)
+
+
+def test_another_desk_of_the_member_is_not_there(world: World, root: ActingOperator) -> None:
+    root.begin(world, "alice")
+    assert root.get("/globex/tickets/").status_code == 404
+
+
+def test_a_form_without_the_members_mark_is_refused(world: World, root: ActingOperator) -> None:
+    root.begin(world, write=True)
+    root.as_mark = page_mark.make(world.users["alice"].id, world.tenants["acme"].tenant_id)
+    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 409  # type: ignore[attr-defined]
+
+
+def test_a_suspended_desk_can_be_read(world: World, root: ActingOperator) -> None:
+    tenant_lifecycle.suspend(world.tenants["acme"].tenant_id, by=SYSTEM, reason="unpaid")
+    root.begin(world, write=True)
+    assert root.get("/acme/tickets/1/").status_code == 200
+    assert root.send(CHANGE, {"status": "closed", "version": "1"}).status_code == 403  # type: ignore[attr-defined]
+
+
+def test_the_identity_is_read_in_one_round_trip_and_the_page_costs_what_it_costs_the_member(
+    world: World, root: ActingOperator
+) -> None:
+    root.begin(world)
+    with calls() as acting:
+        root.get("/acme/tickets/1/")
+    bob = world.browser("bob", "acme")
+    with calls() as own:
+        bob.get("/acme/tickets/1/")
+    assert [call.operation for call in acting] == [call.operation for call in own]
+    assert [call.operation for call in acting].count(IDENTITY) == 1
+
+
+# --- the end ---
+
+
+def test_stopping_leads_back_to_the_admin_where_the_operator_stayed_signed_in(
+    world: World, root: ActingOperator
+) -> None:
+    root.begin(world)
+    assert root.get("/admin/").status_code == 200
+    back = root.post("/impersonation/stop/")
+    assert root.get(back["Location"]).status_code == 200
+    assert root.get("/acme/tickets/").status_code != 200
+
+
+def test_beginning_and_end_stand_in_the_trail_and_on_the_owners_page(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    alice = world.browser("alice", "acme")
+    assert "goes on" in text_of(alice.get("/desk/settings/access/"))
+    root.post("/impersonation/stop/")
+    assert [row for row in trail(world) if row[0].startswith("impersonation.")] == [
+        ("impersonation.ended", "root@example.com", "bob@example.com"),
+        ("impersonation.begun", "root@example.com", "bob@example.com"),
+    ]
+    page = text_of(alice.get("/desk/settings/access/"))
+    assert REASON in page
+    assert "goes on" not in page
+
+
+def test_the_time_is_limited_by_what_is_stored(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    ids = acting_session.read_cookie(root.cookies[COOKIE].value)
+    assert ids is not None
+    found = acting_session.read(ids)
+    assert found is not None
+    assert found.until <= time.time() + 30 * 60
+    acting_session.item_of(ids.session_key, replace(found, until=int(time.time()) - 1)).save()
+    page = root.get("/acme/tickets/")
+    assert (page.status_code, "You no longer act as a member" in text_of(page)) == (403, True)
+    assert trail(world)[0][0] == "impersonation.ended"
+    assert root.get("/acme/tickets/").status_code == 302  # to choose a desk, as the operator
+
+
+def test_an_operator_whose_rights_were_taken_is_out_at_the_next_click(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    accounts.set_operator(accounts.find_by_email("root@example.com").id, False, by=SYSTEM)  # type: ignore[union-attr]
+    assert root.get("/acme/tickets/").status_code == 403
+
+
+def test_a_removed_member_cannot_be_acted_as_any_more(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    world.browser("alice", "acme").send(f"/desk/members/{world.users['bob'].id}/remove/")
+    assert root.get("/acme/tickets/").status_code == 403
+
+
+def test_signing_out_ends_it(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    kept = root.cookies[COOKIE].value
+    root.post("/logout/")
+    root.sign_in("root@example.com")
+    root.cookies[COOKIE] = kept
+    assert root.get("/acme/tickets/").status_code == 403
+
+
+def test_the_cookie_is_worth_nothing_in_another_browser(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    charlie = world.browser("charlie")
+    charlie.cookies[COOKIE] = root.cookies[COOKIE].value
+    assert charlie.get("/acme/tickets/1/").status_code == 403
+    root.begin(world)  # the attempt has ended it
+    elsewhere = ActingOperator()
+    elsewhere.sign_in("root@example.com")
+    elsewhere.cookies[COOKIE] = root.cookies[COOKIE].value
+    assert elsewhere.get("/acme/tickets/1/").status_code == 403
+    root.begin(world)
+    nobody = ActingOperator()
+    nobody.cookies[COOKIE] = root.cookies[COOKIE].value
+    assert nobody.get("/acme/tickets/1/").status_code == 403
+
+
+def test_the_member_sees_it_among_the_sessions_and_can_end_it(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    bob = world.browser("bob", "acme")
+    page = bob.get("/account/sessions/")
+    assert "Pooldesk: root@example.com" in text_of(page)
+    (session,) = [row["id"] for row in page.context["sessions"] if not row["is_here"]]
+    bob.post(f"/account/sessions/{session}/end/")
+    assert root.get("/acme/tickets/").status_code == 403
