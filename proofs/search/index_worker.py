@@ -2,7 +2,8 @@
 
 It reads every shard of the tickets' stream for itself, so each record is indexed by both; hands records on in batches
 of any size, and some of them again later, in other bounds; and merges at every turn. The journal says how far it is, so
-that whoever comes in its place begins there or a little before. Told to end, it does so when nothing is left.
+that whoever comes in its place begins there or a little before. Told to end, it does so when nothing is left to read and
+nothing to merge.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _LARGEST: Final = 12  # records of a batch
 _REPEATED: Final = 40  # of the newest records, from which those that come again are taken
 _PAUSE: Final = 0.05  # seconds
 _NEW_ITEMS: Final = 4  # and two segments of a class are merged, so that merges are many
+_LOCK_SECONDS: Final = 3.0  # so that what somebody was killed over is merged in the same torture
 
 
 def main(specification: str) -> None:
@@ -34,13 +36,13 @@ def main(specification: str) -> None:
 
 
 def run(*, tenant_id: str, journal_path: Path, folder: Path, seed: int) -> None:
-    """Index one tenant's changes until the file `end` is in the folder and nothing is left."""
+    """Index one tenant's changes until the file `end` is in the folder, nothing is left, and no merge is due."""
     from portal.streams.batch import Batch  # its models want a Django that is set up
     from proofs.counting import journal
-    from tickets.search.index import indexing, merging
-    from tickets.search.index.index_store import IndexStore
+    from tickets.search.index import index_lock, indexing, merging
 
     merging.NEW_ITEMS, merging.SEGMENTS = _NEW_ITEMS, 2  # type: ignore[misc]
+    index_lock.SECONDS = _LOCK_SECONDS  # type: ignore[misc]
     rng, mine = random.Random(seed), journal.Journal(str(journal_path))  # noqa: S311  # it has to be repeatable
     seen: list[Record] = []
     for arn, shard, records in _read(tenant_id, folder, _position(journal_path)):
@@ -60,7 +62,30 @@ def run(*, tenant_id: str, journal_path: Path, folder: Path, seed: int) -> None:
                 if outcome.failed:
                     raise next(iter(outcome.failed.values()))
             mine.write(shard=shard, sequence=some[-1].checkpoint, indexed=len(some), repeated=len(batches) - 1)
-            mine.write(merges=merging.merge_due(IndexStore(tenant_id)))
+            mine.write(merges=_merge(tenant_id))
+    while _is_due(tenant_id):
+        mine.write(merges=_merge(tenant_id))
+        time.sleep(_PAUSE)
+
+
+def _merge(tenant_id: str) -> int:
+    """Merge what is due, and return how many merges were done; one that was overtaken is due still."""
+    from portal.errors import Throttled
+    from tickets.search.index import merging
+    from tickets.search.index.index_store import IndexStore
+
+    try:
+        return merging.merge_due(IndexStore(tenant_id))
+    except Throttled:
+        return 0
+
+
+def _is_due(tenant_id: str) -> bool:
+    from tickets.search.index import merging
+    from tickets.search.index.index_store import IndexStore
+
+    stored = merging.StoredIndex.of(IndexStore(tenant_id))
+    return merging.plan(stored.new, stored.headers) is not None
 
 
 def _read(tenant_id: str, folder: Path, positions: dict[str, str]) -> Iterator[tuple[str, str, list[Record]]]:
