@@ -26,8 +26,8 @@ from portal.engines.endpoint import point_at
 from portal.engines.engine_process import start_engine
 from portal.engines.processes import LOOPBACK, Child, free_port
 
-_START_SECONDS: Final = 60.0
-_TIMEOUT: Final = 30  # seconds for one answer
+_START_SECONDS: Final = 120.0
+_LOOK_SECONDS: Final = 0.05
 _TICKETS: Final = 3  # of each tenant before it begins
 
 
@@ -42,9 +42,9 @@ def main(name: str, seconds: float, path: Path) -> None:
         django.setup()
         from proofs.noise import floods
 
-        flood = floods.FLOODS[name]
-        desks = _desks()
-        with _portal(path.with_suffix(".log"), rate=flood.rate) as port:
+        flood = floods.flood_of(name, seconds=seconds)
+        desks = _desks(noisy_rate=flood.rate)
+        with _portal(path.with_suffix(".log"), rate=floods.FLOODS[name].rate) as port:
             trial = _Trial(port, desks, flood)
             trial.run(seconds)
         found = floods.figures(flood, trial.requests, seconds=seconds)
@@ -60,11 +60,11 @@ class _Desk:
     token: str = ""
 
 
-def _desks() -> dict[int, _Desk]:
+def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
     """Make the tenants, each with an owner who is signed in and some tickets."""
     from portal.dynamo import provisioning
     from proofs.isolation.visits import visitors
-    from proofs.noise.workload import TENANTS
+    from proofs.noise.workload import NOISY, TENANTS
     from tenants.audit_trail.recording import SYSTEM
     from tenants.identity import accounts
     from tenants.provisioning import tenant_lifecycle
@@ -76,6 +76,9 @@ def _desks() -> dict[int, _Desk]:
     for number in TENANTS:
         owner = accounts.seed(email=f"owner{number}@example.com", name=f"Owner {number}", password_hash="!")  # noqa: S106  # none
         made = tenant_lifecycle.create(name=f"Desk {number}", slug=f"desk-{number}", owner=owner, by=SYSTEM)
+        if number == NOISY:
+            limits = tenant_lifecycle.TenantLimits(made.plan, request_rate=noisy_rate)
+            tenant_lifecycle.change_limits(made.tenant_id, limits, by=SYSTEM)
         tenant = context.for_system(made)
         for ticket in range(_TICKETS):
             creating.create(tenant, title=f"Ticket {ticket}", description="It broke.")
@@ -124,8 +127,10 @@ class _Client:
     """One browser of a desk's owner, over one connection that is kept."""
 
     def __init__(self, port: int, desk: _Desk) -> None:
+        from proofs.noise import floods
+
         self._desk, self._port = desk, port
-        self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_TIMEOUT)
+        self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=floods.PATIENCE_SECONDS)
 
     def prepare(self) -> None:
         """Read the form of a new ticket, for its token and the cookie that belongs to it."""
@@ -190,10 +195,27 @@ class _Trial:
             ("quiet", seconds / 2),
             ("over", 0.0),
         ):
+            before = len(self.requests)
             self._began, self._phase = time.monotonic(), phase
             time.sleep(length)
+            self._wait_until_it_says_something(phase, before)
         for client in plain + noisy:
-            client.join(_TIMEOUT)
+            client.join(floods.PATIENCE_SECONDS)
+
+    def _wait_until_it_says_something(self, phase: str, before: int) -> None:
+        """Wait for an answer to each quiet tenant in this phase, and for the flood's first refusal."""
+        from proofs.noise import floods
+        from proofs.noise.workload import NOISY, QUIET_TENANTS
+
+        until = time.monotonic() + floods.PATIENCE_SECONDS
+        while phase in ("quiet", "noisy"):
+            seen = [request for request in self.requests[before:] if request.phase == phase]
+            refused = any(request.tenant == NOISY and request.status == floods.REFUSED for request in seen)
+            if {request.tenant for request in seen}.issuperset(QUIET_TENANTS) and (refused or phase == "quiet"):
+                return
+            if time.monotonic() > until:
+                raise RuntimeError(f"The machine is too slow: the {phase} phase came to nothing.")
+            time.sleep(_LOOK_SECONDS)
 
     def _client(self, tenant: int, *, client: int, floods_in: str) -> threading.Thread:
         thread = threading.Thread(target=self._work, args=(tenant, client, floods_in), daemon=True)

@@ -2,8 +2,8 @@
 
 It reads every shard of the tickets' stream for itself, so each record is indexed by both; hands records on in batches
 of any size, and some of them again later, in other bounds; and merges at every turn. The journal says how far it is, so
-that whoever comes in its place begins there or a little before. Told to end, it does so when nothing is left to read and
-nothing to merge.
+that whoever comes in its place begins there or a little before. Told to end, it does so when nothing is left
+to read and nothing to merge.
 """
 
 from __future__ import annotations
