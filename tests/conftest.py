@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from django.core.cache import cache
 
@@ -68,6 +69,12 @@ SLOW = {
     "search/test_torture_search.py",
     "webhooks/test_pages.py",
 }
+
+# A red test says something of the code, and nothing of the dice or of how busy the machine was.
+# What nobody thought of is looked for with `--hypothesis-profile=dice`.
+hypothesis.settings.register_profile("dice", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("same", hypothesis.settings.get_profile("dice"), derandomize=True)
+hypothesis.settings.load_profile("same")
 
 
 def pytest_configure() -> None:

@@ -3,6 +3,9 @@
 import os
 
 os.environ.setdefault("DEBUG", "false")
+# Only what went wrong takes as long: a busy machine may leave an engine without a processor for seconds.
+os.environ.setdefault("DYNAMODB_CONNECT_TIMEOUT", "20")
+os.environ.setdefault("DYNAMODB_READ_TIMEOUT", "60")
 os.environ.setdefault("SECRET_KEY", "tests-only-0123456789-abcdefghijklmnopqrstuvwxyz-0123456789")
 
 from portal.settings import *  # noqa: F403  # the portal's settings, changed below

@@ -65,7 +65,7 @@ def test_the_examples_with_curl_do_what_the_page_says(environ: dict[str, str], w
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     answers = [json.loads(text) for text in ended.stdout.split("\x1e") if text.strip()]

@@ -33,7 +33,7 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--disable-quic", "--in-process-gpu",
 ]  # fmt: skip
-PATIENCE = 15_000  # milliseconds until something that should appear counts as missing
+PATIENCE = 90_000  # milliseconds until something that should appear counts as missing
 # Nothing moves, because a colour on its way from one to the other is neither, and each frame takes processor time.
 OPTIONS = {"viewport": WIDE, "reduced_motion": "reduce"}
 # Chromium says this of every answer of 400 and above; what answers are right, a test says itself.

@@ -18,9 +18,9 @@ from django.conf import settings
 
 from portal.engines.processes import LOOPBACK, Child, free_port
 
-START_SECONDS = 30
-MAIL_SECONDS = 10
-STOP_SECONDS = 10
+START_SECONDS = 120
+MAIL_SECONDS = 120
+STOP_SECONDS = 60
 THREADS = 8
 
 
@@ -71,7 +71,7 @@ def _wait_until_it_answers(portal: Portal, child: Child) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            urllib.request.urlopen(f"{portal.url}/healthz", timeout=5).close()
+            urllib.request.urlopen(f"{portal.url}/healthz", timeout=60).close()
             return
         except OSError as error:
             if child.poll() is not None or time.monotonic() > deadline:

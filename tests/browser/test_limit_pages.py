@@ -35,7 +35,7 @@ def portal(chromium: object, tmp_path: Path) -> Iterator[Portal]:
 
 
 def ask(portal: Portal, cookie: str) -> int:
-    connection = http.client.HTTPConnection(urlsplit(portal.url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(portal.url).netloc, timeout=120)
     connection.request("GET", "/acme/tickets/", headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"})
     status = connection.getresponse().status
     connection.close()

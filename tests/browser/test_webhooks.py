@@ -33,11 +33,11 @@ class DevelopmentReceiver:
     url: str
 
     def page(self) -> str:
-        return urllib.request.urlopen(f"{self.url}/", timeout=10).read().decode()
+        return urllib.request.urlopen(f"{self.url}/", timeout=120).read().decode()
 
     def tell(self, **values: str) -> None:
         data = urllib.parse.urlencode(values).encode()
-        urllib.request.urlopen(f"{self.url}/", data, timeout=10).close()
+        urllib.request.urlopen(f"{self.url}/", data, timeout=120).close()
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from delivery.queues.limits import DeliveryLimits
 from delivery.queues.queue_transport import Message, Received
 from portal.errors import Throttled, Unavailable
 from tests.support.queue_in_memory import QueuesInMemory
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 ACME, GLOBEX = "a" * 32, "b" * 32
 SLOTS = 6
@@ -49,7 +49,7 @@ class Handler:
             self._running[message.tenant_id] += 1
             self.most[message.tenant_id] = max(self.most[message.tenant_id], self._running[message.tenant_id])
         if self.blocks(message):
-            assert self._open.wait(20)
+            assert self._open.wait(120)
         with self._lock:
             self._running[message.tenant_id] -= 1
             self.done.append(message)
@@ -87,7 +87,7 @@ def consuming(
     try:
         yield consumer
     finally:
-        assert consumer.stop(seconds=15)
+        assert consumer.stop(seconds=PATIENCE)
         assert not consumer.failed.is_set()
 
 
@@ -135,7 +135,7 @@ def test_what_was_set_aside_is_given_back_at_the_end() -> None:
     stopping.start()
     wait_until(lambda: sum(one.postponed == 1 for one in queues.left()) == 3)
     handler.let_go()
-    stopping.join(20)
+    stopping.join(120)
 
 
 def test_what_was_met_in_two_deaths_runs_alone_and_then_the_others_go_on() -> None:

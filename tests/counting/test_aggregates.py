@@ -64,7 +64,9 @@ def deliveries(draw: st.DrawFn, length: int) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data(), history=histories())
 def test_any_deliveries_of_any_changes_equal_the_recount(
     engine: None, data: st.DataObject, history: list[tuple[int, dict[str, Any] | None]]

@@ -67,7 +67,7 @@ class Process(threading.Thread):
 
     def step(self) -> None:
         self._go.release()
-        assert self._stopped.acquire(timeout=10)
+        assert self._stopped.acquire(timeout=120)
         if self.error:
             raise self.error
 

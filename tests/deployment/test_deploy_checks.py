@@ -25,7 +25,7 @@ def deploy_check(*arguments: str, **changes: str) -> subprocess.CompletedProcess
         env={"PATH": os.environ["PATH"], **PRODUCTION, **changes},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
 
 
@@ -182,7 +182,7 @@ def test_a_prefix_that_makes_a_name_too_long_is_refused_at_every_start() -> None
         env={**os.environ, "DYNAMODB_TABLE_PREFIX": "P" * 250},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 1
     assert "pooldesk.E011" in done.stderr
@@ -217,6 +217,6 @@ def test_other_names_of_the_domain_are_bound_to_tls_only_when_asked_for(changes:
         env={"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "portal.settings", **PRODUCTION, **changes},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert answer.stdout.strip() == header, answer.stderr

@@ -42,8 +42,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if f"TENANT#{self.server.tenant_id}|".encode() in body:
             self.server.held.release()
-            self.server.go_on.wait(60)
-        engine = http.client.HTTPConnection(urlsplit(settings.DYNAMODB_ENDPOINT_URL).netloc, timeout=60)
+            self.server.go_on.wait(120)
+        engine = http.client.HTTPConnection(urlsplit(settings.DYNAMODB_ENDPOINT_URL).netloc, timeout=120)
         engine.request("POST", self.path, body, dict(self.headers.items()))
         answer = engine.getresponse()
         content = answer.read()
@@ -76,7 +76,7 @@ def portal(engine_in_front: WaitingEngine, tmp_path: Path) -> Iterator[Portal]:
 
 
 def ask(portal: Portal, browser: Browser, path: str) -> int:
-    connection = http.client.HTTPConnection(urlsplit(portal.url).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(portal.url).netloc, timeout=120)
     cookie = browser.cookies[settings.SESSION_COOKIE_NAME].value
     connection.request("GET", path, headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"})
     status = connection.getresponse().status
@@ -92,7 +92,7 @@ def test_a_desk_whose_partition_is_slow_holds_up_itself_alone(
     with ThreadPoolExecutor(THREADS) as people:
         waiting = [people.submit(ask, portal, bob, "/acme/tickets/") for _ in range(THREADS // 2)]
         for _ in waiting:
-            assert engine_in_front.held.acquire(timeout=30)
+            assert engine_in_front.held.acquire(timeout=120)
         assert [ask(portal, bob, "/acme/tickets/") for _ in range(3)] == [429] * 3, "at once: the others still wait"
         assert [ask(portal, charlie, "/globex/tickets/") for _ in range(3)] == [200] * 3
         assert not any(one.done() for one in waiting)

@@ -107,7 +107,7 @@ def invoked(stack: Stack, code: Path, name: str, *events: Json) -> list[Any]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert ERRORS.findall(done.stderr) == [], done.stderr

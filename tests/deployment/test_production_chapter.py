@@ -56,12 +56,12 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=600,
         )
 
     def request(self, method: str, path: str, **fields: str) -> tuple[int, http.client.HTTPMessage, str]:
         """Send what the proxy would send for a browser, and keep the cookies."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         headers = {
             "Host": "desk.example.com",
             "X-Forwarded-Proto": "https",
@@ -140,7 +140,7 @@ def test_an_error_page_is_a_page(machine: Machine) -> None:
 
 
 def test_plain_http_is_sent_to_https(machine: Machine) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", machine.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", machine.port, timeout=120)
     connection.request("GET", "/login/", headers={"Host": "desk.example.com"})
     answer = connection.getresponse()
     assert (answer.status, answer.headers["Location"]) == (301, "https://desk.example.com/login/")

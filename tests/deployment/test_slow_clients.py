@@ -47,7 +47,7 @@ def answered(portal: Portal, path: str = "/healthz", keep_going: list[socket.soc
     for _ in range(REQUESTS):
         for client in keep_going or []:
             client.sendall(b"x")
-        connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=20)
+        connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=120)
         connection.request("GET", path)
         count += connection.getresponse().status == 200
         connection.close()
@@ -117,7 +117,7 @@ def test_a_stopping_server_answers_what_has_arrived(tmp_path: Path) -> None:
     )
     environ = {"DJANGO_SETTINGS_MODULE": "slow_page", "PYTHONPATH": str(tmp_path)}
     with serve(tmp_path / "web.log", **environ) as portal:
-        connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=20)
+        connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=120)
         connection.request("GET", "/login/")
         time.sleep(0.5)  # it has arrived: the page takes longer than this
     assert connection.getresponse().status == 200

@@ -45,7 +45,7 @@ def bob(any_world: World) -> TenantContext:
 
 def all_at_once(*calls: Callable[[], Any]) -> list[Any]:
     """The outcomes of calls made at the same time: what they return, or the error they raise."""
-    together = threading.Barrier(len(calls), timeout=30)
+    together = threading.Barrier(len(calls), timeout=120)
 
     def run(call: Callable[[], Any]) -> Any:
         together.wait()

@@ -236,7 +236,7 @@ def server(endpoint: Callable[[str], None]) -> Iterator[Callable[[bytes | None],
     listening.close()
     for connection in held:
         connection.close()
-    thread.join(5)
+    thread.join(120)
 
 
 def test_silence_is_unavailable(server: Callable[[bytes | None], None]) -> None:
@@ -367,7 +367,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.mark.parametrize("scope", ["tenant", "platform"])
 def test_sixteen_threads_at_first_use_share_one_client(made: list[object], scope: tables.Scope) -> None:
-    together = threading.Barrier(16, timeout=10)
+    together = threading.Barrier(16, timeout=120)
 
     def first_use(_: int) -> tuple[int, int]:
         together.wait()
@@ -397,7 +397,7 @@ def test_all_models_of_a_scope_share_its_client() -> None:
 
 
 def test_fan_out_runs_at_the_same_time_and_answers_in_order() -> None:
-    together = threading.Barrier(5, timeout=10)
+    together = threading.Barrier(5, timeout=120)
     assert client.fan_out([lambda n=n: (together.wait(), n)[1] for n in range(5)]) == [0, 1, 2, 3, 4]
 
 
@@ -428,7 +428,7 @@ def test_fan_out_leaves_nothing_at_work_when_it_raises() -> None:
         raise ValueError
 
     def lasts() -> None:
-        raised.wait(5)
+        raised.wait(120)
         threading.Event().wait(0.05)  # as a read takes
         done.set()
 
@@ -440,7 +440,7 @@ def test_fan_out_leaves_nothing_at_work_when_it_raises() -> None:
 def test_calls_that_fan_out_themselves_do_not_wait_for_each_others_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     many = client.FAN_OUT_THREADS
     monkeypatch.setattr(client, "_idle_threads", Impatient(many))
-    everybody_inside = threading.Barrier(many, timeout=10)
+    everybody_inside = threading.Barrier(many, timeout=120)
 
     def request(number: int) -> list[int]:
         def inner() -> list[int]:
@@ -462,7 +462,7 @@ def test_half_of_the_threads_work_for_one_tenant_at_most_and_the_others_for_the_
 
     def slow() -> str:
         running.release()
-        hold.wait(20)
+        hold.wait(120)
         return threading.current_thread().name
 
     def fan_out_for(tenant_id: str, width: int) -> list[str]:
@@ -472,10 +472,10 @@ def test_half_of_the_threads_work_for_one_tenant_at_most_and_the_others_for_the_
     with ThreadPoolExecutor(2) as pool:
         noisy = pool.submit(fan_out_for, ACME, client.FAN_OUT_THREADS)
         for _ in range(client.FAN_OUT_THREADS // 2 + 1):
-            assert running.acquire(timeout=20)
+            assert running.acquire(timeout=120)
         quiet = pool.submit(fan_out_for, BOB, 5)
         for _ in range(5):
-            assert running.acquire(timeout=20), "a call of the other tenant waited"
+            assert running.acquire(timeout=120), "a call of the other tenant waited"
         hold.set()
         ours = [name.startswith("fan-out") for name in noisy.result()]
         assert (sum(ours), sum(name.startswith("fan-out") for name in quiet.result())) == (
@@ -488,7 +488,7 @@ def test_each_thread_of_a_fan_out_is_idle_again_afterwards() -> None:
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             client.fan_out([lambda: 0, *[lambda: 1 // 0] * 40])
-    together = threading.Barrier(client.FAN_OUT_THREADS + 1, timeout=10)
+    together = threading.Barrier(client.FAN_OUT_THREADS + 1, timeout=120)
     client.fan_out([together.wait] * (client.FAN_OUT_THREADS + 1))
 
 
@@ -542,17 +542,17 @@ def test_a_fork_while_another_thread_makes_a_client_does_not_wait_for_it(
     def stuck(_: str) -> object:
         if os.getpid() == parent:
             inside.set()
-            leave.wait(10)
+            leave.wait(120)
         return make("tenant")
 
     parent = os.getpid()
     monkeypatch.setattr(client.connection("tenant"), "_make", stuck)
     thread = threading.Thread(target=read)
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(120)
     try:
         assert in_a_fork(read) == "text"
     finally:
         leave.set()
-        thread.join(10)
+        thread.join(120)
     assert read() == "text"

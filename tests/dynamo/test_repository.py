@@ -477,7 +477,7 @@ def test_a_counter_counts_from_one_for_each_tenant(any_tables: AnyEngine) -> Non
 
 
 def test_no_number_is_given_twice(any_tables: AnyEngine) -> None:
-    together = threading.Barrier(8, timeout=30)
+    together = threading.Barrier(8, timeout=120)
 
     def count(_: int) -> list[int]:
         together.wait()

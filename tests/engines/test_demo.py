@@ -51,7 +51,7 @@ def call(operation, **arguments):
     headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0"}
     body = json.dumps(arguments).encode()
     request = Request(os.environ["DYNAMODB_ENDPOINT_URL"], body, {"Authorization": SIGNED, **headers})
-    with urlopen(request, timeout=20) as answer:
+    with urlopen(request, timeout=120) as answer:
         return json.load(answer)
 def create():
     if "Demo" not in call("ListTables")["TableNames"]:
@@ -174,7 +174,7 @@ class Demo:
         return printed
 
     def page(self) -> dict[str, int]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=120) as answer:
             page: dict[str, int] = json.load(answer)
             return page
 
@@ -195,7 +195,7 @@ class Demo:
         """Signal the process group, as a terminal does; the exit status and the rest of the output."""
         assert self.running
         os.killpg(self.running.pid, number)
-        rest, _ = self.running.communicate(timeout=60)
+        rest, _ = self.running.communicate(timeout=120)
         return self.running.returncode, rest
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -210,7 +210,7 @@ class Demo:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
 
 
@@ -347,7 +347,7 @@ def test_a_web_server_that_cannot_start_ends_the_demo_at_once(demo: Demo) -> Non
     demo.environ["GUNICORN_CMD_ARGS"] = "--no-such-option"
     rest = demo.start()
     assert demo.running
-    assert demo.running.wait(60) == 1
+    assert demo.running.wait(120) == 1
     assert "The web server ended unexpectedly, with exit status" in rest
 
 
@@ -362,7 +362,7 @@ def test_a_child_that_keeps_dying_ends_the_demo_with_a_sentence(demo: Demo) -> N
     (demo.directory / "broken").touch()
     os.kill(worker, signal.SIGKILL)
     assert demo.running
-    rest, _ = demo.running.communicate(timeout=60)
+    rest, _ = demo.running.communicate(timeout=120)
     assert demo.running.returncode == 1
     assert "CommandError: The stream worker died with exit status 7, for the 5th time within a minute." in rest
     assert "Traceback" not in rest
@@ -416,7 +416,6 @@ def test_what_a_killed_ministack_has_lost_is_said_whenever_it_is_killed(demo: De
 
 
 @linux
-@pytest.mark.timeout(300)
 def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(tmp_path: Path) -> None:
     try:
         dynamodb_local.install()

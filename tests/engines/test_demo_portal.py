@@ -112,7 +112,7 @@ def test_a_ticket_that_is_opened_is_counted_also_when_the_demo_is_stopped_at_onc
     os.killpg(demo.running.pid, signal.SIGINT)
     wait_until(lambda: is_asked_to_end(worker))
     os.kill(worker, signal.SIGCONT)  # and only now it can see the ticket
-    rest, _ = demo.running.communicate(timeout=60)
+    rest, _ = demo.running.communicate(timeout=120)
     assert demo.running.returncode == 0
     assert rest.strip().endswith("Stopped.")
 

@@ -49,7 +49,7 @@ def test_it_serves_queues_alone(tmp_path: Path) -> None:
         body, target = b"{}", {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
         request = urllib.request.Request(environ[ENDPOINT_VARIABLE], data=body, headers=target)
         with pytest.raises(OSError, match="HTTP Error"):
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=120)
 
 
 def test_queues_are_needed_where_the_engine_has_none_and_no_others_are_named() -> None:

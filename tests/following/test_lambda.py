@@ -125,7 +125,7 @@ def test_a_process_of_lambdas_needs_no_secret_and_no_other_set_up() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(DONE)

@@ -218,7 +218,7 @@ def test_of_many_hashes_at_once_a_few_are_made_fewer_wait_and_the_rest_is_refuse
 
     def slow(self: object, password: str, salt: str) -> str:
         running.release()
-        go_on.wait(30)
+        go_on.wait(120)
         return "hash"
 
     def hashed() -> str:
@@ -233,10 +233,10 @@ def test_of_many_hashes_at_once_a_few_are_made_fewer_wait_and_the_rest_is_refuse
     with ThreadPoolExecutor(16) as pool:
         first = [pool.submit(hashed) for _ in range(hashers.AT_A_TIME)]
         for _ in first:
-            assert running.acquire(timeout=30)
+            assert running.acquire(timeout=120)
         others = [pool.submit(hashed) for _ in range(10)]
         for _ in range(10 - hashers.WAITING):
-            assert refused.acquire(timeout=30), "nobody waits behind those that wait"
+            assert refused.acquire(timeout=120), "nobody waits behind those that wait"
         assert not running.acquire(blocking=False), "no more are made at the same time"
         go_on.set()
         answers = [future.result() for future in first + others]

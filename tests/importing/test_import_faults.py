@@ -232,7 +232,10 @@ _ROWS = st.one_of(
     ),
 )
 _QUIET = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], print_blob=True
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    print_blob=True,
 )
 
 

@@ -225,7 +225,7 @@ def test_ctrl_c_at_a_prompt_is_status_130_without_a_traceback(engine: None) -> N
     while b"Password" not in shown:
         shown += os.read(terminal, 1000)
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=30)
+    process.wait(timeout=120)
     shown += os.read(terminal, 10_000)
     os.close(terminal)
 
@@ -245,7 +245,7 @@ def test_long_work_shows_a_bar_on_a_terminal(engine: None) -> None:
     except OSError:  # how a terminal ends whose other side is closed
         os.close(terminal)
 
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
     assert b"Seeding" in shown
     assert b"3 new tickets" in shown
 

@@ -128,7 +128,6 @@ def test_it_is_refused_in_production(engine: None) -> None:
     assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
 
 
-@pytest.mark.timeout(300)
 def test_the_command_measures_reports_and_says_when_a_promise_is_missed(
     world: World, settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

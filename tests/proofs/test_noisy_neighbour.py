@@ -26,7 +26,6 @@ def found() -> dict[str, Any]:
     return {seen["plan"]["noise"]: seen for seen in trials.carry_out_all(plans, lambda _: None)}
 
 
-@pytest.mark.timeout(300)
 def test_every_request_of_a_quiet_tenant_is_answered_whatever_hangs_and_whoever_dies(found: dict[str, Any]) -> None:
     for noise in ("hang", "kill"):
         counted = [request for request in trial_figures.requests(found[noise]) if request.tenant != NOISY]

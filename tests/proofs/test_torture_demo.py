@@ -21,13 +21,13 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes 
 
 
 @linux
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_nothing_acknowledged_is_lost_when_each_process_is_killed_under_load(tmp_path: Path) -> None:
     if reason := dynamodb_local_available():
         pytest.skip(reason)
     figures = tmp_path / "figures.json"
     options = ["--engine", "dynamodb-local", "--kills", 4, "--seconds", 8, "--people", 2, "--json", figures]
-    ended = commands.finish(commands.start("torture_demo", *options), timeout=580)
+    ended = commands.finish(commands.start("torture_demo", *options), timeout=1700)
     assert ended.status == 0, ended.out + ended.err
     assert "Nothing that was acknowledged is lost or doubled." in ended.out
     found = json.loads(figures.read_text())

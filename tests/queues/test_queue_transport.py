@@ -32,7 +32,7 @@ def transport(request: pytest.FixtureRequest, start: Callable[[str], str], engin
     with override_settings(SQS_ENDPOINT_URL=start(request.param)):
         sqs_client.reset()
         if request.param == "moto":
-            urllib.request.urlopen(f"{settings.SQS_ENDPOINT_URL}/moto-api/reset", data=b"", timeout=30).close()
+            urllib.request.urlopen(f"{settings.SQS_ENDPOINT_URL}/moto-api/reset", data=b"", timeout=120).close()
         transport = QueueTransport()
         transport.create_all()
         yield transport

@@ -80,7 +80,7 @@ def test_the_order_is_held_against_the_judgments_of_an_archive(world: World, tmp
     assert "NDCG@10 over 1 judged queries: 1.000; FTS5's bm25 1.000" in ended.out
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(not os.environ.get("SEARCH_ARCHIVE"), reason="SEARCH_ARCHIVE names no archive to search")
 def test_a_real_archive_is_found_by_its_words(world: World, tmp_path: Path) -> None:
     whole = json.loads(Path(os.environ["SEARCH_ARCHIVE"]).read_text())

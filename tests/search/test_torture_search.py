@@ -14,7 +14,6 @@ from tests.support import commands
 from tickets.search.tables import SEARCH
 
 
-@pytest.mark.timeout(300)
 def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(
     engine: None, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

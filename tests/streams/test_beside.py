@@ -23,7 +23,7 @@ def test_errors_end_nothing_and_an_absent_database_is_said_once(
         done.set()
 
     with beside.working(turn, pause=lambda: 0.01, name="sending", log=logging.getLogger("pooldesk.test")):
-        assert done.wait(20)
+        assert done.wait(120)
     assert [record.getMessage() for record in caplog.records] == [
         "The sending waits, it is tried again: away",
         "The sending failed, it is tried again.",

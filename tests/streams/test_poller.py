@@ -159,7 +159,7 @@ def test_shards_are_read_side_by_side(
     tree.install(monkeypatch)
     tree.write("a")
     tree.write("b")
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=120)
     one = Poller(TICKETS, lambda batch: (both.wait() and handler(batch)) or handler(batch))
     steps(one, 2)
     assert sorted(handler.applied) == [1, 2]

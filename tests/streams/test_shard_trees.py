@@ -170,7 +170,9 @@ def story(pollers: int = 2) -> Iterator[Story]:
             one.close()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(EVENTS, min_size=10, max_size=40))
 def test_the_watermark_says_only_what_is_true_and_nothing_is_lost(
     engine: None, events: list[tuple[str, float]]

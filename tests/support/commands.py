@@ -55,7 +55,7 @@ def start(*arguments: object, terminal: int | None = None, **environ: str) -> su
     )
 
 
-def finish(process: subprocess.Popen[str], *, stdin: str = "", timeout: float = 60) -> Ended:
+def finish(process: subprocess.Popen[str], *, stdin: str = "", timeout: float = 600) -> Ended:
     try:
         out, err = process.communicate(stdin, timeout=timeout)
     finally:

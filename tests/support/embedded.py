@@ -39,7 +39,7 @@ class Wire:
 
     def __init__(self, url: str) -> None:
         address = urllib.parse.urlsplit(url)
-        self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=300)
 
     def post(self, path: str, body: str = "", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
         try:

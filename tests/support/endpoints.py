@@ -66,7 +66,7 @@ def work_off(tenant: TenantContext) -> list[Outcome]:
 def _deliver(tenant: TenantContext, row: OutboxItem, member: str) -> Outcome:
     index, _, destination = member.partition("/")
     attempt = member_state.attempts_of(row, member) + 1
-    work = Work(tenant.tenant_id, tenant.repository, row, int(index), destination, attempt, time.monotonic() + 60)
+    work = Work(tenant.tenant_id, tenant.repository, row, int(index), destination, attempt, time.monotonic() + 600)
     outcome = deliver_for(destination)(work)
     if outcome.state == "failed":
         progress.failed(tenant.repository, row, member, next_at=clock.stamp())

@@ -48,7 +48,7 @@ class AnyEngine:
         resets = {"ministack": "/_ministack/reset", "moto": "/moto-api/reset"}
         if self.kind in resets:
             request = urllib.request.Request(self.endpoint_url + resets[self.kind], method="POST")
-            urllib.request.urlopen(request, timeout=30).close()
+            urllib.request.urlopen(request, timeout=300).close()
             return
         for table in registry.tables():
             self.drop(table)

@@ -15,6 +15,7 @@ from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, parse
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
+from tests.support.waiting import PATIENCE
 from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, stream_handler
 from tickets.counting import stored_counts as storing
 from tickets.counting.aggregates import Contribution, Kind, Part
@@ -86,7 +87,7 @@ def poller() -> Iterator[Poller]:
         yield started
     finally:
         running.clear()
-        thread.join(timeout=30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -111,7 +112,7 @@ def in_background(work: Callable[[int], object]) -> Iterator[None]:
         yield
     finally:
         running.clear()
-        thread.join(timeout=30)
+        thread.join(PATIENCE)
     assert not failures, failures
 
 

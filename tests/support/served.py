@@ -11,6 +11,7 @@ from waitress import wasyncore
 from waitress.server import create_server
 
 from portal.wsgi import application
+from tests.support.waiting import PATIENCE
 
 
 @contextmanager
@@ -24,5 +25,5 @@ def served() -> Iterator[str]:
     finally:
         # By its own thread: it waits until the last connection is closed, and clients keep theirs open.
         server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
-        thread.join(timeout=30)
+        thread.join(PATIENCE)
         server.task_dispatcher.shutdown()

@@ -14,7 +14,7 @@ from tests.support.world import World
 def exchanged(address: str, requests: bytes) -> bytes:
     """What comes back on one connection."""
     parts = urlsplit(address)
-    with socket.create_connection((str(parts.hostname), int(parts.port or 80)), timeout=10) as connection:
+    with socket.create_connection((str(parts.hostname), int(parts.port or 80)), timeout=120) as connection:
         connection.sendall(requests)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 

@@ -30,7 +30,7 @@ def port(state: Receiving) -> Iterator[int]:
 
 
 def ask(port: int, host: str, method: str, path: str, body: str = "") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     connection.request(method, path, body.encode(), {"Host": host})
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
