@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,8 @@ from delivery.management.commands import run_dispatch
 from portal import clock
 from portal.errors import Throttled, Unavailable
 from portal.management.follow_command import FollowCommand
-from portal.streams import backoff, leases, positions, shard_reader, shards
+from portal.streams import backoff, leases, positions, shard_lister, shard_reader, shards
+from portal.streams import poller as polling
 from portal.streams.batch import padded
 from portal.streams.items import LeaseItem
 from portal.streams.poller import IDLE_READS_PER_SECOND, Poller
@@ -25,6 +27,27 @@ from tests.support.world import World
 from tickets.counting.stream_handler import handle
 from tickets.management.commands import run_stream
 from tickets.ticket.tables import TICKETS
+
+LOOK = polling.LOOK_SECONDS
+
+
+class Moment:
+    """The pollers' own clock. It stands still while they work, however slow the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
+    moment = Moment()
+    mocked = SimpleNamespace(monotonic=moment.monotonic, time=time.time, sleep=time.sleep)
+    for module in (leases, polling, shard_lister, shard_reader):
+        monkeypatch.setattr(module, "time", mocked)
+    return moment
 
 
 @pytest.fixture
@@ -66,8 +89,15 @@ def stored(shard: str = "a") -> LeaseItem:
     return next(lease for lease in leases.stored(ARN) if lease.shard == shard)
 
 
-def eventually(holds: Callable[[], bool], *working: Poller) -> None:
-    wait_until(holds, working=lambda: [one.step() for one in working])
+def eventually(holds: Callable[[], bool], moment: Moment, *working: Poller) -> None:
+    """Let time pass until it holds: at every turn enough for a look at the leases, and little of the lease time."""
+
+    def turn() -> None:
+        moment.now += LOOK
+        for one in working:
+            one.step()
+
+    wait_until(holds, working=turn)
 
 
 def held_by_another(tree: ShardTree, shard: str, checkpoint: str = "", **more: str) -> None:
@@ -82,7 +112,7 @@ def held_by_another(tree: ShardTree, shard: str, checkpoint: str = "", **more: s
 # --- splits ---
 
 
-def test_a_child_is_read_after_its_parent(tree: ShardTree, poller: NewPoller) -> None:
+def test_a_child_is_read_after_its_parent(tree: ShardTree, poller: NewPoller, moment: Moment) -> None:
     for _ in range(7):
         tree.write("a")
     tree.close("a", "c1", "c2")
@@ -90,24 +120,26 @@ def test_a_child_is_read_after_its_parent(tree: ShardTree, poller: NewPoller) ->
     tree.write("c2")
     tree.limit = 3
     one = poller()
-    eventually(lambda: len(tree.reads) == 9, one)
+    eventually(lambda: len(tree.reads) == 9, moment, one)
     assert tree.reads[:7] == [f"a {n}" for n in range(1, 8)]
     assert set(tree.reads[7:]) == {"c1 8", "c2 9"}
     assert "a" in leases.finished_among(ARN, ["a"])
     assert one.held == 2
 
 
-def test_a_child_waits_for_a_parent_in_the_hands_of_another_poller(tree: ShardTree, poller: NewPoller) -> None:
+def test_a_child_waits_for_a_parent_in_the_hands_of_another_poller(
+    tree: ShardTree, poller: NewPoller, moment: Moment
+) -> None:
     tree.write("a")
     tree.close("a", "c")
     tree.write("c")
     leases.give_heartbeat(ARN, me="zoe")
     held_by_another(tree, "a")
-    one = poller(lease_seconds=2)
+    one = poller()
     steps(one)
     assert tree.reads == []
     leases.finish(stored("a"), position=padded("1"))
-    eventually(lambda: "c 2" in tree.reads, one)
+    eventually(lambda: "c 2" in tree.reads, moment, one)
 
 
 def test_a_lease_that_came_back_after_its_shard_was_finished_is_not_read_again(
@@ -125,25 +157,27 @@ def test_a_lease_that_came_back_after_its_shard_was_finished_is_not_read_again(
 
 
 def test_a_new_poller_gets_its_share_one_shard_at_a_time(
-    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller
+    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller, moment: Moment
 ) -> None:
     ShardTree("a", "b", "c", "d").install(monkeypatch)
-    first, second = poller(lease_seconds=2), poller(lease_seconds=2)
+    first, second = poller(), poller()
     steps(first)
     assert first.held == 4
-    eventually(lambda: (first.held, second.held) == (2, 2), first, second)
+    eventually(lambda: (first.held, second.held) == (2, 2), moment, first, second)
     steps(first)
     steps(second)
     assert (first.held, second.held) == (2, 2)
 
 
-def test_who_lost_a_shard_reads_it_no_more_and_does_not_move_its_checkpoint(tree: ShardTree, poller: NewPoller) -> None:
+def test_who_lost_a_shard_reads_it_no_more_and_does_not_move_its_checkpoint(
+    tree: ShardTree, poller: NewPoller, moment: Moment
+) -> None:
     tree.write("a")
-    one = poller(lease_seconds=2)
+    one = poller()
     steps(one)
     assert leases.take(stored(), me="zoe")
     leases.give_heartbeat(ARN, me="zoe")
-    eventually(lambda: one.held == 0, one)
+    eventually(lambda: one.held == 0, moment, one)
     tree.write("a")
     tree.reads.clear()
     steps(one)
@@ -234,7 +268,13 @@ def test_a_quiet_stream_whose_last_record_was_trimmed_has_lost_nothing(
 )
 @pytest.mark.parametrize("trimmed", [True, False], ids=["trimmed under its reader", "gone without a reader"])
 def test_each_follower_says_what_is_to_be_done_about_lost_records(
-    tree: ShardTree, caplog: pytest.LogCaptureFixture, command: type[FollowCommand], advice: str, *, trimmed: bool
+    tree: ShardTree,
+    caplog: pytest.LogCaptureFixture,
+    command: type[FollowCommand],
+    advice: str,
+    *,
+    trimmed: bool,
+    moment: Moment,
 ) -> None:
     if trimmed:
         held_by_another(tree, "a", "1", applied_until=clock.stamp(tree.now - timedelta(hours=30)))
@@ -244,7 +284,7 @@ def test_each_follower_says_what_is_to_be_done_about_lost_records(
         held_by_another(tree, "old")
     one = command().poller(lease_seconds=1)
     with caplog.at_level(logging.ERROR, "pooldesk.poller"):
-        eventually(lambda: "are lost" in caplog.text, one)
+        eventually(lambda: "are lost" in caplog.text, moment, one)
     assert advice in caplog.text
     gap = stored("a") if trimmed else leases.finished_among(ARN, ["old"])["old"]
     assert gap.gap_at != ""
@@ -372,18 +412,18 @@ def test_a_shard_is_not_read_on_while_what_is_deferred_is_large(
 
 
 def test_a_closed_shard_is_not_finished_while_some_of_it_is_deferred(
-    tree: ShardTree, poller: NewPoller, handler: RecordingHandler
+    tree: ShardTree, poller: NewPoller, handler: RecordingHandler, moment: Moment
 ) -> None:
     tree.write("a")
     tree.close("a", "c")
     tree.write("c")
     handler.deferring = {1}
-    one = poller(lease_seconds=2)
+    one = poller()
     steps(one, 4)
     assert leases.finished_among(ARN, ["a"]) == {}
     assert "c 2" not in tree.reads
     handler.deferring.clear()
-    eventually(lambda: handler.applied == [1, 2], one)
+    eventually(lambda: handler.applied == [1, 2], moment, one)
 
 
 def test_waiting_after_errors_grows_to_a_limit_and_is_spread() -> None:
@@ -398,17 +438,15 @@ def test_waiting_after_errors_grows_to_a_limit_and_is_spread() -> None:
 
 
 def test_four_hundred_shards_are_listed_by_one_poller_a_page_a_second(
-    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller
+    engine: None, monkeypatch: pytest.MonkeyPatch, poller: NewPoller, moment: Moment
 ) -> None:
     tree = ShardTree(*(f"s{n:03}" for n in range(400)))
     tree.install(monkeypatch)
-    seconds = 0.0
-    monkeypatch.setattr(time, "monotonic", lambda: seconds)
     pollers = [poller() for _ in range(3)]
     for _ in range(20):
         for one in pollers:
             one._look_if_due()
-        seconds += 2
+        moment.now += LOOK
     # A page a second for all together; each of the three may list the four pages once before it sees who lists.
     assert tree.calls.count("DescribeStream") <= 3 * 4 + 40
     assert sum(one.held for one in pollers) >= 400
@@ -428,13 +466,13 @@ def test_many_shards_are_saved_and_asked_for_news_less_often_each(
 # --- against the engine ---
 
 
-def test_what_is_read_twice_counts_once(world: World) -> None:
+def test_what_is_read_twice_counts_once(world: World, moment: Moment) -> None:
     acme = world.context("alice", "acme")
     world.tickets("acme", 3)
     first, second = Poller(TICKETS, handle), Poller(TICKETS, handle, lease_seconds=1)
     steps(first)  # and is never heard of again, before it wrote the checkpoint of the last batch
     Follower().fold()
-    began = time.monotonic()
-    eventually(lambda: second.held == 1 and second.caught_up(began), second)
+    began = moment.now
+    eventually(lambda: second.held == 1 and second.caught_up(began), moment, second)
     assert numbers(acme)["open.normal"] == 3
     second.release()

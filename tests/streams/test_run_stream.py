@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from tests.support.world import World
 from tickets.ticket.tables import TICKETS
 
 LEASE = 2  # seconds
+LONG_LEASE = 8  # for which no poller that lives is silent, however busy the machine
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -51,7 +50,18 @@ def start() -> Iterator[Start]:
 
 def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> Ended:
     process.send_signal(number)
-    return finish(process, timeout=30)
+    return finish(process)
+
+
+def hear(process: subprocess.Popen[str], words: str) -> str:
+    """What it says on stderr up to a line with these words."""
+    assert process.stderr
+    said = ""
+    for line in process.stderr:
+        said += line
+        if words in line:
+            break
+    return said
 
 
 def metrics(ended: Ended) -> dict[str, Any]:
@@ -84,7 +94,7 @@ def test_once_counts_what_is_there_and_ends(world: World) -> None:
     assert (said["events"], said["applied"], said["dead"], said["shards"]) == (3, 3, 0, 1)
     assert said["records"] > said["events"]
     assert said["write_units"] > 0
-    assert 0 <= said["lag_ms"] < 10_000
+    assert 0 <= said["lag_ms"] < 600_000
     assert owner() == "", "it left the shard to others"
 
 
@@ -113,7 +123,7 @@ def test_of_two_pollers_one_takes_over_when_the_other_is_killed(world: World, st
     first = start()
     wait_until(lambda: owner() != "")
     former = owner()
-    second = start()
+    second = start("--lease", LONG_LEASE)
     world.tickets("acme", 2)
     wait_until(lambda: opened(world) == 2)
     assert owner() == former, "one shard, and it stays where it is"
@@ -136,25 +146,34 @@ def test_a_poller_that_is_stopped_hands_over_at_once(world: World, start: Start)
 
 
 def test_draining_counts_what_was_written_before_the_signal(world: World, start: Start) -> None:
-    poller = start("--drain", 20)
+    poller = start("--drain", 3600)
     wait_until(lambda: owner() != "")
     world.tickets("acme", 40)
-    began = time.monotonic()
-    ended = stop(poller)
+    ended = stop(poller)  # which does not wait for the whole time
     assert ended.status == 0
-    assert time.monotonic() - began < 15, "it does not wait for the whole time"
     assert opened(world) == 40
     assert metrics(ended)["events"] == 40
 
 
 def test_a_second_signal_ends_the_draining(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Poller, "drained", lambda *_, **__: False)
-    signals = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGTERM)) for after in (1, 2.5)]
-    for one in signals:
-        one.start()
-    began = time.monotonic()
-    assert commands.run("run_stream", "--drain", 60).status == 0
-    assert 2.4 < time.monotonic() - began < 30
+    asked = []
+
+    def ask() -> None:
+        asked.append(len(asked))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def never_drained(poller: Poller, since: float) -> bool:
+        looks.append(since)
+        if len(looks) == 5:
+            ask()
+        return False
+
+    looks: list[float] = []
+    follow = Poller.run
+    monkeypatch.setattr(Poller, "drained", never_drained)
+    monkeypatch.setattr(Poller, "run", lambda poller, again: (ask(), follow(poller, again)))
+    assert commands.run("run_stream", "--drain", 3600).status == 0
+    assert (len(asked), len(looks)) == (2, 5), "it went on until the second"
 
 
 @pytest.fixture
@@ -176,7 +195,7 @@ def test_it_waits_for_a_database_that_is_away_and_goes_on(
         world = World.create()
         world.tickets("acme", 3)
         wait_until(lambda: opened(world) == 3)
-    time.sleep(1)  # the poller finds nobody there
+    said = hear(poller, "It is tried again.")
     with engine_to_stop():  # which has forgotten its stream
         world.tickets("acme", 2)
         wait_until(lambda: opened(world) == 5)
@@ -184,4 +203,4 @@ def test_it_waits_for_a_database_that_is_away_and_goes_on(
         ended = stop(poller)
     assert ended.status == 0
     assert metrics(ended)["read_errors"] > 0
-    assert "Traceback" not in ended.err
+    assert "Traceback" not in said + ended.err

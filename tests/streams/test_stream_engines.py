@@ -14,6 +14,7 @@ from portal.dynamo import client
 from portal.streams import leases, positions, shards, watermark
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
+from tests.support.waiting import wait_until
 from tickets.ticket.tables import TICKETS
 
 if TYPE_CHECKING:
@@ -56,11 +57,8 @@ def write(name: str, **attributes: object) -> None:
 
 
 def catch_up(poller: Poller) -> None:
-    since, deadline = time.monotonic(), time.monotonic() + 20
-    while not poller.caught_up(since):
-        assert time.monotonic() < deadline
-        poller.step()
-        time.sleep(0.05)
+    since = time.monotonic()
+    wait_until(lambda: poller.caught_up(since), working=poller.step)
 
 
 def test_records_come_in_order_and_the_position_is_the_last_one(poller: Poller, records: list[Record]) -> None:
@@ -94,11 +92,8 @@ def test_the_next_poller_goes_on_behind_the_last_record(poller: Poller, records:
 
 def test_the_watermark_passes_a_change_when_it_is_applied(poller: Poller, records: list[Record]) -> None:
     write("a")
-    written_at, deadline = clock.now(), time.monotonic() + 30
-    while (now := watermark.read(TICKETS)) is None or now.as_of <= written_at:
-        assert time.monotonic() < deadline
-        poller.step()
-        time.sleep(0.1)
+    written_at = clock.now()
+    wait_until(lambda: (now := watermark.read(TICKETS)) and now.as_of > written_at, working=poller.step)
     assert len(records) == 1
 
 
