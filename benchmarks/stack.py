@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "var" / "benchmarks"
 MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
 WORKERS, THREADS = 2, 8
-START_SECONDS = 60
-STOP_SECONDS = 20
+START_SECONDS = 240
+STOP_SECONDS = 60
 # Longer than any pause between two bursts, so that no connection is closed while it waits for its turn.
 
 

@@ -33,7 +33,7 @@ from portal.engines.processes import (
 
 __all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "running_engine", "start_engine"]
 
-START_SECONDS = 60
+START_SECONDS = 240
 STOP_SECONDS = 60
 LOG_LINES = 15
 LOCK_NAME = "lock"

@@ -13,7 +13,7 @@ from portal.engines.processes import Child
 MOST_DEATHS = 5
 WINDOW_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 0.5  # doubled with each death within the window
-STOP_SECONDS = 15.0
+STOP_SECONDS = 60.0
 JOB_PAUSE_SECONDS = 30.0
 
 

@@ -23,6 +23,7 @@ from proofs.noise.workload import (
     NOISES,
     NOISY,
     NOISY_CLIENTS,
+    PATIENCE_SECONDS,
     PHASES,
     QUIET_TENANTS,
     SLOW_FACTOR,
@@ -34,6 +35,7 @@ from proofs.noise.workload import (
 
 _REFRESHES: Final = 5  # of the slides' heuristic in a phase: once a minute in five
 _LAG_SECONDS: Final = 0.02  # that a thread sleeps to see how late it wakes
+_LOOK_SECONDS: Final = 0.1
 _OVER: Final = "over"
 
 
@@ -68,6 +70,7 @@ class Trial:
     plan: Plan
     design: Design
     desk: SendingSide
+    ledger: WorkerNotes
     started: float = field(default_factory=time.monotonic)
     phase: str = PHASES[0]
     until: float = 0.0  # when the phase ends, in seconds since the epoch
@@ -81,7 +84,11 @@ class Trial:
         return Length(self.plan.seconds)
 
     def run(self) -> None:
-        """Go through the phases. A request that is on its way when its phase ends is waited for."""
+        """Go through the phases. A request that is on its way when its phase ends is waited for.
+
+        On a slow machine a phase of a second would say nothing. So none ends before each quiet tenant was answered in
+        it, and none of poison that kills before somebody died of it.
+        """
         clients = [self._client(tenant, 0, PHASES) for tenant in QUIET_TENANTS]
         noisy = [self._client(NOISY, client, ("noisy",) if client else PHASES) for client in range(NOISY_CLIENTS)]
         watch = threading.Thread(target=self._watch, daemon=True)
@@ -92,6 +99,7 @@ class Trial:
                 self.began[phase] = round(time.monotonic() - self.started, 4)
                 self._turn.notify_all()
             time.sleep(self.length.of(phase))
+            self._wait_until_it_says_something(phase)
         with self._turn:
             self.phase = _OVER
             self._turn.notify_all()
@@ -101,6 +109,17 @@ class Trial:
         self.desk.stop()
         for client in [*clients, *noisy, watch]:
             client.join(1.0)
+
+    def _wait_until_it_says_something(self, phase: str) -> None:
+        wanted = set(QUIET_TENANTS)
+        needs_death = NOISES[self.plan.noise].kills and phase == "noisy"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            seen = {request.tenant for request in self.requests if request.phase == phase}
+            if seen >= wanted and (self.ledger.deaths or not needs_death):
+                return
+            self.until = time.time() + _LOOK_SECONDS
+            time.sleep(_LOOK_SECONDS)
 
     def _client(self, tenant: int, client: int, phases: tuple[str, ...]) -> threading.Thread:
         thread = threading.Thread(target=self._work, args=(tenant, client, phases), daemon=True)
@@ -168,7 +187,7 @@ def carry_out(plan: Plan) -> dict[str, Any]:
     ledger = WorkerNotes(desk.ended)
     with _pool(design, plan, transport, name, ledger):
         desk.start()
-        trial = Trial(plan, design, desk)
+        trial = Trial(plan, design, desk, ledger)
         trial.run()
     return {
         "plan": asdict(plan),

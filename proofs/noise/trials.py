@@ -19,11 +19,11 @@ from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs.noise.designs import DESIGNS, ONE, OURS
 from proofs.noise.trial import Plan
-from proofs.noise.workload import COOLDOWN_SHARE, DRAIN_SECONDS, ENOUGH_SECONDS, NOISES, RUNS
+from proofs.noise.workload import COOLDOWN_SHARE, DRAIN_SECONDS, ENOUGH_SECONDS, NOISES, PATIENCE_SECONDS, RUNS
 
 OTHERS_SHARE: Final = 0.42
 AT_A_TIME: Final = 2  # more would measure the machine
-_START_SECONDS: Final = 120.0  # that engine and processes may take on a busy machine
+_START_SECONDS: Final = 300.0  # that engine and processes may take on a busy machine
 _LOOK_SECONDS: Final = 0.2
 _LOG_CHARACTERS: Final = 1500
 
@@ -80,7 +80,8 @@ def _start(plan: Plan, folder: Path) -> tuple[Plan, Child, Path, float]:
         child = Child(
             f"trial of {plan.design}", command, env={**environ, "PYTHONPATH": str(settings.BASE_DIR)}, output=log
         )
-    return plan, child, path, time.monotonic() + plan.seconds * (2 + COOLDOWN_SHARE) + DRAIN_SECONDS + _START_SECONDS
+    seconds = plan.seconds * (2 + COOLDOWN_SHARE) + 3 * PATIENCE_SECONDS + DRAIN_SECONDS + _START_SECONDS
+    return plan, child, path, time.monotonic() + seconds
 
 
 def _seen(plan: Plan, child: Child, path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from proofs.noise.trial_queues import TrialQueues
 from proofs.noise.worker_notes import WorkerNotes
 from proofs.noise.workload import RESTART_SECONDS, SLOTS, VISIBILITY_SECONDS, WORKERS
 
+_START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 3.0
 _POLL_SECONDS: Final = 2
 _LOOK_SECONDS: Final = 0.1
@@ -77,7 +78,7 @@ class ProcessPool:
         for worker in range(WORKERS):
             self._start(worker)
         for _, connection in self._running.values():
-            connection.poll(30)  # it says that it is there
+            connection.poll(_START_SECONDS)  # it says that it is there
         self._keeper.start()
 
     def stop(self) -> None:

@@ -37,8 +37,8 @@ from portal.management import demo_processes
 from portal.management.demo_processes import CREATE_QUEUES
 
 POLL_SECONDS = 0.1
-WEB_START_SECONDS = 60
-CHILD_STOP_SECONDS = 15
+WEB_START_SECONDS = 240
+CHILD_STOP_SECONDS = 60
 SHOW_CURSOR = "\x1b[?25h"
 
 BANNER = """
