@@ -171,7 +171,7 @@ def stop_writers(run: Torture) -> None:
 
 def stop_pollers(run: Torture) -> None:
     for child in run.pollers.values():
-        child.stop(seconds=5)
+        child.stop(seconds=30)
 
 
 def _end(run: Torture) -> None:

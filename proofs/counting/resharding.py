@@ -37,7 +37,7 @@ from tickets.counting.items import MarkerItem
 from tickets.ticket.tables import TICKETS
 
 HASHES: Final = 256
-_PATIENCE: Final = 60.0  # seconds for a marker to come by
+_PATIENCE: Final = 180.0  # seconds for a marker to come by
 _KEPT_SECONDS: Final = 86400
 
 _listing, _iterator, _read = shards.listing, shards.iterator, shards.read

@@ -107,10 +107,11 @@ class DeliveryTorture:
                 self.start(role)
 
     def kill(self, role: str, rng: random.Random) -> None:
-        """Kill a process of a role at this moment, and start another."""
+        """Kill a process of a role at this moment, and start another. Where all have ended, one that has just begun."""
         living = [child for child in self.running[role] if child.poll() is None]
         if not living:
-            return
+            self.start(role)
+            living = self.running[role][-1:]
         victim = rng.choice(living)
         self.running[role].remove(victim)
         victim.kill()

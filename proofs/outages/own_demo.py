@@ -19,7 +19,7 @@ from portal.engines.endpoint import point_at
 from portal.engines.engine_process import running_engine
 from portal.engines.processes import free_port
 
-_STOP_SECONDS: Final = 60
+_STOP_SECONDS: Final = 300
 _START_SECONDS: Final = 300
 _NOWHERE: Final = "http://127.0.0.1:9"
 FILES: Final = {

@@ -12,7 +12,7 @@ from typing import Final
 from proofs.outages.plain_browser import NothingCameBack, PageAnswer, PageForm, PlainBrowser, form_with
 
 COMMENTS: Final = 12  # on one ticket: all of them stand on its first page
-_PATIENCE: Final = 180  # seconds until a write that is sent again and again has failed
+_PATIENCE: Final = 300  # seconds until a write that is sent again and again has failed
 _PAUSE: Final = 0.3
 _TICKET: Final = re.compile(r"/acme/tickets/(\d+)/")
 

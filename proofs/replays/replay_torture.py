@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,6 +89,7 @@ class ReplayTorture:
     replayed: int = 0
     unheard: int = 0  # requests whose server died
     kills: Counter[str] = field(default_factory=Counter)
+    turns: Iterator[int] = field(default_factory=count)  # of the servers: each gets its share of what is sent
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -194,7 +195,7 @@ def _is_answered(run: ReplayTorture, number: int) -> bool:
         idempotency.HEADER: f"post-{number}",
     }
     ports = run.ports or [1]
-    connection = http.client.HTTPConnection("127.0.0.1", ports[threading.get_ident() % len(ports)], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", ports[next(run.turns) % len(ports)], timeout=60)
     try:
         connection.request("POST", PATH, body, headers)
         response = connection.getresponse()

@@ -29,9 +29,9 @@ def test_what_people_do_is_counted_rebuilt_and_verified(acme: World) -> None:
     acme.tickets("acme", 12)
     commenting.comment(bob, 3, body="Done.", then=Status.RESOLVED)
     with poller():
-        assert verify.verify(alice.repository, settle=20).state == verify.OK
-        done = rebuild.rebuild(alice.repository, timeout=20)
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
+        done = rebuild.rebuild(alice.repository, timeout=120)
         assert (done.tickets, done.removed) == (12, [])
-        assert verify.verify(alice.repository, settle=20).state == verify.OK
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
     assert stored(alice) == recounted(alice)
     assert list(dead_letters.stored(tenant_id=alice.tenant_id)) == []

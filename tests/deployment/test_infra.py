@@ -448,7 +448,7 @@ class Cloud:
         assert self._settled(stack_id)["StackStatus"] == "DELETE_COMPLETE"
 
     def _settled(self, name: str) -> Json:
-        for _ in range(200):
+        for _ in range(2000):
             (stack,) = self.stacks.describe_stacks(StackName=name)["Stacks"]
             if not stack["StackStatus"].endswith("IN_PROGRESS"):
                 return stack

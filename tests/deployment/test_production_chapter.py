@@ -106,8 +106,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         output = stack.enter_context(machine.log.open("wb"))
         for line in services:
             child = Child(line, machine.argv(line), env=machine.environ | engine, output=output)
-            stack.callback(child.stop, seconds=20)
-        deadline = time.monotonic() + 60
+            stack.callback(child.stop, seconds=60)
+        deadline = time.monotonic() + 240
         while True:
             with contextlib.suppress(OSError):
                 if machine.get("/healthz")[0] == 200:

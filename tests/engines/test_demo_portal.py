@@ -56,7 +56,7 @@ class Browser:
 
     def _read(self, path: str, data: bytes | None = None) -> str:
         request = urllib.request.Request(self._base + path, data, {"Referer": self._base + path})
-        with self._opener.open(request, timeout=30) as answer:
+        with self._opener.open(request, timeout=240) as answer:
             return str(answer.read().decode())
 
 
@@ -73,7 +73,7 @@ def verdict(address: str | None) -> Verdict:
     """What a recount of Acme's tickets says about the aggregates on this engine."""
     with override_settings(DYNAMODB_ENDPOINT_URL=address):
         client.reset()
-        found = verify.verify(TenantRepository(tenant_directory.find("acme").tenant_id))
+        found = verify.verify(TenantRepository(tenant_directory.find("acme").tenant_id), settle=120)
     client.reset()
     return found
 

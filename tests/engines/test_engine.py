@@ -121,7 +121,7 @@ import pathlib, time
 from portal.engines.engine_process import start_engine
 engine = start_engine({kind!r}, state_dir=pathlib.Path({str(tmp_path)!r}))
 print(engine.port, engine.pid, flush=True)
-time.sleep(100)
+time.sleep(1000)
 """
     parent = subprocess.Popen(
         [sys.executable, "-c", script],

@@ -150,7 +150,7 @@ def test_a_job_that_fails_runs_again_until_it_succeeds(job: Job, runs: Path, tmp
 
 def test_a_job_that_was_ended_does_not_run_again(job: Job, runs: Path) -> None:
     job.begin()
-    tend_until(job, runs, 1)
+    wait_until(lambda: ran(runs) == 1)
     job.end()
     for _ in range(30):
         time.sleep(0.01)

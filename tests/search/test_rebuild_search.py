@@ -229,7 +229,7 @@ def test_an_erasure_takes_the_blocks_of_writers_that_died_as_well(alice: TenantC
         block = blocks.pack([(b"quellenhofer", postings.encode({1: 1}))])
         store.put_blocks(keys.segment_id(number), {0: block, 1: block})
     with follower.following():
-        done = index_rebuild.rebuild(alice.repository, erase=True, timeout=20)
+        done = index_rebuild.rebuild(alice.repository, erase=True, timeout=120)
     assert done.swept == 4
     assert b"quellenhofer" not in every_block()
 
@@ -264,7 +264,7 @@ def test_a_posting_that_is_missing_is_named_once_the_worker_has_caught_up(
     IndexStore(alice.tenant_id).delete_rows(lost)
     creating.create(alice, title="Indexed later")
     with follower.following():
-        ended = commands.run("verify_search", "--tenant", "acme", "--settle", 20)
+        ended = commands.run("verify_search", "--tenant", "acme", "--settle", 120)
     assert ended.status == 1
     assert f"acme: missing: “printer” of ticket {numbers[0]}" in ended.out
     assert "later" not in ended.out
@@ -279,7 +279,7 @@ def test_a_worker_that_is_late_is_no_error_and_one_that_is_away_cannot_be_told(
     assert away.status == 3
     assert "the stream worker makes no progress" in away.out
     with follower.following():
-        assert commands.run("verify_search", "--tenant", "acme", "--settle", 20).status == 0
+        assert commands.run("verify_search", "--tenant", "acme", "--settle", 120).status == 0
 
 
 def test_a_posting_of_no_stored_text_is_named_and_fails_where_it_has_to(
@@ -302,7 +302,7 @@ def test_a_posting_that_lacks_a_place_is_missing(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer", description="Printer")
     plant(alice, {b"printer": {number: 0xF1}, b"alice": {number: 0xF8}})
     with Follower(handler=lambda batch: ticket_stream._counted(batch, alone=True)).following():
-        verdict = index_check.check(alice.repository, settle=20)
+        verdict = index_check.check(alice.repository, settle=120)
     assert [(one.term, one.ticket) for one in verdict.missing if one.term == "printer"] == [("printer", number)]
 
 
@@ -323,7 +323,7 @@ def test_damage_is_said(
     (row,) = IndexStore(alice.tenant_id).rows(*keys.STATE)
     harm(IndexStore(alice.tenant_id), keys.segment_of(row["sk"]["S"]))
     with follower.following():
-        ended = commands.run("verify_search", "--tenant", "acme", "--settle", 20)
+        ended = commands.run("verify_search", "--tenant", "acme", "--settle", 120)
     assert ended.status == 1
     assert said in ended.out
 

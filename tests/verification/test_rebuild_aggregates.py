@@ -44,7 +44,7 @@ def working() -> Iterator[None]:
 
 
 def settled(tenant: TenantContext) -> verify.Verdict:
-    return verify.verify(tenant.repository, settle=10)
+    return verify.verify(tenant.repository, settle=120)
 
 
 def test_planted_drift_is_removed_and_reported(world: World, alice: TenantContext, working: None) -> None:
@@ -243,7 +243,7 @@ def test_a_rebuild_whose_own_records_fail_says_so_and_drops_nothing(world: World
         ended = commands.run("rebuild_aggregates", "--tenant", "acme")
         assert (ended.status, "Not counted: ticket 1." in ended.err) == (1, True)
         assert waiting(alice) == [1, 1]
-        repaired = commands.run("verify_aggregates", "--tenant", "acme", "--repair", "--settle", 5)
+        repaired = commands.run("verify_aggregates", "--tenant", "acme", "--repair", "--settle", 120)
     assert (repaired.status, "nothing is wrong" in repaired.out + repaired.err) == (1, False)
 
 

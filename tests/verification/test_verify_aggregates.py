@@ -47,7 +47,7 @@ def test_counted_tickets_are_right(world: World, alice: TenantContext, follower:
     world.tickets("acme", 3)
     commenting.comment(alice, 2, body="Done.", then=Status.RESOLVED)
     follower.fold()
-    ended = commands.run("verify_aggregates", "--settle", 5)
+    ended = commands.run("verify_aggregates", "--settle", 120)
     assert ended.status == 0, ended.err
     assert "2 tenants, 3 tickets: nothing is wrong" in ended.out
 
@@ -58,7 +58,7 @@ def test_drift_names_tenant_item_and_count(world: World, alice: TenantContext, f
     today = clock.stamp()[:10]
     plant(alice, "TOTALS", open_normal=5)
     plant(alice, "DAY", today, created=-1)
-    ended = commands.run("verify_aggregates", "--all", "--settle", 5)
+    ended = commands.run("verify_aggregates", "--all", "--settle", 120)
     assert ended.status == 1
     assert "acme: TOTALS open.normal: stored 7, recounted 2" in ended.out
     assert f"acme: {today} created: stored 1, recounted 2" in ended.out
@@ -68,7 +68,7 @@ def test_drift_names_tenant_item_and_count(world: World, alice: TenantContext, f
 
 def test_counts_without_tickets_are_drift_too(alice: TenantContext, follower: Follower) -> None:
     plant(alice, "TAGS", epoch=3, open_vpn=1)
-    assert verify.verify(alice.repository, settle=5).differences == [Difference("TAGS", "open.vpn", 1, 0)]
+    assert verify.verify(alice.repository, settle=120).differences == [Difference("TAGS", "open.vpn", 1, 0)]
 
 
 def test_a_worker_that_makes_no_progress_is_no_drift(world: World, alice: TenantContext) -> None:
@@ -87,20 +87,20 @@ def test_a_stream_that_is_late_is_no_drift_however_late_and_whatever_clocks_say(
     real = clock.now
     monkeypatch.setattr(clock, "now", lambda: real() + timedelta(hours=1))
     with in_background(lambda _: (time.sleep(0.5), late.fold())):
-        assert verify.verify(alice.repository, settle=10).state == verify.OK
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
 
 
 def test_drift_is_drift_once_the_worker_has_caught_up(world: World, alice: TenantContext, follower: Follower) -> None:
     world.tickets("acme", 1)
     follower.fold()
     plant(alice, "TOTALS", open_normal=1)
-    assert verify.verify(alice.repository, settle=5).state == verify.DRIFT
+    assert verify.verify(alice.repository, settle=120).state == verify.DRIFT
 
 
 def test_a_worker_that_catches_up_meanwhile_leaves_no_drift(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 20)
     with poller():
-        assert verify.verify(alice.repository, settle=10).state == verify.OK
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
 
 
 def test_a_write_in_the_middle_of_the_recount_is_no_drift(
@@ -118,7 +118,7 @@ def test_a_write_in_the_middle_of_the_recount_is_no_drift(
             creating.create(alice, title="One more")
             follower.fold()
 
-    assert verify.verify(alice.repository, settle=5, advance=meanwhile).state == verify.OK
+    assert verify.verify(alice.repository, settle=120, advance=meanwhile).state == verify.OK
 
 
 def test_numbers_that_never_stand_still_cannot_be_told(world: World, alice: TenantContext, follower: Follower) -> None:
@@ -130,7 +130,7 @@ def test_numbers_that_never_stand_still_cannot_be_told(world: World, alice: Tena
         creating.create(alice, title="One more")
         follower.fold()
 
-    verdict = verify.verify(alice.repository, settle=5, advance=meanwhile)
+    verdict = verify.verify(alice.repository, settle=120, advance=meanwhile)
     assert (verdict.state, verdict.differences) == (verify.UNKNOWN, [])
     assert "kept changing" in verdict.why
 
@@ -146,7 +146,7 @@ def test_what_is_wrong_and_stands_still_is_found_while_the_rest_moves(
         creating.create(alice, title="One more")
         follower.fold()
 
-    verdict = verify.verify(alice.repository, settle=5, advance=meanwhile)
+    verdict = verify.verify(alice.repository, settle=120, advance=meanwhile)
     assert verdict.differences == [Difference("2020-01-01", "created", 4, 0)]
 
 
@@ -163,7 +163,7 @@ def test_a_gap_in_the_numbers_is_no_ticket(world: World, alice: TenantContext, f
     alice.repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=250)
     world.tickets("acme", 1)
     follower.fold()
-    verdict = verify.verify(alice.repository, settle=5)
+    verdict = verify.verify(alice.repository, settle=120)
     assert (verdict.state, verdict.tickets) == (verify.OK, 2)
 
 
@@ -171,10 +171,10 @@ def test_a_ticket_that_nobody_can_count_is_named(world: World, alice: TenantCont
     world.tickets("acme", 2)
     follower.fold()
     break_ticket(alice, 2)
-    verdict = verify.verify(alice.repository, settle=5)
+    verdict = verify.verify(alice.repository, settle=120)
     assert verdict.uncountable == [2]
     assert Difference("TOTALS", "open.normal", 2, 1) in verdict.differences
-    assert "ticket 2 holds what cannot be counted" in commands.run("verify_aggregates", "--settle", 5).out
+    assert "ticket 2 holds what cannot be counted" in commands.run("verify_aggregates", "--settle", 120).out
 
 
 def break_ticket(tenant: TenantContext, number: int) -> None:
@@ -194,18 +194,18 @@ def test_a_recount_reads_a_hundred_tickets_at_a_time(alice: TenantContext, bill:
 def test_repair_rebuilds_what_drifts(world: World, alice: TenantContext) -> None:
     world.tickets("acme", 3)
     with poller():
-        assert verify.verify(alice.repository, settle=10).state == verify.OK
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
         plant(alice, "TOTALS", open_normal=5)
-        ended = commands.run("verify_aggregates", "--repair", "--settle", 3)
+        ended = commands.run("verify_aggregates", "--repair", "--settle", 120)
         assert ended.status == 0, ended.err
         assert "TOTALS open.normal: 5 too many, corrected" in ended.out
         assert "acme had drifted and are right now" in ended.out
-        assert verify.verify(alice.repository, settle=3).state == verify.OK
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
 
 
 def test_the_result_for_machines_has_everything(world: World, alice: TenantContext, follower: Follower) -> None:
     plant(alice, "TOTALS", open_normal=5)
-    ended = commands.run("verify_aggregates", "--json", "--settle", 5)
+    ended = commands.run("verify_aggregates", "--json", "--settle", 120)
     (acme, globex) = json.loads(ended.out)
     assert ended.status == 1
     assert (acme["tenant"], acme["state"], globex["state"]) == ("acme", "drift", "ok")
@@ -222,7 +222,7 @@ def test_an_unknown_tenant_is_said_to_be_one(world: World) -> None:
 
 def test_who_comes_second_is_told_who_verifies_and_reads_nothing(world: World, alice: TenantContext) -> None:
     with verify_lease.held(alice.repository, by="Alice"):
-        ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 5)
+        ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 120)
     assert ended.status == 3
     assert "acme: cannot be verified now, because the numbers are being verified already, by Alice." in ended.out
 
@@ -233,7 +233,7 @@ def test_a_verification_that_died_is_taken_over_when_somebody_knows_that_it_did(
     world.tickets("acme", 2)
     follower.fold()
     with verify_lease.held(alice.repository, by="Alice"):
-        ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 5, "--take-over")
+        ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 120, "--take-over")
         assert (ended.status, "nothing is wrong" in ended.out) == (0, True)
 
 

@@ -68,18 +68,18 @@ def killed_behind(tenant: TenantContext, groups: int) -> None:
             raise Killed
 
     with pytest.raises(Killed):
-        verify.verify(tenant.repository, settle=5, advance=advance)
+        verify.verify(tenant.repository, settle=120, advance=advance)
 
 
 def gone_on(tenant: TenantContext) -> tuple[Verdict, list[int]]:
     """The next verification, and behind which numbers its recounts have begun."""
     began: list[int] = []
-    return verify.verify(tenant.repository, settle=5, begun=began.append), began
+    return verify.verify(tenant.repository, settle=120, begun=began.append), began
 
 
 def test_the_next_run_goes_on_where_a_killed_one_was_and_says_so(alice: TenantContext) -> None:
     killed_behind(alice, 2)
-    ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 5)
+    ended = commands.run("verify_aggregates", "--tenant", "acme", "--settle", 120)
     assert ended.status == 0, ended.err
     assert f"acme: goes on behind ticket {2 * GROUP:,}" in ended.out
     assert f"{TICKETS} tickets: nothing is wrong" in ended.out
@@ -97,7 +97,7 @@ def test_what_a_killed_run_has_read_is_not_read_again(alice: TenantContext) -> N
 
 def test_what_is_kept_costs_little_beside_what_is_read(alice: TenantContext) -> None:
     with meter.measure() as bill:
-        assert verify.verify(alice.repository, settle=5).state == verify.OK
+        assert verify.verify(alice.repository, settle=120).state == verify.OK
     assert bill.read_units >= GROUPS * GROUP
     assert bill.write_units <= 0.01 * GROUPS * GROUP
 
@@ -105,7 +105,7 @@ def test_what_is_kept_costs_little_beside_what_is_read(alice: TenantContext) -> 
 def test_a_small_tenant_keeps_nothing(world: World, alice: TenantContext) -> None:
     globex = world.context("charlie", "globex")
     with meter.measure() as bill:
-        assert verify.verify(globex.repository, settle=5).state == verify.OK
+        assert verify.verify(globex.repository, settle=120).state == verify.OK
     assert bill.write_units == 0
 
 
@@ -171,7 +171,7 @@ def test_it_may_be_killed_between_any_two_requests(alice: TenantContext, monkeyp
     while True:
         try:
             with dying(monkeypatch, at):
-                verdict = verify.verify(alice.repository, settle=5)
+                verdict = verify.verify(alice.repository, settle=120)
         except Killed:
             deaths += 1
             at = at + 3 if at < 40 else at + 20
