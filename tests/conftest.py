@@ -12,6 +12,7 @@ from django.core.cache import cache
 
 from portal.dynamo import meter
 from portal.limits import concurrency
+from tenants.membership import mails
 from tests.support import embedded, folding
 from tests.support.world import World
 
@@ -96,6 +97,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def engine() -> None:
     """Empty tables on the embedded engine."""
+    # A mail that leaves beside its request may leave behind its test, by then as the next one's settings want it.
+    mails.wait_until_sent()
     embedded.make_empty()
     cache.clear()
     folding.remember_nothing()

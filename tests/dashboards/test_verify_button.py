@@ -27,7 +27,7 @@ BUTTON = "Verify numbers"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(verify_runs, "SETTLE", 5.0)
+    monkeypatch.setattr(verify_runs, "SETTLE", 120.0)
     yield
     verify_runs.wait_until_done()
 
@@ -211,7 +211,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     begun = threading.Event()
 
     def verify_for_ever(*args: object, advance: Callable[[int], object], **kwargs: object) -> Verdict:
-        for _ in range(2000):
+        for _ in range(24_000):
             begun.set()
             advance(100)
             time.sleep(0.01)

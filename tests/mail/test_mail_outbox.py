@@ -26,6 +26,7 @@ from portal.dynamo import meter
 from portal.errors import Conflict, Invalid, Rejected, Unavailable
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
+from tenants.membership import mails
 from tests.support import deliveries, mailing
 from tests.support.operators import Operator, calls, make_operator
 from tests.support.outbox import pending, rows
@@ -82,6 +83,7 @@ def test_an_invitations_mail_is_one_more_item_of_its_transaction_and_no_more_cal
     for backend, address in ((mailing.OUTBOX, "nora@example.org"), (mailing.AT_ONCE, "nils@example.org")):
         with override_settings(EMAIL_BACKEND=backend), calls() as found:
             alice.send("/desk/invitations/", NORA | {"addresses": address})
+            mails.wait_until_sent()
         bills.append(found)
     by_outbox, at_once = (sorted(call.operation for call in bill) for bill in bills)  # some are sent together
     assert by_outbox == at_once
