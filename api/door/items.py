@@ -19,6 +19,7 @@ class AnswerItem(Item):
     table = ANSWERS
 
     pk = UnicodeAttribute(hash_key=True)
+    tenant_id = UnicodeAttribute(null=True)
     digest = UnicodeAttribute()
     claim = UnicodeAttribute()
     claimed_until = NumberAttribute()

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from portal.schema import keys
 from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.tables import Index, Table
 
-ANSWERS = Table("Api.Answers", "tenant", "pk", ttl="expires_at", leading_keys=keys.OWN_COLLECTIONS, placed=True)
+ANSWERS_BY_TENANT = Index("gsi-tenant", "tenant_id", "pk", (), keys.OWN_ID)
+ANSWERS = Table(
+    "Api.Answers",
+    "tenant",
+    "pk",
+    indexes=(ANSWERS_BY_TENANT,),
+    ttl="expires_at",
+    leading_keys=keys.OWN_COLLECTIONS,
+    placed=True,
+)
 
 declare(
     ANSWERS,

@@ -13,8 +13,9 @@ from portal.dynamo.client import Item
 class OutboxItem(Item):
     """Hold what one transaction tells, and who has not answered yet.
 
-    `tenant` is the JSON of the tenant's id, name and slug; `events` a list of JSON texts, see `event_types.encoded`;
-    `subject` what they are about, "ticket/7". `queues` are the tenant's queues when it was written.
+    `tenant_id` is missing in rows that are no tenant's. `tenant` is the JSON of the tenant's id, name and slug;
+    `events` a list of JSON texts, see `event_types.encoded`; `subject` what they are about, "ticket/7". `queues` are
+    the tenant's queues when it was written.
 
     `open` holds `<index>/<destination>` for each event of the list and each destination that has not answered. It is
     missing when all have, and then `pending` and `due_at` are missing too. `due_at` is when somebody has to look at
@@ -28,6 +29,7 @@ class OutboxItem(Item):
 
     event_id = UnicodeAttribute(hash_key=True)
     timestamp = UnicodeAttribute(range_key=True)
+    tenant_id = UnicodeAttribute(null=True)
     tenant = UnicodeAttribute()
     subject = UnicodeAttribute()
     private = UnicodeAttribute(null=True)

@@ -10,12 +10,15 @@ from portal.schema.tables import Index, Table
 # Sparse: a row is in it while anything of it is undelivered. It holds the rows of all tenants, and no tenant reads it.
 PENDING = Index("gsi-status", "pending", "due_at", (), leading_keys="")
 
+# Of the rows of tenants, and no others: what is a tenant's is found by it when the whole tenant is taken up.
+OUTBOX_BY_TENANT = Index("gsi-tenant", "tenant_id", "timestamp", (), keys.OWN_ID)
+
 OUTBOX = Table(
     "Events.Outbox",
     "tenant",
     "event_id",
     "timestamp",
-    indexes=(PENDING,),
+    indexes=(PENDING, OUTBOX_BY_TENANT),
     ttl="expires_at",
     stream=True,
     leading_keys=keys.OWN_COMPOSITES,

@@ -79,6 +79,7 @@ def new_row(
     return OutboxItem(
         keys.outbox_row(tenant_id, row_id),
         stamp,
+        tenant_id=None if tenant_id == keys.NO_TENANT else tenant_id,
         tenant=json.dumps(tenant, ensure_ascii=False, separators=(",", ":")),
         subject=subject,
         private=private,

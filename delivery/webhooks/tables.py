@@ -1,4 +1,4 @@
-"""Declare the tables of webhooks: endpoints, their secrets, and the log of deliveries.
+"""Declare the tables of webhooks: endpoints, their secrets, and the log of deliveries, and what they hold of a tenant.
 
 Endpoints and secrets are changed by the platform role, because the tenant's own item, which says who subscribed, is
 changed in the same transaction. It writes secrets and cannot read them: that is why they have a table of their own.
@@ -7,7 +7,11 @@ Whoever delivers pauses an endpoint that answers nothing, by the same transactio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from delivery.webhooks.keys import deliveries, is_endpoint_id
 from portal.schema import keys
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tenants.audit_trail.tables import AUDIT, CHAINS
@@ -40,4 +44,28 @@ declare(
         Grant("delivery", AUDIT, ("PutItem",), "TellOfPauses"),
         Grant("delivery", CHAINS, ("BatchGetItem", "PutItem"), "MoveTheEndsOfChains"),
     ),
+)
+
+
+def _endpoints(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(ENDPOINTS, reader.tenant_id)
+
+
+def _secrets(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(SECRETS, reader.tenant_id)
+
+
+def _deliveries(reader: Reader) -> Iterator[StoredItem]:
+    known = {row["endpoint_id"]["S"]: None for _, row in _endpoints(reader)}
+    for _, row in reader.query(AUDIT, reader.tenant_id):  # an endpoint that was removed has left its log
+        if is_endpoint_id(row["entity_id"]["S"]):
+            known[row["entity_id"]["S"]] = None
+    for endpoint in known:
+        yield from reader.query(DELIVERIES, deliveries(reader.tenant_id, endpoint))
+
+
+declare_holding(
+    Holding("endpoints", (ENDPOINTS,), _endpoints, Stage.OWN),
+    Holding("webhook secrets", (SECRETS,), _secrets, Stage.OWN, secret=("current", "previous")),
+    Holding("delivery log", (DELIVERIES,), _deliveries, Stage.BESIDE, left_out="it tells of calls of some weeks"),
 )

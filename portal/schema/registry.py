@@ -94,9 +94,9 @@ def queues() -> tuple[str, ...]:
 
 
 def discover(app: str) -> None:
-    """Import the declarations of every room of an app, `<app>.<room>.tables` and `<app>.<room>.deployment`."""
+    """Import the declarations of every room of an app: `<app>.<room>.tables`, `holdings` and `deployment`."""
     for room in iter_modules(import_module(app).__path__, f"{app}."):
         if room.ispkg:
             for module in iter_modules(import_module(room.name).__path__):
-                if module.name in ("tables", "deployment"):
+                if module.name in ("tables", "holdings", "deployment"):
                     import_module(f"{room.name}.{module.name}")

@@ -306,13 +306,13 @@ def test_an_answer_sent_again_takes_two_trips(client: ApiClient) -> None:
     assert bills[0].trips == 2
 
 
-def test_a_key_costs_three_write_units_more_than_a_form_does(client: ApiClient) -> None:
+def test_a_key_costs_four_write_units_more_than_a_form_does(client: ApiClient) -> None:
     """One to claim it, and two for each KB of the answer in the transaction."""
     with _watching() as bills:
         create(client, key="")
         create(client)
     without, with_key = (bill.write_units for bill in bills)
-    assert with_key - without == 3
+    assert with_key - without == 4
 
 
 def test_an_answer_of_the_longest_ticket_is_kept(client: ApiClient) -> None:

@@ -16,7 +16,7 @@ APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks
 # What files of the same kind are called in every room.
 ROLES = {
     "__init__", "__main__", "admin", "apps", "deployment", "facades", "forms", "items", "keys", "middleware",
-    "models", "presenters", "tables", "urls", "views",
+    "holdings", "models", "presenters", "tables", "urls", "views",
 }  # fmt: skip
 # What Django and its commands look for by name.
 CONVENTIONS = {"Command", "Meta", "Media"}

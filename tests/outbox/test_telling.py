@@ -268,7 +268,7 @@ def test_an_event_that_is_too_large_is_a_sentence_and_what_was_typed_is_kept(
     assert rows() == []
 
 
-def test_telling_of_a_small_change_costs_two_write_units_and_one_for_the_index(world: World) -> None:
+def test_telling_of_a_small_change_costs_two_write_units_and_one_for_each_index(world: World) -> None:
     quiet = world.context("alice", "acme")
 
     def units(tenant: TenantContext) -> float:
@@ -278,5 +278,5 @@ def test_telling_of_a_small_change_costs_two_write_units_and_one_for_the_index(w
 
     without = units(quiet)
     subscribe(world, "acme")
-    assert units(world.context("alice", "acme")) - without == 3
+    assert units(world.context("alice", "acme")) - without == 4
     assert len(pending()) == 1

@@ -138,7 +138,7 @@ def test_a_seeded_ticket_has_the_attributes_of_one_that_the_rules_wrote(engine: 
     number = creating.create(alice, title="Mine", description="It broke.", tags=["a"])
     commenting.comment(alice, number, body="Hello", then=Status.CLOSED)
     # What only some tickets have met.
-    sometimes = {"commented_at", "noted_at", "resolved_at", "reopened_at", "responded_at"}
+    sometimes = {"commented_at", "noted_at", "request", "resolved_at", "reopened_at", "responded_at"}
 
     def shapes(numbers: range) -> set[tuple[str, ...]]:
         wanted = {keys.ticket(alice.tenant_id, n) for n in numbers}

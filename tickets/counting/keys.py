@@ -101,6 +101,15 @@ def markers_seen(barrier: str) -> str:
     return keys.beginning(_BARRIER, barrier)
 
 
+BARRIERS: Final = keys.beginning(_BARRIER)  # the beginning of those of all barriers
+
+
+def marker_met(tenant_id: str, sort_key: str) -> str:
+    """Partition key of the marker that the worker has answered under this sort key."""
+    _, barrier, number = keys.split(sort_key)
+    return marker(tenant_id, barrier, int(number))
+
+
 def marker_of(stored: Mapping[str, Any]) -> tuple[str, str] | None:
     """Tenant, and sort key to answer under, of a marker's key; None for the key of anything else."""
     if stored.get("sk") != MARKER:

@@ -24,7 +24,6 @@ from tickets.ticket import fields, keys, ticket_events
 from tickets.ticket.fields import MOVES, Status
 from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
 
-_REQUEST: Final = "COMMENT"  # what its request records stand for
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05  # seconds at most before the second attempt
 
@@ -68,13 +67,13 @@ def comment(
     def attempt() -> SummaryItem:
         summary = beside(waiting.pop() if waiting else None, lambda: summaries.read(tenant, number))
         transaction = Transaction()
-        record = request_record(tenant, _REQUEST, digest, number=number)
+        record = request_record(tenant, keys.MADE_COMMENT, digest, number=number)
         transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
         try:
             entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request=(request_id, digest))
         except Invalid:
             # What this request has changed already is no reason to refuse it.
-            if tenant.repository.get(RequestItem, keys.request, digest, sort=_REQUEST, consistent=True):
+            if tenant.repository.get(RequestItem, keys.request, digest, sort=keys.MADE_COMMENT, consistent=True):
                 return summary
             raise
         if companion is not None:

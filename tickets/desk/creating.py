@@ -86,7 +86,7 @@ def create(
     if companion is None:
         texts = (title, description, priority.value, ",".join(tags or []))
         digest = request_digest(request_id or new_request_id(), *texts)
-        record = request_record(tenant, "TICKET", digest, number=number)
+        record = request_record(tenant, keys.MADE_TICKET, digest, number=number)
         transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
     else:
         companion.join(transaction, (summary, description))

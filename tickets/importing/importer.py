@@ -20,7 +20,7 @@ from tickets.importing import archive_rows, exported_lines, exported_rows, ticke
 from tickets.importing.archive import RawRow
 from tickets.importing.archive_rows import ArchivedTicket
 from tickets.importing.exported_rows import ExportedTicket
-from tickets.importing.ledger import Markers, NumberBlocks, RowsMet
+from tickets.importing.ledger import Markers, NumberBlocks, RowsMet, list_source
 from tickets.importing.row_values import Refused
 from tickets.importing.ticket_people import TicketPeople
 
@@ -75,6 +75,7 @@ class Import:
         self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
         self.outcome.strangers = self._people.strangers
         markers: Markers | None = None
+        self._is_listed = False
         reported = 0
         with NumberBlocks(self.tenant.repository) as self._numbers:
             for raw in archive.rows():
@@ -114,6 +115,9 @@ class Import:
         made, remarks = self._history(row, identity)
         number = 0
         if not self.dry_run:
+            if not self._is_listed:
+                list_source(self.tenant.repository, self.source)
+                self._is_listed = True
             number = ticket_writer.write(self.tenant, self.source, row, made, marker, self._numbers)
             self.placed(row.kind, row.number, number)
         self.outcome.new += 1

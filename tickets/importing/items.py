@@ -19,3 +19,13 @@ class ImportItem(Item):
     digest = UnicodeAttribute()
     comments = NumberAttribute(default=0)
     done = NumberAttribute(default=0)
+
+
+class ImportSourceItem(Item):
+    """An archive from which something was imported, by its name: the key of its rows is made of that."""
+
+    table = TICKETS
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    source = UnicodeAttribute()

@@ -10,7 +10,7 @@ from typing import Final, Self
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import TransactionRefused, Unavailable
 from tickets.importing import keys as import_keys
-from tickets.importing.items import ImportItem
+from tickets.importing.items import ImportItem, ImportSourceItem
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
@@ -21,6 +21,12 @@ GAP: Final = 1000
 BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
 WINDOW: Final = 500  # markers read by one Query, some 80 KB
 _END = "~"  # sorts after every row id
+
+
+def list_source(repository: TenantRepository, source: str) -> None:
+    """Note that something is imported from this archive, before anything is: by that its rows are found again."""
+    item = ImportSourceItem(repository.key(import_keys.import_sources), import_keys.listed_source(source))
+    repository.update(item, [ImportSourceItem.source.set(source)])
 
 
 class Markers:

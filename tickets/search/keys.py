@@ -78,6 +78,11 @@ def segment_of(sort_key: str) -> str:
     return keys.split(sort_key)[1]
 
 
+def segment_named(sort_key: str) -> str:
+    """The segment id in what `header` or `grave` formed, "" in any other sort key of the directory."""
+    return segment_of(sort_key) if sort_key.startswith((keys.beginning(_HEADER), keys.beginning(_GRAVE))) else ""
+
+
 def block_of(partition_key: str, sort_key: str) -> tuple[str, int]:
     """The segment id and the number of a block, from keys that `segment` and `block` formed."""
     return keys.split(partition_key)[-1], int(sort_key)

@@ -10,6 +10,8 @@ from portal.schema import keys
 SUMMARY: Final = "SUMMARY"
 DETAIL: Final = "DETAIL"
 COUNTER_TICKET: Final = "TICKET"
+MADE_TICKET: Final = "TICKET"  # sort keys of the records of requests, by what they made
+MADE_COMMENT: Final = "COMMENT"
 UNASSIGNED: Final = "UNASSIGNED"
 _TICKET: Final = "TICKET"
 _ACTIVITY: Final = "ACTIVITY"

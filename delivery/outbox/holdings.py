@@ -1,0 +1,18 @@
+"""Declare the rows of the outbox that are a tenant's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from delivery.outbox.tables import OUTBOX, OUTBOX_BY_TENANT
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+
+
+def _rows(reader: Reader) -> Iterator[StoredItem]:
+    named = reader.query(OUTBOX, reader.tenant_id, index=OUTBOX_BY_TENANT)
+    return reader.get(OUTBOX, *((row["event_id"]["S"], row["timestamp"]["S"]) for _, row in named))
+
+
+declare_holding(
+    Holding("outbox", (OUTBOX,), _rows, Stage.BESIDE, left_out="what is to be told is told by where it happened")
+)

@@ -1,0 +1,66 @@
+"""Read all that is stored for one tenant, in whatever table it is: what the holdings are found by.
+
+Tables of the tenants are read by the role that takes up whole tenants, bound by the guard to this one. The tables that
+are read before a tenant is known are read as the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from portal.dynamo import client
+from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get_raw
+from portal.dynamo.pages import Page, all_pages, query_request
+from portal.isolation import guard
+from portal.schema import keys
+from portal.schema.holdings import StoredItem
+from portal.schema.registry import Role
+from portal.schema.tables import Index, Table
+
+
+class TenantReader:
+    """The reader of one tenant; see `portal.schema.holdings.Reader`."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self._tenant_id = keys.tenant(tenant_id)
+
+    @property
+    def tenant_id(self) -> str:
+        return self._tenant_id
+
+    def get(self, table: Table, *wanted: tuple[str, str | None]) -> Iterator[StoredItem]:
+        """Read those that exist of these items: a consistent BatchGetItem for each hundred of them."""
+        addressed = [_key(table, hash_key, range_key) for hash_key, range_key in dict.fromkeys(wanted)]
+        for start in range(0, len(addressed), BATCH_GET_LIMIT):
+            named = addressed[start : start + BATCH_GET_LIMIT]
+            with guard.acting_for(self._tenant_id):
+                found = batch_get_raw(_of(table), {table.full_name: {"Keys": named, "ConsistentRead": True}})
+            yield from (StoredItem(table, raw) for raw in found.get(table.full_name, ()))
+
+    def query(
+        self, table: Table, hash_key: str, *, index: Index | None = None, begins_with: str | None = None
+    ) -> Iterator[StoredItem]:
+        """Read one partition: a Query for each megabyte of it, consistent where it is the table's own."""
+
+        def read(start: dict[str, Any] | None) -> Page:
+            request = query_request(
+                table, hash_key, index=index, begins_with=begins_with, start=start, consistent=index is None
+            )
+            with guard.acting_for(self._tenant_id):
+                answer = _of(table).dispatch("Query", request)
+            return Page(answer["Items"], answer.get("LastEvaluatedKey"))
+
+        return (StoredItem(table, raw) for page in all_pages(read) for raw in page.items)
+
+
+def _of(table: Table) -> client.SharedConnection:
+    role = "lifecycle" if table.scope == "tenant" else "platform"
+    return client.connection(cast(Role, role))
+
+
+def _key(table: Table, hash_key: str, range_key: str | None) -> dict[str, Any]:
+    key: dict[str, Any] = {table.hash: {"S": hash_key}}
+    if table.range:
+        key[table.range] = {"S": range_key}
+    return key

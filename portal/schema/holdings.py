@@ -1,0 +1,116 @@
+"""Collect what the rooms store for a tenant, so that all of it can be listed, exported, brought in again and deleted.
+
+A room declares its holdings in its `holdings.py`, or in its `tables.py`, which are imported when its app starts. Each
+says how every item of its kind that belongs to one tenant is found, by Query and GetItem. A table that has nothing of
+a tenant is declared to have nothing, with the reason. What no room declares is left over by whoever takes up a whole
+tenant; tests/holdings compares the declarations with what is really stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from portal.schema.tables import Index, Table
+
+Raw = dict[str, Any]  # an item as DynamoDB gives it: each value with its type
+
+
+class Stage(IntEnum):
+    """The order in which holdings can be deleted, lowest first.
+
+    What finds others comes later than those: a ticket names the requests that made it, the members name their
+    memberships. So each stage can be deleted, and looked through once more, before the next one.
+    """
+
+    NAMED = 1  # what is found by the content that names it
+    CONTENT = 2  # the tickets, whose stream is followed: wait for its barrier before the next stage
+    DERIVED = 3  # what is found by what the followers of the stream keep
+    BESIDE = 4  # what the followers keep, and all else that is found by what comes later
+    OWN = 5  # the tenant's people, keys, endpoints and names
+    TRAIL = 6  # the audit trail, which names who was here, and the tenant's own item
+
+
+class StoredItem(NamedTuple):
+    """One item of a table, raw, with all of its attributes."""
+
+    table: Table
+    item: Raw
+
+    @property
+    def key(self) -> Raw:
+        """The item's key in its table."""
+        names = (self.table.hash, *([self.table.range] if self.table.range else []))
+        return {name: self.item[name] for name in names}
+
+
+class Reader(Protocol):
+    """Reads what is stored for one tenant, and consistently but for indexes. Raises Unavailable, Throttled."""
+
+    @property
+    def tenant_id(self) -> str: ...
+
+    def get(self, table: Table, *wanted: tuple[str, str | None]) -> Iterator[StoredItem]:
+        """Read those that exist of any number of items, each by its partition key and its sort key, None without."""
+        ...
+
+    def query(
+        self, table: Table, hash_key: str, *, index: Index | None = None, begins_with: str | None = None
+    ) -> Iterator[StoredItem]:
+        """Read the items of one partition of a table or an index, page by page as they are taken."""
+        ...
+
+
+Find = Callable[[Reader], Iterator[StoredItem]]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """One kind of what is stored for a tenant: in which tables, and how all of it is found.
+
+    `find` yields each item once. What it yields may be gone or changed when it is looked at.
+
+    `without` is there where a row is shared by several tenants, such as the sums of a minute: it returns the row
+    without this tenant's part; such a row is written over and not deleted.
+    `keep_on_purge` says why an item outlives its tenant, "" for one that does not.
+
+    `left_out` says why an export does not hold it, "" where it does. `secret` names the attributes that an export
+    holds only where that is wished.
+    """
+
+    name: str
+    tables: tuple[Table, ...]
+    find: Find
+    stage: Stage
+    without: Callable[[str, Raw], Raw] | None = None
+    keep_on_purge: str = ""
+    left_out: str = ""
+    secret: tuple[str, ...] = ()
+
+
+_holdings: dict[str, Holding] = {}
+_nothing: dict[str, str] = {}
+
+
+def declare_holding(*holdings: Holding) -> None:
+    """Add what a room stores for tenants. Raises ValueError for a name that another declaration has taken."""
+    for holding in holdings:
+        if _holdings.setdefault(holding.name, holding) is not holding:
+            raise ValueError(f"the holding {holding.name} is declared twice")
+
+
+def declare_nothing(table: Table, why: str) -> None:
+    """Say that a table has nothing that belongs to one tenant, and why."""
+    _nothing[table.name] = why
+
+
+def holdings() -> tuple[Holding, ...]:
+    """Return what is declared, in the order in which it can be deleted, then by name."""
+    return tuple(sorted(_holdings.values(), key=lambda holding: (holding.stage, holding.name)))
+
+
+def nothing_in() -> dict[str, str]:
+    """Return, by the names of the tables that have nothing of a tenant, the reason."""
+    return dict(_nothing)

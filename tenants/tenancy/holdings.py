@@ -1,0 +1,44 @@
+"""Declare a tenant's own item, its names, and its places in the directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from tenants.identity.tables import USERS
+from tenants.tenancy import keys
+from tenants.tenancy.tables import DIRECTORY, TENANTS
+
+_NAMED_AGAIN = "it follows from the tenant's own item"
+_KINDS = ("TENANT", "SUSPENDED")
+
+
+def _tenant(reader: Reader) -> Iterator[StoredItem]:
+    return reader.get(TENANTS, (reader.tenant_id, None))
+
+
+def _slugs(reader: Reader) -> list[str]:
+    """Return its name in addresses, and the one before it: the index by name may still have that."""
+    named = [row.get(name, {}).get("S") for _, row in _tenant(reader) for name in ("slug", "former_slug")]
+    return [slug for slug in named if slug]
+
+
+def _names(reader: Reader) -> Iterator[StoredItem]:
+    for stored in reader.get(USERS, *((keys.slug(slug), None) for slug in _slugs(reader))):
+        if stored.item["owner"]["S"] == reader.tenant_id:  # a former one may be another tenant's by now
+            yield stored
+
+
+def _entries(reader: Reader) -> Iterator[StoredItem]:
+    for slug in _slugs(reader):
+        for kind in _KINDS:
+            for stored in reader.query(DIRECTORY, kind, begins_with=slug):
+                if stored.item["tenant_id"]["S"] == reader.tenant_id:
+                    yield stored
+
+
+declare_holding(
+    Holding("tenant", (TENANTS,), _tenant, Stage.TRAIL),
+    Holding("names", (USERS,), _names, Stage.OWN, left_out=_NAMED_AGAIN),
+    Holding("directory", (DIRECTORY,), _entries, Stage.OWN, left_out=_NAMED_AGAIN),
+)

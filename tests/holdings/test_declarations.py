@@ -1,0 +1,36 @@
+"""What the rooms say that they store for tenants: no table is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.schema import holdings, registry
+from portal.schema.holdings import Holding, Stage
+
+
+def test_each_table_is_held_or_said_to_have_nothing_of_a_tenant() -> None:
+    held = {table.name for holding in holdings.holdings() for table in holding.tables}
+    silent = holdings.nothing_in()
+    assert {table.name for table in registry.tables()} == held | silent.keys()
+    assert not held & silent.keys()
+    assert all(silent.values())
+
+
+def test_only_what_is_exported_has_secrets() -> None:
+    assert [holding.name for holding in holdings.holdings() if holding.secret] == ["API keys", "webhook secrets"]
+    assert not [holding.name for holding in holdings.holdings() if holding.secret and holding.left_out]
+
+
+def test_holdings_come_in_the_order_in_which_they_can_be_deleted() -> None:
+    stages = [holding.stage for holding in holdings.holdings()]
+    assert stages == sorted(stages)
+    of = {holding.name: holding.stage for holding in holdings.holdings()}
+    assert of["requests"] < of["tickets"] < of["ticket counter"]
+    assert of["search blocks"] < of["search directory"]
+    assert of["memberships"] < of["members"] < of["audit trail"]
+
+
+def test_a_name_is_declared_once() -> None:
+    first = holdings.holdings()[0]
+    with pytest.raises(ValueError, match="declared twice"):
+        holdings.declare_holding(Holding(first.name, first.tables, first.find, Stage.OWN))
