@@ -48,8 +48,9 @@ def test_an_import_that_ends_at_any_of_its_writes_is_finished_by_the_next(
         assert ended.status == 0, ended.err
         assert {row: comments for row, (_, comments) in sound(world, source).items()} == expected
         if len(writes) < write:
-            # Two blocks of numbers, three rows at one stroke, and one with a claim, three batches and an end.
-            assert len(writes) == 10
+            # The name of the archive, two blocks of numbers, three rows at one stroke, and one with a claim, three
+            # batches and an end.
+            assert len(writes) == 11
             return
 
 
@@ -57,7 +58,7 @@ def test_a_large_row_that_changed_while_it_was_half_imported_leaves_nothing_behi
     world: World, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archives.write(path, issue(7, comments=150))
-    with broken_at(5, "after", KeyboardInterrupt()):
+    with broken_at(6, "after", KeyboardInterrupt()):
         assert imported(path).status == 130
 
     archives.write(path, issue(7, comments=120, title="Shorter now"))
@@ -67,7 +68,7 @@ def test_a_large_row_that_changed_while_it_was_half_imported_leaves_nothing_behi
 
 def test_ctrl_c_gives_back_the_numbers_that_were_not_used(world: World, path: Path) -> None:
     archives.write(path, *(issue(i) for i in range(1, 6)))
-    with broken_at(3, "after", KeyboardInterrupt()):
+    with broken_at(4, "after", KeyboardInterrupt()):
         ended = imported(path)
 
     assert (ended.status, ended.err) == (130, "What was imported stays; run it again to continue.")

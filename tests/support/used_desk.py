@@ -1,0 +1,173 @@
+"""A desk that was used in each of the ways in which the product stores something of a tenant."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from django.test import override_settings
+
+from delivery.consuming import dead_deliveries
+from delivery.holding import holding
+from delivery.outbox import telling
+from delivery.webhooks import endpoints
+from delivery.webhooks import keys as webhook_keys
+from delivery.webhooks.items import DeliveryItem
+from portal import clock
+from portal.limits import keys as limit_keys
+from portal.limits.items import SharePostItem, UsageItem
+from portal.noise import keys as noise_keys
+from portal.noise.items import NoiseItem
+from portal.noise.noise_tally import NoiseTally
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.membership import member_changes
+from tenants.membership.items import UnreachedItem
+from tenants.provisioning import renaming, tenant_lifecycle
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.roles import Role
+from tests.support import archives, mailing
+from tests.support.api_client import api_client
+from tests.support.commands import run
+from tests.support.endpoints import endpoint, rows
+from tests.support.folding import Follower, put_aside
+from tests.support.searching import index_all
+from tests.support.stored import put_all
+from tests.support.world import World
+from tickets.counting import barrier
+from tickets.desk import changing, commenting, creating
+from tickets.search.care import index_rebuild
+from tickets.search.index import indexing
+from tickets.sharding import keys as sharding_keys
+from tickets.sharding import reshard_requests
+from tickets.sharding.items import HeatItem, ReshardItem
+from tickets.ticket.fields import Status
+
+SLUG = "umbrella"  # of the desk that was Acme
+
+
+def use(world: World, folder: Path) -> None:
+    """Use Acme, and Globex beside it, which shares some rows with it. In the end Acme has another name."""
+    for where in ("acme", "globex"):
+        _people(world, where)
+        _tickets(world, where)
+        _systems(world, where)
+        _delivery(world, where)
+    _imports(folder)
+    _follow(world)
+    _operators(world)
+    _shared_rows(world)
+    alice = world.context("alice", "acme")
+    renaming.rename(alice, name="Umbrella", slug=SLUG, by=Actor(alice.user_id))
+    tenant_lifecycle.suspend(world.tenants["globex"].tenant_id, by=SYSTEM)
+
+
+def _owner(where: str) -> str:
+    return "alice" if where == "acme" else "charlie"
+
+
+def _people(world: World, where: str) -> None:
+    browser = world.browser(_owner(where), where)
+    with override_settings(EMAIL_BACKEND=mailing.OUTBOX):
+        browser.send("/desk/invitations/", {"addresses": f"nora@{where}.example.org", "role": "agent"})
+    tenant_id = world.tenants[where].tenant_id
+    put_all(
+        [UnreachedItem(tenant_id, "some", sent_at=clock.stamp(), at=clock.stamp(), why="Gone.", expires_at=_later())]
+    )
+    assert world.browser("alice").sign_in("alice@example.com").status_code == 302  # type: ignore[attr-defined]
+    world.add_user(f"Former {where}")
+    gone = world.users[f"former {where}"]
+    world.join(f"former {where}", where, Role.AGENT)
+    visitor = world.browser(f"former {where}")
+    visitor.cookies.clear()
+    visitor.sign_in(gone.email)
+    member_changes.remove(user_id=gone.id, tenant_id=tenant_id, by=SYSTEM)
+
+
+def _tickets(world: World, where: str) -> None:
+    person = world.context(_owner(where), where)
+    number = creating.create(person, title="The printer is on fire", description="It smells.", tags=["vip"])
+    commenting.comment(person, number, body="Have you poured water on it?")
+    commenting.comment(person, number, body="Let us not tell them.", internal=True)
+    changing.edit(
+        person, number, version=1, title="The printer", description="It smells of smoke.",
+        priority=changing.Priority.HIGH, tags=["vip"],
+    )  # fmt: skip
+    changing.change_status(person, number, to=Status.RESOLVED, version=2)
+
+
+def _systems(world: World, where: str) -> None:
+    client = api_client(world, where=where)
+    assert client.send("/tickets", {"title": "From a system"}, Idempotency_Key="once").status_code == 201
+    assert client.ask("/tickets").status_code == 200
+
+
+def _delivery(world: World, where: str) -> None:
+    by = Actor(world.users[_owner(where)].id)
+    removed, _ = endpoint(world.context(_owner(where), where), "https://old.example.com/", types=("ticket.created",))
+    endpoint(world.context(_owner(where), where), types=("ticket.created",))
+    person = world.context(_owner(where), where)
+    number = creating.create(person, title="Told")
+    (row,) = [r for r in rows() if r.subject == f"ticket/{number}" and r.event_id.startswith(person.tenant_id)]
+    destination = sorted(row.open or ())[0]
+    dead_deliveries.keep(
+        person.repository, row, index=0, destination=telling.member_parts(destination)[1], reason="No answer."
+    )
+    log = webhook_keys.deliveries(person.tenant_id, removed.endpoint_id)
+    sort = webhook_keys.delivery(row.timestamp, "evt")
+    put_all([DeliveryItem(log, sort, event_type="x", url="u", state="dead", expires_at=_later())])
+    endpoints.remove(person, endpoint_id=removed.endpoint_id, by=by)
+    holding.pause(tenant_directory.get(person.tenant_id), by=SYSTEM)
+
+
+def _imports(folder: Path) -> None:
+    assert archives.imported(archives.write(folder / "archive.json", archives.issue(7, comments=1))).status == 0
+
+
+def _follow(world: World) -> None:
+    """Do what the stream worker does, and what people ask of it."""
+    index_all()
+    follower = Follower()
+    follower.fold()
+    for where in ("acme", "globex"):
+        tenant = world.context(_owner(where), where)
+        index_rebuild.rebuild(tenant.repository)
+        put_aside(tenant.tenant_id, 99)
+        with follower.following():
+            barrier.wait_until_applied(tenant.repository)
+            for command in ("verify_aggregates", "verify_search"):
+                ended = run(command, "--tenant", where)
+                assert "TRACEBACK" not in ended.err, ended
+        commenting.comment(tenant, 1, body="New since the index was made.")
+    indexing.index(follower.batch())
+
+
+def _operators(world: World) -> None:
+    for tenant in world.tenants.values():
+        reshard_requests.begin(tenant_directory.get(tenant.tenant_id), shards=2, by=SYSTEM)
+        former = ReshardItem(
+            sharding_keys.history(tenant.tenant_id), clock.stamp(), tenant_id=tenant.tenant_id, slug=tenant.slug,
+            title=tenant.name, from_shards=2, to_shards=1, state="done", phase="", begun_at=clock.stamp(),
+        )  # fmt: skip
+        put_all([former])
+
+
+def _shared_rows(world: World) -> None:
+    """Let processes tell of both desks in one row, as they do."""
+    ids = [tenant.tenant_id for tenant in world.tenants.values()]
+    heat = {"2026-11-22T12:00:0": {json.dumps([one, "OPEN", 0]): 7.0 for one in ids}}
+    tallies = json.dumps({one: NoiseTally(requests=1).stored() for one in ids})
+    put_all(
+        [
+            SharePostItem(
+                limit_keys.POSTS, "p", counter=1, asked=json.dumps(dict.fromkeys(ids, 1.5)), expires_at=_later()
+            ),
+            HeatItem(sharding_keys.HEAT, "w", windows=json.dumps(heat), told_at=clock.stamp()),
+            NoiseItem(noise_keys.notes_of(int(time.time()) // 60), "web#p#1", tallies=tallies, expires_at=_later()),
+            *(UsageItem(one, "2026-11-22T12:00", requests=3, units=4, expires_at=_later()) for one in ids),
+        ]
+    )
+
+
+def _later() -> int:
+    return int(time.time()) + 3600
