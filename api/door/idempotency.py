@@ -114,7 +114,7 @@ class _Once(Generic[_T]):
         free = (AnswerItem.pk.does_not_exist()) | (AnswerItem.expires_at < now)
         abandoned = AnswerItem.status.does_not_exist() & (AnswerItem.claimed_until < now)
         actions: list[Action] = [
-            AnswerItem.tenant_id.set(self._tenant.tenant_id),
+            AnswerItem.tenant_id.set(self._repository.tenant_id),
             AnswerItem.digest.set(self._digest),
             AnswerItem.claim.set(self._claim),
             AnswerItem.claimed_until.set(now + CLAIM_SECONDS),

@@ -9,8 +9,9 @@ from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_h
 
 
 def _rows(reader: Reader) -> Iterator[StoredItem]:
-    named = reader.query(OUTBOX, reader.tenant_id, index=OUTBOX_BY_TENANT)
-    return reader.get(OUTBOX, *((row["event_id"]["S"], row["timestamp"]["S"]) for _, row in named))
+    for place in reader.places:  # mail is written in the pool, whoever writes it
+        named = place.query(OUTBOX, reader.tenant_id, index=OUTBOX_BY_TENANT)
+        yield from place.get(OUTBOX, *((one.item["event_id"]["S"], one.item["timestamp"]["S"]) for one in named))
 
 
 declare_holding(

@@ -56,8 +56,8 @@ def _secrets(reader: Reader) -> Iterator[StoredItem]:
 
 
 def _deliveries(reader: Reader) -> Iterator[StoredItem]:
-    known = {row["endpoint_id"]["S"]: None for _, row in _endpoints(reader)}
-    for _, row in reader.query(AUDIT, reader.tenant_id):  # an endpoint that was removed has left its log
+    known = {row["endpoint_id"]["S"]: None for _, row, _ in _endpoints(reader)}
+    for _, row, _ in reader.query(AUDIT, reader.tenant_id):  # an endpoint that was removed has left its log
         if is_endpoint_id(row["entity_id"]["S"]):
             known[row["entity_id"]["S"]] = None
     for endpoint in known:

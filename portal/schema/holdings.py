@@ -34,10 +34,11 @@ class Stage(IntEnum):
 
 
 class StoredItem(NamedTuple):
-    """One item of a table, raw, with all of its attributes."""
+    """One item of a table, raw, with all of its attributes. `placement` is where it lies, as `str` of a Placement."""
 
     table: Table
     item: Raw
+    placement: str = "pool"
 
     @property
     def key(self) -> Raw:
@@ -51,6 +52,12 @@ class Reader(Protocol):
 
     @property
     def tenant_id(self) -> str: ...
+
+    @property
+    def places(self) -> tuple[Reader, ...]:
+        """This reader, and beside it one of the pool where the tenant's content lies elsewhere: a few things of every
+        tenant are written there."""
+        ...
 
     def get(self, table: Table, *wanted: tuple[str, str | None]) -> Iterator[StoredItem]:
         """Read those that exist of any number of items, each by its partition key and its sort key, None without."""

@@ -27,22 +27,22 @@ def _unreached(reader: Reader) -> Iterator[StoredItem]:
 
 
 def _memberships(reader: Reader) -> Iterator[StoredItem]:
-    return reader.get(MEMBERSHIPS, *((row["user_id"]["S"], reader.tenant_id) for _, row in _members(reader)))
+    return reader.get(MEMBERSHIPS, *((row["user_id"]["S"], reader.tenant_id) for _, row, _ in _members(reader)))
 
 
 def _invited(reader: Reader) -> Iterator[StoredItem]:
-    addresses = (keys.invited(row["email"]["S"]) for _, row in _invitations(reader))
+    addresses = (keys.invited(row["email"]["S"]) for _, row, _ in _invitations(reader))
     return reader.get(MEMBERSHIPS, *((address, reader.tenant_id) for address in addresses))
 
 
 def _links(reader: Reader) -> Iterator[StoredItem]:
-    return reader.get(USERS, *((row["link"]["S"], None) for _, row in _invitations(reader)))
+    return reader.get(USERS, *((row["link"]["S"], None) for _, row, _ in _invitations(reader)))
 
 
 def _people(reader: Reader) -> dict[str, None]:
     """Return the ids of everybody who is or was here: the audit trail names those who are not any more."""
-    found = {row["user_id"]["S"]: None for _, row in _members(reader)}
-    for _, row in reader.query(AUDIT, reader.tenant_id):
+    found = {row["user_id"]["S"]: None for _, row, _ in _members(reader)}
+    for _, row, _ in reader.query(AUDIT, reader.tenant_id):
         named = (row["actor_id"]["S"], row["entity_id"]["S"])
         found |= dict.fromkeys(text for text in named if all_keys.USER_ID.match(text))
     return found
@@ -51,7 +51,7 @@ def _people(reader: Reader) -> dict[str, None]:
 def _sessions(reader: Reader) -> Iterator[StoredItem]:
     for person in _people(reader):
         known = reader.query(SESSIONS, person, index=SESSIONS_BY_USER)
-        pinned = [row for _, row in known if row.get("tenant_id", {}).get("S") == reader.tenant_id]
+        pinned = [row for _, row, _ in known if row.get("tenant_id", {}).get("S") == reader.tenant_id]
         yield from reader.get(SESSIONS, *((row["session_key"]["S"], None) for row in pinned))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from tenants.identity.tables import USERS
 from tenants.tenancy import keys
-from tenants.tenancy.tables import DIRECTORY, TENANTS
+from tenants.tenancy.tables import DIRECTORY, PLACED, TENANTS
 
 _NAMED_AGAIN = "it follows from the tenant's own item"
 _KINDS = ("TENANT", "SUSPENDED")
@@ -19,7 +19,7 @@ def _tenant(reader: Reader) -> Iterator[StoredItem]:
 
 def _slugs(reader: Reader) -> list[str]:
     """Return its name in addresses, and the one before it: the index by name may still have that."""
-    named = [row.get(name, {}).get("S") for _, row in _tenant(reader) for name in ("slug", "former_slug")]
+    named = [row.get(name, {}).get("S") for _, row, _ in _tenant(reader) for name in ("slug", "former_slug")]
     return [slug for slug in named if slug]
 
 
@@ -37,7 +37,12 @@ def _entries(reader: Reader) -> Iterator[StoredItem]:
                     yield stored
 
 
+def _placed(reader: Reader) -> Iterator[StoredItem]:
+    return reader.query(DIRECTORY, PLACED, begins_with=reader.tenant_id)
+
+
 declare_holding(
+    Holding("own tables", (DIRECTORY,), _placed, Stage.OWN, left_out="an installation gives its own tables"),
     Holding("tenant", (TENANTS,), _tenant, Stage.TRAIL),
     Holding("names", (USERS,), _names, Stage.OWN, left_out=_NAMED_AGAIN),
     Holding("directory", (DIRECTORY,), _entries, Stage.OWN, left_out=_NAMED_AGAIN),

@@ -13,7 +13,7 @@ from portal.dynamo.tenant_reader import TenantReader
 from portal.schema import holdings, registry
 from portal.schema.holdings import StoredItem
 from tenants.tenancy.items import TenantItem
-from tests.support import used_desk
+from tests.support import embedded, used_desk
 from tests.support.commands import everything
 from tests.support.world import World
 
@@ -21,9 +21,13 @@ Found = dict[tuple[str, str], list[str]]  # by table and key, the names of the h
 
 
 @pytest.fixture
-def used(world: World, tmp_path: Path) -> World:
-    used_desk.use(world, tmp_path)
-    return world
+def used(tmp_path: Path) -> World:
+    def make() -> World:
+        world = World.create()
+        used_desk.use(world, tmp_path)
+        return world
+
+    return embedded.prepared("used-desk", make)
 
 
 def key(stored: StoredItem) -> tuple[str, str]:
@@ -54,15 +58,25 @@ def traces(tenant: TenantItem, *names: str) -> list[tuple[str, str]]:
 
 
 def test_each_item_in_which_a_tenant_occurs_is_found_by_one_declaration(used: World) -> None:
-    acme = used.tenants["acme"]
+    acme, globex = (used.tenants[slug] for slug in ("acme", "globex"))
     known = found(acme.tenant_id)
     assert [one for one, names in known.items() if len(names) > 1] == []
-    assert sorted(set(traces(acme)) - known.keys()) == []
+    assert sorted(set(traces(acme, used_desk.SLUG)) - known.keys()) == []
     assert {name for names in known.values() for name in names} == {holding.name for holding in holdings.holdings()}
 
-
-def test_nothing_is_found_that_is_another_tenants(used: World) -> None:
-    acme, globex = (used.tenants[slug] for slug in ("acme", "globex"))
     shared = {holding.name for holding in holdings.holdings() if holding.without}
-    own = {one for one, names in found(acme.tenant_id).items() if not shared & {*names}}
+    own = {one for one, names in known.items() if not shared & {*names}}
     assert not own & found(globex.tenant_id).keys()
+
+
+def test_of_a_row_of_several_tenants_the_others_part_is_left(used: World) -> None:
+    acme, globex = (used.tenants[slug].tenant_id for slug in ("acme", "globex"))
+    reader = TenantReader(acme)
+    shared = [
+        (holding, stored) for holding in holdings.holdings() if holding.without for stored in holding.find(reader)
+    ]
+    assert len(shared) == 3
+    for holding, stored in shared:
+        assert holding.without is not None
+        left = holding.without(acme, stored.item)
+        assert (mentions(left, acme), mentions(left, globex)) == (False, True)

@@ -24,8 +24,11 @@ from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import member_changes
 from tenants.membership.items import UnreachedItem
 from tenants.provisioning import renaming, tenant_lifecycle
+from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.tables import PLACED
 from tests.support import archives, mailing
 from tests.support.api_client import api_client
 from tests.support.commands import run
@@ -149,7 +152,12 @@ def _operators(world: World) -> None:
             sharding_keys.history(tenant.tenant_id), clock.stamp(), tenant_id=tenant.tenant_id, slug=tenant.slug,
             title=tenant.name, from_shards=2, to_shards=1, state="done", phase="", begun_at=clock.stamp(),
         )  # fmt: skip
+        own_tables = DirectoryItem(
+            PLACED, tenancy_keys.placed(tenant.tenant_id, "bridge"), tenant_id=tenant.tenant_id, title="bridge",
+            created_at=clock.stamp(),
+        )  # fmt: skip
         put_all([former])
+        put_all([own_tables])
 
 
 def _shared_rows(world: World) -> None:

@@ -36,7 +36,7 @@ def _directory(reader: Reader) -> Iterator[StoredItem]:
 
 def _blocks(reader: Reader) -> Iterator[StoredItem]:
     segments: dict[str, None] = {}
-    for _, row in _directory(reader):
+    for _, row, _ in _directory(reader):
         if own := segment_named(row["sk"]["S"]):
             segments[own] = None
         for attribute in ("of", "replaced"):
