@@ -52,6 +52,7 @@ SLOW = {
     "dynamo/test_keys.py",
     "dynamo/test_repository.py",
     "dynamo/test_schema.py",
+    "holdings/test_inventory.py",
     "identity/test_throttle.py",
     "isolation/test_guard_conditions.py",
     "isolation/test_iam.py",
