@@ -116,8 +116,3 @@ def declare_nothing(table: Table, why: str) -> None:
 def holdings() -> tuple[Holding, ...]:
     """Return what is declared, in the order in which it can be deleted, then by name."""
     return tuple(sorted(_holdings.values(), key=lambda holding: (holding.stage, holding.name)))
-
-
-def nothing_in() -> dict[str, str]:
-    """Return, by the names of the tables that have nothing of a tenant, the reason."""
-    return dict(_nothing)

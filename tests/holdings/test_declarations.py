@@ -10,7 +10,7 @@ from portal.schema.holdings import Holding, Stage
 
 def test_each_table_is_held_or_said_to_have_nothing_of_a_tenant() -> None:
     held = {table.name for holding in holdings.holdings() for table in holding.tables}
-    silent = holdings.nothing_in()
+    silent = holdings._nothing
     assert {table.name for table in registry.tables()} == held | silent.keys()
     assert not held & silent.keys()
     assert all(silent.values())
