@@ -87,6 +87,8 @@ SEARCHES_AT_A_TIME: int = env.int("SEARCHES_AT_A_TIME", default=3)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
 WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 
+# Days between the closing of a desk and the moment from which it may be deleted.
+CLOSING_DAYS: int = env.int("CLOSING_DAYS", default=14)
 # The word in every API key that says which installation it is for, in 1-12 lower-case letters.
 API_KEY_ENVIRONMENT: str = env.str("API_KEY_ENVIRONMENT", default="test" if DEBUG else "live")
 

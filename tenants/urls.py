@@ -3,6 +3,7 @@ from django.urls import include, path
 from portal.web.desk_prefix import desk_pages
 from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
+from tenants.closing import views as closing_views
 from tenants.identity import session_views, views
 from tenants.impersonation import views as impersonation_views
 from tenants.membership import accepting_views, inviting_views, member_views
@@ -50,6 +51,8 @@ urlpatterns = [
         path("desk/settings/api-keys/", include(_api_key_pages)),
         path("desk/settings/access/", impersonation_views.platform_access, name="platform_access"),
         path("desk/settings/usage/", usage_views.usage_page, name="usage"),
+        path("desk/settings/close/", closing_views.close, name="close"),
+        path("desk/settings/close/undo/", closing_views.reopen, name="reopen"),
         path("desk/settings/", desk_views.settings_page, name="settings"),
     ),
 ]

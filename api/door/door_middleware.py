@@ -160,6 +160,8 @@ def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
 def _called(request: ApiRequest, route: ApiRoute, caller: ApiCaller) -> HttpResponse:
     try:
         cross_origin.refuse_foreign(request, caller)
+        if caller.tenant.closes_at and request.method not in SAFE:
+            raise KeyRefused("tenant_closing")
         request.tenant, request.acting = caller.tenant, caller.tenant_for(route.scope)
         view, asked = request.resolver_match.func, request.method  # type: ignore[union-attr]
         request.method = "GET" if asked == "HEAD" else asked

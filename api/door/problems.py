@@ -60,6 +60,7 @@ CODES: Final[Mapping[int, tuple[str, ...]]] = {
         "scope_missing",
         "address_not_allowed",
         "tenant_suspended",
+        "tenant_closing",
         "origin_not_allowed",
         "tls_required",
         "forbidden",

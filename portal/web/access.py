@@ -75,6 +75,16 @@ def is_unlimited(view: Callable[..., Any]) -> bool:
     return getattr(view, "unlimited", False) or (access is not None and access.level == "operator")
 
 
+def open_while_closing(view: View) -> View:
+    """Let the view change something although its desk is closing, which else can only be read."""
+    view.open_while_closing = True  # type: ignore[attr-defined]  # read by the middleware
+    return view
+
+
+def is_open_while_closing(view: Callable[..., Any]) -> bool:
+    return getattr(view, "open_while_closing", False)
+
+
 def member(role: str) -> Callable[[View], View]:
     """Open the view to members from this role upwards; its unsafe requests need the page's mark."""
     return lambda view: _declare(view, Access("member", role))

@@ -9,12 +9,14 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
+from portal import clock
 from portal.errors import Invalid
 from portal.limits import rates
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
+from tenants.closing import closing_mails, desk_closing
 from tenants.identity import accounts
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
@@ -46,6 +48,13 @@ class TenantAdmin(DynamoAdmin):
             needs_reason=True,
         ),
         ObjectAction("_resume", "Resume", "Its members can work again at once."),
+        ObjectAction(
+            "_close",
+            "Close",
+            "It becomes read-only at once, and may be deleted once the grace is over. Until then it can be undone.",
+            needs_reason=True,
+        ),
+        ObjectAction("_reopen", "Undo the closing", "It will not be deleted, and is again what it was before."),
     )
 
     @admin.display(description="name")
@@ -56,14 +65,11 @@ class TenantAdmin(DynamoAdmin):
         if obj is None:
             return ("name", "slug", "owner", "plan", "member_limit", "shards")
         limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch")
-        return ("name", "slug", "status", "people", *limits, "created_at", "tenant_id")
+        return ("name", "slug", "status", "closes_at", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        return (
-            ("name", "slug", "status", "people", "may_ask_for", "shards", "shard_epoch", "created_at", "tenant_id")
-            if obj
-            else ()
-        )
+        shown = ("closes_at", "people", "may_ask_for", "shards", "shard_epoch", "created_at", "tenant_id")
+        return ("name", "slug", "status", *shown) if obj else ()
 
     @admin.display(description="members")
     def people(self, obj: Any) -> Any:
@@ -83,8 +89,13 @@ class TenantAdmin(DynamoAdmin):
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
-        suspend, resume, *_ = self.object_actions
-        return [suspend if obj.status == tenant_directory.ACTIVE else resume]
+        suspend, resume, close, reopen, *_ = self.object_actions
+        offered = {
+            tenant_directory.ACTIVE: [suspend, close],
+            tenant_directory.SUSPENDED: [resume, close],
+            tenant_directory.CLOSING: [reopen],
+        }
+        return offered.get(obj.status, [])
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
         owner = accounts.find_by_email(form.cleaned_data["owner"])
@@ -111,9 +122,37 @@ class TenantAdmin(DynamoAdmin):
         )
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
+        if action == "_close":
+            until = desk_closing.close(obj.tenant_id, by=actor(request), write=closing_mails.to_owners, reason=reason)
+            return f"{obj.name} is closed, and may be deleted from {until:%-d %B %Y, %H:%M} UTC on."
+        if action == "_reopen":
+            status = desk_closing.reopen(obj.tenant_id, by=actor(request), write=closing_mails.to_owners)
+            return f"{obj.name} is {status} again."
         switch = tenant_lifecycle.suspend if action == "_suspend" else tenant_lifecycle.resume
         switch(obj.tenant_id, by=actor(request), reason=reason)
         return f"{obj.name} is {'suspended' if action == '_suspend' else 'active again'}."
+
+
+@OperatorSite.watches
+def closing_tenants() -> list[Notice]:
+    """Name the first tenants that are closing: one Query of their own partition."""
+    closing = tenant_directory.closing_tenants(NOTICED + 1)
+    notices = [
+        Notice(28, _closing(item), reverse("admin:tenants_tenant_change", args=[item.tenant_id]), "info")
+        for item in closing[:NOTICED]
+    ]
+    if len(closing) > NOTICED:
+        url = reverse("admin:tenants_tenant_changelist") + f"?status__exact={tenant_directory.CLOSING}"
+        notices.append(Notice(29, "More tenants are closing.", url, "info"))
+    return notices
+
+
+def _closing(item: Any) -> str:
+    if not item.closes_at or item.status == tenant_directory.PURGING:
+        return f"{item.title} is being deleted."
+    if clock.parse(item.closes_at) <= clock.now():
+        return f"{item.title} is closed, and its grace is over."
+    return f"{item.title} is closed, and may be deleted from {clock.parse(item.closes_at):%-d %B %Y} on."
 
 
 @OperatorSite.watches

@@ -32,6 +32,8 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_CREATED: "created",
     AuditAction.TENANT_SUSPENDED: "suspended",
     AuditAction.TENANT_RESUMED: "resumed",
+    AuditAction.TENANT_CLOSED: "closed",
+    AuditAction.TENANT_REOPENED: "undid the closing of",
     AuditAction.TENANT_RENAMED: "renamed",
     AuditAction.TENANT_DEFAULTS_CHANGED: "changed the defaults of",
     AuditAction.TENANT_LIMITS_CHANGED: "changed the plan or limits of",

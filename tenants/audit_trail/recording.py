@@ -42,6 +42,8 @@ class AuditAction(StrEnum):
     TENANT_CREATED = "tenant.created"
     TENANT_SUSPENDED = "tenant.suspended"
     TENANT_RESUMED = "tenant.resumed"
+    TENANT_CLOSED = "tenant.closed"  # it will be deleted once the grace is over
+    TENANT_REOPENED = "tenant.reopened"
     TENANT_RENAMED = "tenant.renamed"
     TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed"
     TENANT_LIMITS_CHANGED = "tenant.limits_changed"

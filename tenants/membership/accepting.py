@@ -49,6 +49,8 @@ class InviteOffer:
             return f"This invitation has expired. Ask {self.invite.invited_by_name} to send it again."
         if self.inviter_role is None or not invite_storage.may_invite(self.inviter_role, self.role):
             return self.inviter_left
+        if self.tenant.status in (tenant_directory.CLOSING, tenant_directory.PURGING):
+            return "This desk is being closed."
         if self.tenant.status != tenant_directory.ACTIVE:
             return "This desk is suspended at the moment. Please try again later."
         return ""

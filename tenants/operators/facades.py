@@ -27,7 +27,15 @@ from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
 _ROLES: Final = [(role.value, role.label) for role in Role]
-_STATUSES: Final = [(tenant_directory.ACTIVE, "active"), (tenant_directory.SUSPENDED, "suspended")]
+_STATUSES: Final = [
+    (status, status)
+    for status in (
+        tenant_directory.ACTIVE,
+        tenant_directory.SUSPENDED,
+        tenant_directory.CLOSING,
+        tenant_directory.PURGING,
+    )
+]
 
 
 class Tenant(Facade):
@@ -59,6 +67,7 @@ class Tenant(Facade):
         "second. They are changed later on the page Shards.",
     )
     shard_epoch = models.PositiveIntegerField(default=0)
+    closes_at = models.DateTimeField("deleted from", null=True)
     created_at = models.DateTimeField("created")
 
     patterns = (

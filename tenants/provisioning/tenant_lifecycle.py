@@ -125,7 +125,7 @@ def _creation(tenant: TenantItem, owner: User | None) -> Transaction:
 def suspend(tenant_id: str, *, by: Actor, reason: str = "") -> None:
     """Shut the members of a tenant out, from their next click on, and record the reason if one is given.
 
-    Raises NotFound, and Conflict if the tenant is suspended already or was changed at the same moment.
+    Raises NotFound, and Conflict if the tenant is suspended already, is closing, or was changed at the same moment.
     """
     _set_status(tenant_id, tenant_directory.SUSPENDED, AuditAction.TENANT_SUSPENDED, by, reason)
 
@@ -137,12 +137,15 @@ def resume(tenant_id: str, *, by: Actor, reason: str = "") -> None:
 
 def _set_status(tenant_id: str, status: str, action: AuditAction, by: Actor, reason: str) -> None:
     tenant = tenant_directory.get(tenant_id)
+    if tenant.status not in (tenant_directory.ACTIVE, tenant_directory.SUSPENDED):
+        raise Conflict(f"{tenant.name} is {tenant.status}.")
     transaction = Transaction()
+    other = tenant_directory.SUSPENDED if status == tenant_directory.ACTIVE else tenant_directory.ACTIVE
     transaction.update(
         tenant,
         [TenantItem.status.set(status)],
         # The directory is written by name and slug, which an owner may be changing at this moment.
-        condition=(TenantItem.status != status) & (TenantItem.slug == tenant.slug) & (TenantItem.name == tenant.name),
+        condition=(TenantItem.status == other) & (TenantItem.slug == tenant.slug) & (TenantItem.name == tenant.name),
     )
     listed, apart = (
         DirectoryItem(

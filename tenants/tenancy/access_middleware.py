@@ -15,9 +15,8 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
-from portal.web.access import SAFE, Access, does_lead_out, is_in_person
+from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
 from portal.web.stash import PAGE_MARK, Stash
 from tenants.identity.acting_session import Impersonation
 from tenants.tenancy import page_mark, refusal_views
@@ -59,15 +58,19 @@ class AccessMiddleware:
             return refusal_views.ask_to_sign_in(request)
         if access.level == "operator" and not request.user.is_operator:
             return refusal_views.forbidden(request, "This is for the platform's operators.")
-        return self._check_member(request, access, desk) if access.level == "member" else None
+        return self._check_member(request, view, access, desk) if access.level == "member" else None
 
-    def _check_member(self, request: HttpRequest, access: Access, desk: str | None) -> HttpResponse | None:
+    def _check_member(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], access: Access, desk: str | None
+    ) -> HttpResponse | None:
         tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
         if tenant is None:
             return refusal_views.ask_for_tenant(request)
         if tenant.suspended and not (tenant.acted_by and request.method in SAFE):
-            return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
+            return refusal_views.suspended(request, tenant)
         if request.method not in SAFE:
+            if tenant.closes_at and not is_open_while_closing(view):
+                return refusal_views.closing(request, tenant)
             mark = request.POST.get(PAGE_MARK, "")
             if not page_mark.matches(mark, tenant.user_id, tenant.tenant_id):
                 return refusal_views.wrong_tenant(request, Stash.of(request))

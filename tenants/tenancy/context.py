@@ -6,9 +6,11 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Protocol
 
+from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
@@ -50,6 +52,7 @@ class TenantContext:
     shards: int = 1
     shard_epoch: int = 0
     suspended: bool = False
+    closes_at: str = ""  # when the grace of a desk ends that is closing; until then it can be read
     former_slug: str = ""  # its name in addresses before the last renaming
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
@@ -82,6 +85,11 @@ class TenantContext:
     def author_name(self) -> str:
         """Return whom a ticket's history names for what is done here."""
         return f"{self.acted_by} as {self.user_name}" if self.acted_by else self.user_name
+
+    @property
+    def deleted_on(self) -> datetime | None:
+        """Return the moment from which a desk that is closing may be deleted, None for any other."""
+        return clock.parse(self.closes_at) if self.closes_at else None
 
     @property
     def role_label(self) -> str:
@@ -130,13 +138,20 @@ def of_tenant(
         user_id=user_id,
         user_name=user_name,
         standing=standing,
-        suspended=tenant.status != tenant_directory.ACTIVE,
+        suspended=_keeps_people_out(tenant),
+        closes_at=(tenant.closes_at or "") if tenant.status == tenant_directory.CLOSING else "",
         defaults=tenant.defaults,
         **_of_layout(tenant),
         units_per_second=rates.of(tenant.plan, tenant.request_rate),
         **_of_delivery(tenant),
         placement=Placement.parse(tenant.placement),
     )
+
+
+def _keeps_people_out(tenant: TenantItem) -> bool:
+    """Tell whether nobody gets in. A desk that was suspended does not open by being closed."""
+    status = tenant.status_before if tenant.status == tenant_directory.CLOSING else tenant.status
+    return status != tenant_directory.ACTIVE
 
 
 def _of_layout(tenant: Any) -> dict[str, Any]:

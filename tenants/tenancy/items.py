@@ -31,7 +31,8 @@ class TenantItem(Item):
     destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
     let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py. `placement` is where its
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
-    old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py.
+    old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`
+    is when the grace of a tenant ends that is closing, `status_before` what an undo brings back; see tenants/closing.
     """
 
     table = TENANTS
@@ -57,13 +58,16 @@ class TenantItem(Item):
     former_placement = UnicodeAttribute(null=True)
     placement_epoch = NumberAttribute(default=0)
     move = UnicodeAttribute(null=True)
+    closes_at = UnicodeAttribute(null=True)
+    status_before = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 
 class DirectoryItem(Item):
     """A tenant in the directory, by its slug, where commands and operators find all of them without a scan.
 
-    A suspended tenant has a second item, in the partition of the suspended.
+    A suspended tenant has a second item, in the partition of the suspended; so has one that is closing, with the
+    moment at which its grace ends.
     """
 
     table = DIRECTORY
@@ -74,3 +78,4 @@ class DirectoryItem(Item):
     title = UnicodeAttribute()
     created_at = UnicodeAttribute()
     status = UnicodeAttribute(default="active")
+    closes_at = UnicodeAttribute(null=True)

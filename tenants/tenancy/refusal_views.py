@@ -60,6 +60,16 @@ def end_acting(request: HttpRequest, *, why: str) -> None:
         request.acting_cookie = ""  # type: ignore[attr-defined]  # the identity middleware removes it
 
 
+def suspended(request: HttpRequest, tenant: TenantContext) -> HttpResponse:
+    """403: nobody gets in at the moment."""
+    return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
+
+
+def closing(request: HttpRequest, tenant: TenantContext) -> HttpResponse:
+    """403: a desk that is closing can only be read. What was typed is shown, so that it can be taken elsewhere."""
+    return render(request, "tenants/closing_refused.html", {"stash": Stash.of(request), "closing": tenant}, status=403)
+
+
 def wrong_tenant(request: HttpRequest, stash: Stash | None) -> HttpResponse:
     """409: the page was made for another tenant, or for another person.
 

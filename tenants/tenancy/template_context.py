@@ -22,6 +22,7 @@ _SECTIONS = {
     "tenants:settings": "settings",
     "tenants:settings_defaults": "settings",
     "tenants:platform_access": "settings",
+    "tenants:close": "settings",
     "tenants:usage": "usage",
     "tenants:api_keys": "api_keys",
     "tenants:api_key": "api_keys",

@@ -14,8 +14,11 @@ from tenants.tenancy.items import DirectoryItem, TenantItem
 
 ACTIVE = "active"
 SUSPENDED = "suspended"
+CLOSING = "closing"  # it can be read until it is purged, or until somebody thinks better of it
+PURGING = "purging"  # what it had is being deleted
 TENANTS = "TENANT"  # the directory's partition that lists them
 SUSPENDED_TENANTS = "SUSPENDED"  # the partition of those that are suspended
+CLOSING_TENANTS = "CLOSING"  # the partition of those that are closing or purged
 
 
 def find(slug: str) -> TenantItem:
@@ -60,5 +63,14 @@ def get_many(tenant_ids: Sequence[str]) -> list[TenantItem]:
 
 def suspended_tenants(limit: int) -> list[DirectoryItem]:
     """Up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
-    page = platform.query(DirectoryItem.table, SUSPENDED_TENANTS, limit=limit)
+    return _listed(SUSPENDED_TENANTS, limit)
+
+
+def closing_tenants(limit: int) -> list[DirectoryItem]:
+    """Up to `limit` tenants by slug that are closing or purged: one Query of the partition that they have."""
+    return _listed(CLOSING_TENANTS, limit)
+
+
+def _listed(partition: str, limit: int) -> list[DirectoryItem]:
+    page = platform.query(DirectoryItem.table, partition, limit=limit)
     return [DirectoryItem.from_raw_data(raw) for raw in page.items]

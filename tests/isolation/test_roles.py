@@ -38,6 +38,7 @@ PAGES = {
     ),
     Role.OWNER: (
         "desk/settings/", "desk/settings/defaults/", "desk/settings/access/",
+        "desk/settings/close/", "desk/settings/close/undo/",
         "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
     ),
 }  # fmt: skip

@@ -1,0 +1,44 @@
+"""Write the mails that tell the owners of a desk that it was closed, or that this was undone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from portal import clock, plain_text
+from portal.mailing.outgoing import OutgoingMail
+from portal.web import desk_prefix
+from tenants.audit_trail.recording import Actor
+from tenants.membership.members import Member
+from tenants.tenancy.items import TenantItem
+
+NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
+MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction that closes it
+
+
+def to_owners(tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str) -> list[OutgoingMail]:
+    """Return a mail for each owner; see `desk_closing.Write`."""
+    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    with desk_prefix.addresses_of(tenant.slug):
+        url = settings.PORTAL_BASE_URL + reverse("tenants:close")
+    # An operator is no member whom the owners know: they read who runs the platform.
+    who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
+    context = {"tenant_name": desk, "who": who, "url": url, "until": clock.parse(closes_at) if closes_at else None}
+    text = render_to_string("tenants/mail/closing.txt", context)
+    return [
+        OutgoingMail(
+            to=owner.email,
+            subject=f"{desk} {'will be deleted' if closes_at else 'will not be deleted'}",
+            text=text,
+            kind="desk_closed" if closes_at else "desk_reopened",
+            about=f"desk/{tenant.tenant_id}",
+            tenant_id=tenant.tenant_id,
+            queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
+        )
+        for owner in owners[:MOST]
+    ]

@@ -1,0 +1,158 @@
+"""Close a tenant, and undo that. Owners do it for their own desk, operators for any.
+
+A tenant that is closing is read-only, whoever asks and whichever way: a page of a member or an API key. Its work behind
+the scenes goes on, so that nothing is half done when somebody thinks better of it. Nothing is deleted by time alone:
+once the grace is over a command or an operator may purge it, and until that has begun the closing can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from django.conf import settings
+
+from portal import clock
+from portal.dynamo.repository import Action as UpdateAction
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.membership import member_changes, members
+from tenants.membership.members import Member
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import DirectoryItem, TenantItem
+
+MOST_DAYS: Final = 366
+_OPEN: Final = (tenant_directory.ACTIVE, tenant_directory.SUSPENDED)
+_CHANGED: Final = "Somebody else has just changed this desk. Please check and try again."
+
+
+class Write(Protocol):
+    """Writes the mails to the owners. `closes_at` is when the desk may be deleted, "" where its closing was undone."""
+
+    def __call__(
+        self, tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str
+    ) -> Sequence[OutgoingMail]: ...
+
+
+def close(
+    tenant_id: str,
+    *,
+    by: Actor,
+    write: Write,
+    reason: str = "",
+    days: int | None = None,
+    at_work: TenantContext | None = None,
+) -> datetime:
+    """Make a tenant read-only, tell its owners by mail, and return the moment from which it may be deleted.
+
+    `days` of grace are CLOSING_DAYS where they are not given. `at_work` is given where an owner closes their own desk;
+    then it depends on their role. What `write` writes leaves with the change. Raises NotFound, Invalid for the days,
+    and Conflict where it is closing already or somebody else was faster.
+    """
+    days = settings.CLOSING_DAYS if days is None else days
+    if not 0 <= days <= MOST_DAYS:
+        raise Invalid(f"Use 0-{MOST_DAYS} days.", field="days")
+    tenant = tenant_directory.get(tenant_id)
+    if tenant.status not in _OPEN:
+        raise Conflict(f"{tenant.name} is {tenant.status} already.")
+    until = clock.now() + timedelta(days=days)
+    actions: list[UpdateAction] = [
+        TenantItem.status.set(tenant_directory.CLOSING),
+        TenantItem.status_before.set(tenant.status),
+        TenantItem.closes_at.set(clock.stamp(until)),
+    ]
+    after = {"status": tenant_directory.CLOSING, "deleted_from": clock.stamp(until)}
+    _commit(
+        tenant,
+        actions,
+        AuditAction.TENANT_CLOSED,
+        by,
+        write,
+        to=tenant_directory.CLOSING,
+        closes_at=clock.stamp(until),
+        after=after | ({"reason": reason} if reason else {}),
+        at_work=at_work,
+    )
+    return until
+
+
+def reopen(tenant_id: str, *, by: Actor, write: Write, reason: str = "", at_work: TenantContext | None = None) -> str:
+    """Undo the closing of a tenant and return its status, which is the one before: suspended, if it was.
+
+    Raises NotFound, and Conflict where it is not closing, its purge has begun, or somebody else was faster.
+    """
+    tenant = tenant_directory.get(tenant_id)
+    if tenant.status != tenant_directory.CLOSING:
+        raise Conflict(f"{tenant.name} is {tenant.status}: there is no closing to undo.")
+    status = tenant.status_before or tenant_directory.ACTIVE
+    actions: list[UpdateAction] = [
+        TenantItem.status.set(status),
+        TenantItem.status_before.remove(),
+        TenantItem.closes_at.remove(),
+    ]
+    after = {"status": status} | ({"reason": reason} if reason else {})
+    _commit(tenant, actions, AuditAction.TENANT_REOPENED, by, write, to=status, after=after, at_work=at_work)
+    return status
+
+
+def _commit(
+    tenant: TenantItem,
+    actions: list[UpdateAction],
+    action: AuditAction,
+    by: Actor,
+    write: Write,
+    *,
+    to: str,
+    after: dict[str, str],
+    closes_at: str = "",
+    at_work: TenantContext | None,
+) -> None:
+    """Write the change of the status, what the directory says of it, the mails to the owners and the audit row."""
+    transaction = Transaction()
+    seen = (TenantItem.status == tenant.status) & (TenantItem.slug == tenant.slug) & (TenantItem.name == tenant.name)
+    transaction.update(tenant, actions, condition=seen)
+    _list(transaction, tenant, to, closes_at)
+    if at_work is not None:
+        member_changes.require_role(transaction, at_work)
+    owners = members.owners_of(TenantRepository(tenant.tenant_id))
+    mails = outgoing.join(transaction, write(tenant, owners, by=by, closes_at=closes_at))
+    before = {"status": tenant.status}
+    entry = AuditEntry(
+        tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before=before, after=after
+    )
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as error:
+        raise Conflict(_CHANGED) from error
+    outgoing.send_all(mails)
+
+
+def _list(transaction: Transaction, tenant: TenantItem, status: str, closes_at: str) -> None:
+    """Say in the directory what the tenant is from now on, and in which partition of its kind it stands."""
+    partitions = {
+        tenant_directory.SUSPENDED: tenant_directory.SUSPENDED_TENANTS,
+        tenant_directory.CLOSING: tenant_directory.CLOSING_TENANTS,
+    }
+
+    def listed(kind: str) -> DirectoryItem:
+        return DirectoryItem(
+            kind,
+            tenant.slug,
+            tenant_id=tenant.tenant_id,
+            title=tenant.name,
+            created_at=tenant.created_at,
+            status=status,
+            closes_at=closes_at or None,
+        )
+
+    transaction.put(listed(tenant_directory.TENANTS))
+    if status in partitions:
+        transaction.put(listed(partitions[status]))
+    if tenant.status in partitions:
+        transaction.delete(listed(partitions[tenant.status]))

@@ -1,0 +1,179 @@
+"""Closing a desk: it can be read and not changed, its owners are told, and it can be undone until it is purged."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.core import mail
+from django.test import override_settings
+
+from portal import clock
+from portal.errors import Conflict
+from tenants.audit_trail.recording import SYSTEM
+from tenants.closing import closing_mails, desk_closing
+from tenants.membership import member_changes
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.roles import Role
+from tests.support import mailing
+from tests.support.api_client import api_client
+from tests.support.commands import run
+from tests.support.operators import Operator, calls, make_operator, tenant_url, text_of
+from tests.support.world import Browser, World
+
+NAMED = {"typed_name": "Acme", "reason": "We moved on."}
+
+
+def close(world: World, slug: str = "acme") -> None:
+    desk_closing.close(world.tenants[slug].tenant_id, by=SYSTEM, write=closing_mails.to_owners)
+
+
+def status(world: World) -> str:
+    return tenant_directory.get(world.tenants["acme"].tenant_id).status
+
+
+def test_an_owner_closes_the_desk_by_typing_its_name_and_undoes_it(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    page = alice.send("/desk/settings/close/", NAMED, follow=True)
+    assert "Acme is closed" in text_of(page)
+    assert status(world) == "closing"
+    alice.send("/desk/settings/close/undo/", follow=True)
+    assert status(world) == "active"
+    assert alice.send("/tickets/new/", {"title": "x", "description": "y"}).status_code != 403
+
+
+def test_another_name_closes_nothing(world: World) -> None:
+    page = world.browser("alice", "acme").send("/desk/settings/close/", NAMED | {"typed_name": "acme"})
+    assert page.status_code == 422
+    assert "This is not the name of the desk" in text_of(page)
+    assert status(world) == "active"
+
+
+def test_each_page_says_when_the_desk_will_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
+    close(world)
+    until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
+    said = f"Acme is closed and will be deleted on {until.day} {until:%B %Y}."
+    for person, undo in (("alice", True), ("bob", False)):
+        for path in ("/tickets/", "/account/"):
+            page = world.browser(person, "acme").get(path)
+            assert said in text_of(page), (person, path)
+            assert ("desk/settings/close/" in page.content.decode()) == undo
+    assert "will be deleted" not in text_of(world.browser("charlie", "globex").get("/tickets/"))
+
+
+def test_the_banner_costs_no_read(world: World) -> None:
+    bob, asked = world.browser("bob", "acme"), []
+    for change in (lambda: None, lambda: close(world)):
+        change()
+        with calls() as made:
+            bob.get("/tickets/")
+        asked.append([call.operation for call in made])
+    assert asked[0] == asked[1] != []
+
+
+def test_nobody_changes_anything_and_what_was_typed_is_shown(world: World) -> None:
+    number, *_ = world.tickets("acme", 1)
+    close(world)
+    for person in ("alice", "bob"):
+        browser = world.browser(person, "acme")
+        assert browser.get(f"/tickets/{number}/").status_code == 200
+        page = browser.send(f"/tickets/{number}/comment/", {"body": "Please keep this sentence."})
+        assert page.status_code == 403
+        assert "Please keep this sentence." in text_of(page)
+    assert world.browser("alice", "acme").send("/desk/settings/", {"name": "Other", "slug": "acme"}).status_code == 403
+
+
+def test_a_key_reads_and_is_refused_what_changes(world: World) -> None:
+    api = api_client(world)
+    close(world)
+    assert api.ask("/tickets").status_code == 200
+    refused = api.send("/tickets", {"title": "x", "description": "y"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "tenant_closing")
+
+
+def test_nobody_joins_a_desk_that_is_closing(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
+    link = re.search(r"http://testserver(/invitation/\S+)", mail.outbox[0].body)
+    assert link is not None
+    close(world)
+    assert "This desk is being closed." in text_of(Browser().get(link[1]))
+
+
+def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(world: World) -> None:
+    with override_settings(EMAIL_BACKEND=mailing.OUTBOX):
+        close(world)
+        desk_closing.reopen(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners)
+        assert mail.outbox == []
+        assert mailing.carry() == ["answered", "answered"]
+    assert sorted((letter.to, letter.subject) for letter in mail.outbox) == [
+        (["alice@example.com"], "Acme will be deleted"),
+        (["alice@example.com"], "Acme will not be deleted"),
+    ]
+    assert "/acme/desk/settings/close/" in mail.outbox[0].body
+
+
+def test_who_closed_it_and_why_stands_in_the_trail(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    alice.send("/desk/settings/close/", NAMED)
+    page = text_of(alice.get("/desk/audit/"))
+    assert "closed" in page
+    assert "We moved on." in page
+
+
+def test_a_desk_that_was_suspended_stays_shut_while_it_is_closing_and_is_suspended_after_the_undo(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    tenant_lifecycle.suspend(acme, by=SYSTEM)
+    close(world)
+    assert world.browser("alice", "acme").get("/tickets/").status_code == 403
+    assert [item.name for item in tenant_directory.suspended_tenants(9)] == []
+    assert desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners) == "suspended"
+    assert [item.name for item in tenant_directory.suspended_tenants(9)] == ["acme"]
+    assert tenant_directory.closing_tenants(9) == []
+
+
+def test_what_is_closing_is_neither_suspended_nor_resumed_nor_closed_again(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    close(world)
+    close_again = partial(desk_closing.close, write=closing_mails.to_owners)
+    for change in (tenant_lifecycle.suspend, tenant_lifecycle.resume, close_again):
+        with pytest.raises(Conflict, match="Acme is closing"):
+            change(acme, by=SYSTEM)
+    assert status(world) == "closing"
+
+
+def test_an_owner_who_has_just_lost_the_role_closes_nothing(world: World) -> None:
+    alice = world.context("alice", "acme")
+    bob = world.users["bob"]
+    member_changes.set_role(user_id=bob.id, tenant_id=alice.tenant_id, role=Role.OWNER, seen=Role.AGENT, by=SYSTEM)
+    member_changes.set_role(
+        user_id=alice.user_id, tenant_id=alice.tenant_id, role=Role.AGENT, seen=Role.OWNER, by=SYSTEM
+    )
+    with pytest.raises(Conflict):
+        desk_closing.close(alice.tenant_id, by=SYSTEM, write=closing_mails.to_owners, at_work=alice)
+    assert status(world) == "active"
+
+
+def test_an_operator_closes_a_desk_with_a_reason_and_undoes_it_in_the_admin(world: World) -> None:
+    make_operator()
+    root = Operator.signed_in()
+    page = root.act(tenant_url(world, "acme"), "_close", follow=True)
+    assert "Acme is closed, and may be deleted from" in text_of(page)
+    assert "Acme is closed, and may be deleted from" in root.says("/admin/")
+    root.act(tenant_url(world, "acme"), "_reopen")
+    assert status(world) == "active"
+    assert "Acme is closed" not in root.says("/admin/")
+
+
+def test_the_commands_close_with_other_days_and_undo(world: World) -> None:
+    assert run("close_tenant", "acme", "--days", "3").status == 0
+    until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
+    assert abs(until - clock.now() - timedelta(days=3)) < timedelta(minutes=5)
+    assert "already closed" in run("close_tenant", "acme").out
+    assert run("reopen_tenant", "acme").status == 0
+    assert status(world) == "active"
+    assert run("reopen_tenant", "acme").status == 1
+    assert run("close_tenant", "acme", "--days", "-1").status == 1
