@@ -9,6 +9,13 @@ from portal.apps import RoomsConfig
 class TenantsConfig(RoomsConfig):
     name = "tenants"
 
+    def ready(self) -> None:
+        super().ready()
+        from portal.streams import stream_source
+        from tenants.tenancy import placements
+
+        stream_source.declare_listing(placements.sources)
+
 
 class OperatorAdminConfig(AdminConfig):
     """Django's admin with the operators' site.

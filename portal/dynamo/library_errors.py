@@ -64,6 +64,12 @@ def translate(error: Exception, operation: str) -> PortalError | None:
     return None
 
 
+def is_missing(error: Exception) -> bool:
+    """Tell whether an error of ours stands for a table or a stream that is not there."""
+    cause = error.__cause__
+    return isinstance(cause, ClientError) and cause.response["Error"].get("Code") == "ResourceNotFoundException"
+
+
 def may_pass(response: tuple[Any, dict[str, Any]] | None, error: Exception | None) -> bool:
     """Tell whether the same request may succeed a moment later: the engine is busy, slow or away.
 

@@ -53,10 +53,16 @@ class TenantRepository:
         return f"TenantRepository({self.tenant_id})"
 
     @contextmanager
+    def here(self) -> Iterator[None]:
+        """Act for this tenant where it lies, inside: for what reaches its content beside this repository."""
+        with guard.acting_for(self.tenant_id), at(self.placement):
+            yield
+
+    @contextmanager
     def _connection(self) -> Iterator[client.SharedConnection]:
         """Return the tenants' connection, acting for this tenant where it lies: guard and credentials ask who that
         is."""
-        with guard.acting_for(self.tenant_id), at(self.placement):
+        with self.here():
             yield client.connection("tenant")
 
     def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +192,7 @@ class TenantRepository:
         """Write many items without a transaction, as the role of the commands that may; see `batch_put`."""
         for item in items:
             self._refuse_foreign_key(str(getattr(item, item.table.hash)))
-        with guard.acting_for(self.tenant_id), at(self.placement):
+        with self.here():
             batch_put(client.connection("seed"), items)
 
     def _refuse_foreign(self, members: list[dict[str, Any]]) -> None:

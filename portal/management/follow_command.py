@@ -1,10 +1,14 @@
-"""Run a poller until somebody asks it to end, and drain the stream before where that is wanted."""
+"""Follow a stream until somebody asks for an end, and drain it before where that is wanted.
+
+That is the stream of the table of all, and with it those of the tenants that have this table to themselves.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
@@ -12,13 +16,16 @@ from django.core.management.base import CommandParser
 from portal.management.option_types import number, seconds
 from portal.management.worker_command import WorkerCommand
 from portal.noise import metrics_line
-from portal.streams import leases
-from portal.streams.poller import Poller
+from portal.schema.tables import Table
+from portal.streams import leases, poller_fleet
+from portal.streams.poller import THREADS, Poller
+from portal.streams.poller_fleet import PollerFleet
 
 
 class FollowCommand(WorkerCommand):
-    """A command that follows a stream. A subclass says with what poller, and what else it does."""
+    """A command that follows the stream of a table. A subclass says with what pollers, and what else it does."""
 
+    table: ClassVar[Table]
     counts: ClassVar[dict[str, float]]  # what the metrics say before the first batch
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -39,8 +46,8 @@ class FollowCommand(WorkerCommand):
         )
         super().add_arguments(parser)
 
-    def poller(self, *, lease_seconds: float) -> Poller:
-        """Return the poller to run."""
+    def poller(self, *, lease_seconds: float, threads: int = THREADS) -> Poller:
+        """Return a new poller, for the source in which this is called."""
         raise NotImplementedError
 
     def is_done(self) -> bool:
@@ -54,26 +61,37 @@ class FollowCommand(WorkerCommand):
     def work(self, options: dict[str, Any]) -> None:
         self._options, self._asked_at = options, 0.0
         self._poller = self.poller(lease_seconds=options["lease"])
-        with self.working(options), self.beside():
+        few = partial(self.poller, lease_seconds=options["lease"], threads=poller_fleet.THREADS)
+        self._fleet = PollerFleet(self.table, few)
+        with self.working(options), self.beside(), self._fleet.running():
             self._poller.run(self._again)
 
     def gauges(self) -> Mapping[str, float]:
-        lag = self._poller.report()["lag_ms"]
+        lag = self._report()["lag_ms"]
         return {} if lag is None else {metrics_line.LAG: lag / 1000}
 
     def _again(self) -> bool:
         """Tell whether to go on. Say the metrics when it is time to, and once more while the shards are still held."""
-        done = self._options["once"] and self._poller.caught_up(self.started) and self.is_done()
+        done = self._options["once"] and self._caught_up() and self.is_done()
         again = self._drains() if self.signals else not done
         if not again or self.must_speak:
-            self.say(self.counts | self._poller.report())
+            self.say(self.counts | self._report())
         return again
+
+    def _caught_up(self) -> bool:
+        pooled = self._poller.caught_up(self.started)
+        return self._fleet.caught_up(self.started) and pooled
+
+    def _report(self) -> dict[str, Any]:
+        return poller_fleet.summed([self._poller.report(), *self._fleet.reports()])
 
     def _drains(self) -> bool:
         self._poller.taking = False
+        self._fleet.stop_taking()
         if not self._asked_at:
             self._asked_at = time.monotonic()
             self._drain_until = self._asked_at + self._options["drain"]
         if self.signals > 1 or time.monotonic() >= self._drain_until:
             return False
-        return not self._poller.drained(self._asked_at)
+        pooled = self._poller.drained(self._asked_at)
+        return not (self._fleet.drained(self._asked_at) and pooled)

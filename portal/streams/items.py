@@ -62,7 +62,8 @@ class WatermarkItem(Item):
     """The moment before which every change in a table's stream is applied, and when that was written.
 
     It lies under the table's name in place of the stream's ARN: a page, which may not describe tables, knows the one
-    and not the other. `as_of` is told by the service's clock and only grows.
+    and not the other. For a tenant's own table that is a name of tenant, placement and table. `as_of` is told by the
+    service's clock and only grows.
     """
 
     table = LEASES
@@ -72,3 +73,15 @@ class WatermarkItem(Item):
     as_of = UnicodeAttribute()
     written_at = UnicodeAttribute()
     expires_at = NumberAttribute()
+
+
+class FollowedStreamItem(Item):
+    """Say that the stream with this ARN was followed, for a tenant's own table: it lies beside the watermark.
+
+    So what is kept under the ARN is found when the table is no more.
+    """
+
+    table = LEASES
+
+    stream = UnicodeAttribute(hash_key=True)
+    shard = UnicodeAttribute(range_key=True)

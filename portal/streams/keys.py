@@ -17,3 +17,8 @@ def finished(stream_arn: str) -> str:
 def pollers(stream_arn: str) -> str:
     """Form the partition key of the pollers that follow a stream."""
     return keys.joined("POLLERS", stream_arn)
+
+
+def own_stream(placement: str, tenant_id: str, table: str) -> str:
+    """Form the partition key of what is kept of the stream of one tenant's own table under the table's name."""
+    return keys.joined("PLACED", keys.tenant(tenant_id), placement, table)

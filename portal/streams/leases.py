@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from math import ceil
 from typing import Final
 
@@ -25,9 +25,10 @@ from pynamodb.expressions.update import Action
 
 from portal import clock
 from portal.dynamo.batches import batch_get
+from portal.dynamo.client import Item
 from portal.errors import ConditionFailed
 from portal.streams import keys, shards, worker
-from portal.streams.items import FinishedShardItem, HeartbeatItem, LeaseItem
+from portal.streams.items import FinishedShardItem, FollowedStreamItem, HeartbeatItem, LeaseItem
 
 LEASE_SECONDS: Final = 10.0  # without a heartbeat before a shard may be taken
 KEPT_SECONDS: Final = 3 * 86400  # of a silent poller
@@ -206,3 +207,35 @@ def _if_mine(lease: LeaseItem, me: str, actions: list[Action]) -> bool:
 
 def _change(lease: LeaseItem, actions: list[Action], *, condition: Condition) -> LeaseItem:
     return LeaseItem.from_raw_data(worker.change(lease, actions, condition=condition))
+
+
+# --- streams that are followed no more ---
+
+
+def note_stream(name: str, stream_arn: str) -> None:
+    """Note under a name of a tenant's own table that the stream with this ARN is followed."""
+    worker.put(FollowedStreamItem(name, stream_arn))
+
+
+def kept(name: str) -> Iterator[Item]:
+    """Return all that is kept of the streams that were followed under this name, the notes of them last."""
+    noted = list(worker.items(FollowedStreamItem, name, consistent=True))
+    for item in noted:
+        if item.shard != keys.WATERMARK:
+            yield from _under(item.shard)
+    yield from noted
+
+
+def forget_stream(name: str, stream_arn: str) -> None:
+    """Remove what is kept of one stream of a tenant's own table that was followed under this name, once it is no more.
+
+    A poller that has not heard of that yet writes some of it again, so each one forgets where it ends.
+    """
+    for item in list(_under(stream_arn)):
+        worker.remove(item)
+    worker.remove(FollowedStreamItem(name, stream_arn))
+
+
+def _under(stream_arn: str) -> Iterator[FollowedStreamItem]:
+    for partition in (stream_arn, keys.finished(stream_arn), keys.pollers(stream_arn)):
+        yield from worker.items(FollowedStreamItem, partition, consistent=True)

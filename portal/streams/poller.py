@@ -2,6 +2,8 @@
 
 One thread looks after the leases; a bounded number of others read the shards, each shard in one of them at a time. The
 poller never ends because the engine is down: each shard waits with full jitter and goes on with what it had read.
+
+A poller follows the stream of the source inside of which it works: that of the table of all, or a tenant's own.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from typing import Any, Final
 
 from portal import clock
 from portal.errors import Unavailable
 from portal.schema.tables import Table
-from portal.streams import backoff, leases, shard_tree, shards, watermark
+from portal.streams import backoff, leases, shard_tree, shards, stream_source, watermark
 from portal.streams.batch import Handler
 from portal.streams.items import LeaseItem
 from portal.streams.shard_lister import ShardLister
@@ -48,7 +51,7 @@ class Poller:
         self.me = uuid.uuid4().hex
         self.metrics = Metrics()
         self.taking = True
-        self._table, self._handler, self._if_lost = table, handler, if_lost
+        self._table, self._handler, self._if_lost = table, stream_source.own_only(table, handler), if_lost
         self._watch = leases.HeartbeatWatch(lease_seconds)
         self._lease_seconds, self._look_seconds = lease_seconds, min(LOOK_SECONDS, lease_seconds / 4)
         self._arn = ""
@@ -97,6 +100,11 @@ class Poller:
         self._pool.shutdown()
 
     # --- how it stands ---
+
+    @property
+    def stream_arn(self) -> str:
+        """Return the ARN of the stream that is followed, "" before it is known."""
+        return self._arn
 
     @property
     def held(self) -> int:
@@ -175,6 +183,9 @@ class Poller:
 
     def _follow(self, stream_arn: str) -> None:
         if stream_arn != self._arn:
+            source = stream_source.current()
+            if source != stream_source.POOLED:
+                leases.note_stream(source.name(self._table), stream_arn)
             self._arn, self._readers = stream_arn, {}
             self._lister = ShardLister(stream_arn, lease_seconds=self._lease_seconds, if_lost=self._if_lost)
 
@@ -225,7 +236,7 @@ class Poller:
         for shard_id, reader in self._readers.items():
             rests = not idle_too and now < self._idle_until.get(shard_id, 0)
             if shard_id not in self._turns and now >= reader.not_before and not rests:
-                self._turns[shard_id] = self._pool.submit(reader.turn)
+                self._turns[shard_id] = self._pool.submit(copy_context().run, reader.turn)
 
     def _collect(self, done: set[Future[bool]]) -> bool:
         """Take the results of turns that have ended. Return whether any of them had anything to read."""

@@ -58,7 +58,7 @@ def write(table: Table, *, concerns: Concerns, if_lost: str = "", read_seconds: 
     return as_of
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=256)  # streams: that of the table of all, and those of tenants' own
 def _lister(stream_arn: str, if_lost: str) -> ShardLister:
     return ShardLister(stream_arn, lease_seconds=leases.LEASE_SECONDS, if_lost=if_lost)
 

@@ -19,7 +19,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from portal import clock
-from portal.dynamo import client
+from portal.dynamo import client, placement
+from portal.dynamo.library_errors import is_missing
 from portal.errors import PortalError, Unavailable
 from portal.schema.tables import Table
 from portal.streams import batch
@@ -31,7 +32,7 @@ RETENTION_HOURS: Final = 24  # a record cannot be read after it
 # nothing but what people are shown may rest on it.
 SERVICE_MARGIN: Final = timedelta(seconds=1)
 
-_last_date = ""  # the header Date of the last answer
+_last_dates: dict[str, str] = {}  # the header Date of the last answer, by site: each has a clock of its own
 
 
 class IteratorExpired(PortalError):
@@ -146,18 +147,19 @@ def read(shard_iterator: str, *, limit: int = RECORDS_LIMIT) -> ShardAnswer:
 
 
 def service_time(*, after: bool = False) -> str:
-    """Return a moment that had passed by the service's clock when this process last heard of it, "" before that.
+    """Return a moment that had passed by the clock of the service that is asked here, when this process last heard of
+    it; "" before that.
 
     With `after` it is one that had not come yet.
     """
-    if not _last_date:
+    last = _last_dates.get(placement.current().site, "")
+    if not last:
         return ""
     # A header Date has no fractions of a second.
-    return clock.stamp(parsedate_to_datetime(_last_date) + (2 * SERVICE_MARGIN if after else -SERVICE_MARGIN))
+    return clock.stamp(parsedate_to_datetime(last) + (2 * SERVICE_MARGIN if after else -SERVICE_MARGIN))
 
 
 def _call(operation: str, **params: Any) -> dict[str, Any]:
-    global _last_date
     try:
         answer = client.streams().call(operation, **params)
     except ClientError as error:
@@ -168,9 +170,9 @@ def _call(operation: str, **params: Any) -> dict[str, Any]:
             raise Trimmed("The records are no longer in the stream.") from error
         raise
     except Unavailable as error:
-        cause = error.__cause__
-        if isinstance(cause, ClientError) and cause.response["Error"].get("Code") == "ResourceNotFoundException":
+        if is_missing(error):
             raise Gone(error.message) from error
         raise
-    _last_date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date") or _last_date
+    if date := answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date"):
+        _last_dates[placement.current().site] = date
     return answer

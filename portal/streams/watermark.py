@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -21,9 +22,10 @@ from pynamodb.expressions.update import Action
 
 from portal import clock
 from portal.dynamo import platform
+from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed
 from portal.schema.tables import Table
-from portal.streams import keys, worker
+from portal.streams import keys, stream_source, worker
 from portal.streams.items import FinishedShardItem, LeaseItem, WatermarkItem
 from portal.streams.tables import LEASES
 
@@ -44,7 +46,7 @@ class Watermark:
 
 
 def write(table: Table, as_of: str) -> None:
-    """Write up to when everything in the table's stream is applied. It never goes back."""
+    """Write up to when everything in the table's stream, that of the current source, is applied. It never goes back."""
     condition = WatermarkItem.as_of.does_not_exist() | (WatermarkItem.as_of <= as_of)
     actions: list[Action] = [
         WatermarkItem.as_of.set(as_of),
@@ -52,26 +54,29 @@ def write(table: Table, as_of: str) -> None:
         WatermarkItem.expires_at.set(int(time.time()) + KEPT_SECONDS),
     ]
     try:
-        worker.change(WatermarkItem(table.name, keys.WATERMARK), actions, condition=condition)
+        worker.change(WatermarkItem(stream_source.current().name(table), keys.WATERMARK), actions, condition=condition)
     except ConditionFailed:
         return  # another poller knew more
 
 
-def read(table: Table) -> Watermark | None:
-    """Return the latest watermark, None where nobody keeps one. Costs a GetItem once a second and process.
+def read(table: Table, of: TenantRepository | None = None) -> Watermark | None:
+    """Return the latest watermark, None where nobody keeps one: of the stream that brings the changes of a tenant,
+    or of the current source. Costs a GetItem once a second and process.
 
     Raises Throttled, Unavailable.
     """
-    name = f"watermark:{table.full_name}"
+    with of.here() if of is not None else nullcontext():
+        stream = stream_source.current().name(table)
+    name = f"watermark:{table.full_name}:{stream}"
     known: Watermark | str | None = cache.get(name)
     if known is None:
-        known = _read(table) or "none"
+        known = _read(stream) or "none"
         cache.set(name, known, CACHED_SECONDS)
     return None if isinstance(known, str) else known
 
 
-def _read(table: Table) -> Watermark | None:
-    item = platform.get(WatermarkItem, table.name, keys.WATERMARK)
+def _read(stream: str) -> Watermark | None:
+    item = platform.get(WatermarkItem, stream, keys.WATERMARK)
     if item is None or item.expires_at <= time.time():  # the database removes it some time later
         return None
     return Watermark(clock.parse(item.as_of), clock.parse(item.written_at))

@@ -15,6 +15,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Transaction
 from portal.errors import Invalid
 from portal.streams import worker
+from portal.streams.stream_source import StreamSource
 from tenants.tenancy import keys
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tables import PLACED
@@ -42,6 +43,11 @@ def chosen(text: str) -> Placement:
     if placement.site and placement.site not in settings.SILOS:
         raise Invalid(f"The settings have no site {placement.site}.", field="placement")
     return placement
+
+
+def sources() -> list[StreamSource]:
+    """Return whose streams are to be followed beside the pool's: one Query a megabyte. Raises Unavailable."""
+    return [StreamSource(placed.tenant_id, placed.placement) for placed in listed()]
 
 
 def list_it(transaction: Transaction, tenant_id: str, placement: Placement) -> None:

@@ -2,57 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError
 
 from portal import clock
-from portal.dynamo import provisioning
+from portal.dynamo import placement, provisioning
 from portal.dynamo.client import fan_out
+from portal.errors import Unavailable
 from portal.management.command import PortalCommand
-from portal.schema import registry
+from portal.schema import placed_names, registry
 from portal.schema.tables import Table
-from portal.streams import watermark
+from portal.streams import stream_source, watermark
+from portal.streams.stream_source import StreamSource
 from portal.streams.watermark import LATE_SECONDS
 
 
 class Command(PortalCommand):
     help = (
-        "Say whether the engine answers, every table is active, and the stream worker keeps up. "
+        "Say whether the engine answers, every table is active, and the stream worker keeps up; also for the tenants "
+        "that have tables of their own. "
         "Status 1: something is not as it should be."
     )
     again = ""
 
     def work(self, options: dict[str, Any]) -> None:
         tables = registry.tables()
-        descriptions = fan_out([lambda table=table: provisioning.describe(table) for table in tables])  # type: ignore[misc]
         endpoint = settings.DYNAMODB_ENDPOINT_URL or f"Amazon DynamoDB in {settings.AWS_REGION}"
+        states = _states(tables)
         self.stdout.write(f"engine: {endpoint} answers")
-        states = {
-            table: (description or {}).get("TableStatus", "missing")
-            for table, description in zip(tables, descriptions, strict=True)
-        }
-        problems = [f"{table.full_name} is {state}" for table, state in states.items() if state != "ACTIVE"]
-        self.stdout.write(f"tables: {len(tables) - len(problems)} of {len(tables)} active")
-        for table in tables:
-            if table.stream and states[table] == "ACTIVE":
-                problems += self._stream(table)
+        problems = self._tables("tables", states)
+        for source in stream_source.placed():
+            problems += self._of(source)
         if problems:
             raise CommandError(f"{'; '.join(problems)}.")
 
+    def _of(self, source: StreamSource) -> list[str]:
+        """Print how a tenant's own tables stand; return what is wrong with them."""
+        with source.entered():
+            try:
+                states = _states(placed_names.placed_tables())
+            except Unavailable as error:
+                return [f"the tables of {source} cannot be asked for: {error.message}"]
+            return self._tables(f"tables of {source}", states)
+
+    def _tables(self, name: str, states: dict[Table, str]) -> list[str]:
+        problems = [f"{_name(table)} is {state}" for table, state in states.items() if state != "ACTIVE"]
+        self.stdout.write(f"{name}: {len(states) - len(problems)} of {len(states)} active")
+        for table, state in states.items():
+            if table.stream and state == "ACTIVE":
+                problems += self._stream(table)
+        return problems
+
     def _stream(self, table: Table) -> list[str]:
         """Print up to when the table's stream is applied; return what is wrong with that."""
-        known = watermark.read(table)
+        known, name = watermark.read(table), _name(table)
         if known is None:
-            self.stdout.write(f"stream of {table.full_name}: nobody reports")
+            self.stdout.write(f"stream of {name}: nobody reports")
             return []
         age = round((clock.now() - known.written_at).total_seconds())
-        self.stdout.write(
-            f"stream of {table.full_name}: applied up to {known.as_of:%Y-%m-%d %H:%M:%S} UTC, reported {age} s ago"
-        )
+        self.stdout.write(f"stream of {name}: applied up to {known.as_of:%Y-%m-%d %H:%M:%S} UTC, reported {age} s ago")
         if age > LATE_SECONDS:
-            return [f"nobody has followed the stream of {table.full_name} for {age} s"]
+            return [f"nobody has followed the stream of {name} for {age} s"]
         if (clock.now() - known.as_of).total_seconds() > LATE_SECONDS:
-            return [f"what follows the stream of {table.full_name} is more than {LATE_SECONDS} s behind"]
+            return [f"what follows the stream of {name} is more than {LATE_SECONDS} s behind"]
         return []
+
+
+def _states(tables: Iterable[Table]) -> dict[Table, str]:
+    """Return the state of each table of the current source; all are asked for at once."""
+    declared = list(tables)
+    found = fan_out([partial(provisioning.describe, table) for table in declared])
+    return {table: (one or {}).get("TableStatus", "missing") for table, one in zip(declared, found, strict=True)}
+
+
+def _name(table: Table) -> str:
+    return placement.table_name(table.full_name)
