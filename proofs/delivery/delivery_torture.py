@@ -214,7 +214,7 @@ def _pending(run: DeliveryTorture) -> int:
     ours = {tenant.tenant_id for tenant in run.tenants}
     far = clock.stamp(clock.now().replace(year=9999))
     found = [key for shard in range(keys.SHARDS) for key in outbox_reader.due(shard, until=far, limit=_PENDING_LOOK)]
-    return sum(keys.row_parts(event_id)[0] in ours for event_id, _ in found)
+    return sum(keys.row_parts(key.event_id)[0] in ours for key in found)
 
 
 def remove(run: DeliveryTorture) -> None:

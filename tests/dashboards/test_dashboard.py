@@ -83,7 +83,7 @@ def says(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> None:
     """The watermark, in seconds ago."""
     now = clock.now()
     known = Watermark(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
-    monkeypatch.setattr(watermark, "read", lambda table: known)
+    monkeypatch.setattr(watermark, "read", lambda *_: known)
 
 
 # --- the numbers ---
@@ -304,7 +304,7 @@ def test_a_worker_that_stands_still_is_named(owner: Browser, monkeypatch: pytest
 
 
 def test_without_a_watermark_the_last_count_speaks(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watermark, "read", lambda table: None)
+    monkeypatch.setattr(watermark, "read", lambda *_: None)
     html = shown(owner)["html"]
     assert "last change counted" in html
     assert "notice-warning" not in html
@@ -316,7 +316,7 @@ def test_agents_are_told_as_well(desk: World, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_outage_is_the_usual_503(owner: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(table: object) -> None:
+    def fails(*_: object) -> None:
         raise Unavailable("The database cannot be reached.")
 
     monkeypatch.setattr(watermark, "read", fails)

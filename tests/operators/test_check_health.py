@@ -21,7 +21,7 @@ def reported(monkeypatch: pytest.MonkeyPatch, *, as_of: int, written: int) -> No
     """The stream worker reported so many seconds ago up to when it has applied everything."""
     now = clock.now()
     known = Watermark(now - timedelta(seconds=as_of), now - timedelta(seconds=written))
-    monkeypatch.setattr(watermark, "read", lambda table: known)
+    monkeypatch.setattr(watermark, "read", lambda *_: known)
 
 
 def test_all_is_well(engine: None, monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:

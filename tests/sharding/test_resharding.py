@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from portal.dynamo import client, meter
+from portal.dynamo.placement import Placement
 from portal.errors import Conflict
+from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import shard_layout, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.shard_layout import ShardLayout
+from tests.support import placed
 from tests.support.commands import run
 from tests.support.folding import Follower
 from tests.support.world import World
@@ -307,3 +310,14 @@ def test_a_page_of_eight_shards_costs_one_round_trip_and_at_most_two_and_a_half_
         assert spent[-1][0] == 2, "a page takes a second round trip"
         cost[shards] = bill.read_units / sum(rows for _, rows in spent)
     assert cost[8] <= 2.5 * cost[1]
+
+
+@pytest.mark.parametrize("where", [placed.BRIDGE, placed.SILO], ids=["bridge", "silo"])
+def test_tickets_in_a_tenants_own_table_are_spread_there(world: World, where: Placement, settings: Any) -> None:
+    settings.SILOS = placed.sites()
+    source = StreamSource(placed.lay(world, "acme", where), where)
+    world.tickets("acme", 8)
+    assert reshard(world, 4).item.state == "done"
+    with source.entered():
+        assert sorted_shelves(shelves(world)) == sorted_shelves(spread(8, 4))
+    assert numbers(world.context("alice", "acme")) == list(range(8, 0, -1))

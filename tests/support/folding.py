@@ -128,8 +128,7 @@ def remember_nothing() -> None:
 
 def stored(tenant: TenantContext | str) -> Contribution:
     """All counts of a tenant by part, wherever they lie."""
-    tenant_id = tenant if isinstance(tenant, str) else tenant.tenant_id
-    return storing.read(TenantRepository(tenant_id)).counts
+    return storing.read(TenantRepository(tenant) if isinstance(tenant, str) else tenant.repository).counts
 
 
 def recounted(tenant: TenantContext) -> Contribution:

@@ -59,6 +59,12 @@ def wait_until_applied(
     Costs two write units for each marker: one marker where the stream has one shard, some n * ln(n) for n of them.
     Raises WorkerAway when `timeout` seconds go by without an answer; Throttled, Unavailable.
     """
+    with repository.here():
+        _wait(repository, timeout=timeout, say=say, for_good=for_good)
+
+
+def _wait(repository: TenantRepository, *, timeout: float, say: Say, for_good: bool) -> None:
+    """Wait for the stream in which this tenant's changes are."""
     arn = shards.arn(TICKETS)
     before = _leaves(shards.listing(arn).shards)
     barrier, written = uuid.uuid4().hex, 0

@@ -8,6 +8,10 @@ never applied.
 
 Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail. They go out as
 the platform, whose policy lets it change aggregates for this, and nothing else among the tenants' tickets.
+
+Dead letters are kept at home, and no transaction spans sites. So for a silo a letter is written before its shard's
+mark, and a replay leaves a note beside the aggregates that it has counted, before it removes the letter. Whatever dies
+in between is done again, and counts once by that note.
 """
 
 from __future__ import annotations
@@ -15,9 +19,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from portal import clock
+from portal.dynamo import placement, platform
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.transaction import Transaction
 from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
@@ -29,6 +36,7 @@ from portal.streams import worker
 from portal.streams.batch import Batch
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.tenancy import tenant_directory
 from tickets.counting import aggregate_store, aggregates, changes, coding, keys
 from tickets.counting.aggregate_store import Bill
 from tickets.counting.aggregates import Contribution
@@ -37,11 +45,15 @@ from tickets.counting.items import DeadLetterItem
 from tickets.counting.recent import AT, VERSION
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
+from tickets.ticket.tables import TICKETS
 
 log = logging.getLogger("pooldesk.stream")
 
 RECORD_LIMIT: Final = 60_000  # characters; a longer record is kept without its images
 REBUILT: Final = "The aggregates were rebuilt since; drop it."
+MOVED: Final = "The desk lies elsewhere now, where its numbers were counted anew; drop it."
+_HALF_REPLAYED: Final = "It is counted already, by a replay that came no further. Replay it, which removes it."
+_LETTER, _AGGREGATES, _NOTE = "dead letter", "aggregates", "note"  # members of transactions
 _TOO_LONG: Final = "The record was too long to be kept; a rebuild counts its ticket."
 
 noted: set[str] = set()  # tenants that this process has entered in the list of those with dead letters
@@ -64,14 +76,13 @@ def keep(
     if owner not in noted:
         worker.put(DeadLetterItem(keys.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
         noted.add(owner)
-    items = [_item(batch, tenant_id, change) for change in dead]
-    if beside is None:
-        for item in items:
+    items, writing = [_item(batch, tenant_id, change) for change in dead], Transaction()
+    for item in items:
+        if beside is None or placement.current().site:
             worker.put(item)
-    else:
-        writing = Transaction()
-        for item in items:
+        else:
             writing.put(item)
+    if beside is not None:
         members = [aggregate_store.updating(tenant_id, keys.RECENT, beside), *writing.members]
         aggregate_store.transact(tenant_id, members, bill)
     noise_teller.note(tenant_id, NoiseTally(dead=len(dead)))
@@ -88,6 +99,7 @@ def _item(batch: Batch, tenant_id: str, change: Change) -> DeadLetterItem:
         reason=change.reason,
         record=_document(change.record.raw),
         at=clock.stamp(),
+        placement=None if placement.current() == POOL else str(placement.current()),
     )
 
 
@@ -120,6 +132,11 @@ def ticket_of(dead_letter: DeadLetterItem) -> int:
     return (ticket_keys.owner_of(data["Keys"]["pk"].get("S", "")) or ("", 0))[1]
 
 
+def placement_of(dead_letter: DeadLetterItem) -> Placement:
+    """Where the aggregates lie in which it is missing."""
+    return Placement.parse(dead_letter.placement)
+
+
 def epochs_of(dead_letter: DeadLetterItem) -> set[int]:
     """The epochs that its images say, as far as they say any."""
     data = json.loads(dead_letter.record)["dynamodb"]
@@ -132,7 +149,9 @@ def epochs_of(dead_letter: DeadLetterItem) -> set[int]:
 
 def drop(dead_letter: DeadLetterItem, *, by: Actor) -> None:
     """Remove it, with its row in the audit trail; what it holds is not counted. Raises NotFound where it has just gone,
-    Throttled and Unavailable."""
+    Conflict where a replay has counted it and came no further, Throttled and Unavailable."""
+    if placement_of(dead_letter).site and _is_counted(dead_letter):
+        raise Conflict(_HALF_REPLAYED)
     try:
         recording.commit(_removal(dead_letter), [_entry(dead_letter, AuditAction.DEAD_LETTER_DROPPED, by)])
     except TransactionRefused as refused:
@@ -154,14 +173,44 @@ def replay(dead_letter: DeadLetterItem, *, by: Actor) -> None:
 
 def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
     writing, counts = _removal(dead_letter), _counts(dead_letter)
-    if counts:
-        request = _addition(coding.coded(changes.with_touches(counts)))
-        member = aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request)
-        writing.add("Update", member["Update"], name="aggregates")
+    with _repository(dead_letter).here() if dead_letter.tenant_id else nullcontext():
+        if counts:
+            counting = Transaction() if placement_of(dead_letter).site else writing
+            request = _addition(coding.coded(changes.with_touches(counts)))
+            member = aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request)
+            counting.add("Update", member["Update"], name=_AGGREGATES)
+            if counting is not writing:
+                _count_first(counting, dead_letter)
+        try:
+            recording.commit(writing, [_entry(dead_letter, AuditAction.DEAD_LETTER_REPLAYED, by)])
+        except TransactionRefused as refused:
+            raise _gone(refused) from refused
+
+
+def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
+    """Count and note it, both or neither; nothing where a replay that came no further has."""
+    note = {
+        "UpdateExpression": "SET #at = :now",
+        "ConditionExpression": "attribute_not_exists(pk)",
+        "ExpressionAttributeNames": {"#at": AT},
+        "ExpressionAttributeValues": {":now": {"S": clock.stamp()}},
+    }
+    member = aggregate_store.updating(dead_letter.tenant_id, keys.replayed(dead_letter.sequence), note)
+    counting.add("Update", member["Update"], name=_NOTE)
     try:
-        recording.commit(writing, [_entry(dead_letter, AuditAction.DEAD_LETTER_REPLAYED, by)])
+        platform.transact(counting)
     except TransactionRefused as refused:
-        raise _gone(refused) from refused
+        if refused.reason(_NOTE) is None or refused.reason(_AGGREGATES) is not None:
+            raise _gone(refused) from refused
+
+
+def _is_counted(dead_letter: DeadLetterItem) -> bool:
+    wanted = [(keys.aggregate, (), keys.replayed(dead_letter.sequence))]
+    return bool(_repository(dead_letter).get_stored(TICKETS, wanted, consistent=True))
+
+
+def _repository(dead_letter: DeadLetterItem) -> TenantRepository:
+    return TenantRepository(dead_letter.tenant_id, placement_of(dead_letter))
 
 
 def _addition(counts: Mapping[str, int]) -> dict[str, Any]:
@@ -186,12 +235,12 @@ def _entry(dead_letter: DeadLetterItem, action: AuditAction, by: Actor, **after:
 
 def _removal(dead_letter: DeadLetterItem) -> Transaction:
     writing = Transaction()
-    writing.delete(dead_letter, name="dead letter", condition=DeadLetterItem.sequence.exists())
+    writing.delete(dead_letter, name=_LETTER, condition=DeadLetterItem.sequence.exists())
     return writing
 
 
 def _gone(refused: TransactionRefused) -> PortalError:
-    taken = refused.reason("dead letter")
+    taken = refused.reason(_LETTER) if _LETTER in refused.names else None
     if taken is not None and taken.code == "ConditionalCheckFailed":
         return NotFound("It has been replayed or dropped by somebody else.")
     why = next((reason.message for reason in refused.reasons if reason), "the database refused")
@@ -209,15 +258,16 @@ def _counts(dead_letter: DeadLetterItem) -> Contribution:
         counts = changes.counted(records.parse(raw))
     except aggregates.UNCOUNTABLE as error:
         raise Conflict(f"It still cannot be counted: {type(error).__name__}: {error}") from error
-    epoch = _epoch(dead_letter.tenant_id)
+    if counts and Placement.parse(tenant_directory.get(dead_letter.tenant_id).placement) != placement_of(dead_letter):
+        raise Conflict(MOVED)
+    epoch = _epoch(_repository(dead_letter))
     current = {part: some for part, some in counts.items() if part.epoch >= epoch}
     if counts and not current:
         raise Conflict(REBUILT)
     return current
 
 
-def _epoch(tenant_id: str) -> int:
+def _epoch(repository: TenantRepository) -> int:
     """In which the tenant's new tickets are counted."""
-    repository = TenantRepository(tenant_id)
     counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.epoch or 0) if counter else 0

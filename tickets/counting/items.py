@@ -11,7 +11,8 @@ from tickets.ticket.tables import TICKETS
 
 class DeadLetterItem(Item):
     """A stream record that could not be counted: `record` is its JSON. `owner` is its tenant's id, or
-    `keys.NO_TENANT`; `sequence` is a digest of its shard and its sequence number.
+    `keys.NO_TENANT`; `sequence` is a digest of its shard and its sequence number. `placement` says in which of the
+    tenant's aggregates it is missing, missing for those in the table of all.
 
     In the partition `keys.DEAD_LETTER_TENANTS`, where `sequence` is an owner: there were dead letters of that one.
     """
@@ -24,6 +25,7 @@ class DeadLetterItem(Item):
     reason = UnicodeAttribute()
     record = UnicodeAttribute()
     at = UnicodeAttribute()
+    placement = UnicodeAttribute(null=True)
 
 
 class MarkerItem(Item):

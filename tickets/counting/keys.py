@@ -126,6 +126,11 @@ def dead_letter(shard: str, sequence: str) -> str:
     return keys.joined(keys.digest(shard, size=4), sequence)
 
 
+def replayed(dead_letter_key: str) -> str:
+    """Sort key, beside the aggregates, of the note that a dead letter has been counted there."""
+    return keys.joined("COUNTED", *keys.split(dead_letter_key))
+
+
 def dead_letter_id(sort_key: str) -> str:
     """The name that a person calls a dead letter by."""
     shard, sequence = keys.split(sort_key)

@@ -21,9 +21,10 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefused, Unavailable
-from portal.streams import positions
+from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.memory import Memory
+from portal.streams.stream_source import StreamSource
 from tickets.counting import aggregate_store, changes, dead_letters, keys, merge, recent, tail
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.changes import Change
@@ -38,7 +39,9 @@ _REMEMBERED: Final = 10_000  # tenants whose RECENT a process remembers, some 2 
 _REFUSALS: Final = 50  # of updates in a row, by others who are at the same tenant
 _BROKEN: Final = "The database never takes it: "
 
-_memory: Memory[str, Recent] = Memory(_REMEMBERED)  # by tenant; what is stale costs one refused update
+# By whose stream brings it, and tenant: a tenant that is moved has aggregates in both places. What is stale costs one
+# refused update.
+_memory: Memory[tuple[StreamSource, str], Recent] = Memory(_REMEMBERED)
 
 
 def handle(batch: Batch) -> BatchResult:
@@ -89,7 +92,7 @@ def _attempt(share: Share, step: Callable[[], None]) -> None:
         log.exception("Changes of tenant %s cannot be applied.", share.tenant_id)
         share.failed = Unavailable("Changes of a tenant cannot be applied; the log says why.")
     if share.failed:
-        _memory.forget(share.tenant_id)
+        _memory.forget(share.name)
 
 
 def _in_order(batch: Batch, records: Sequence[Record]) -> tuple[Record, ...]:
@@ -106,7 +109,8 @@ class Share:
     def __init__(self, batch: Batch, tenant_id: str, some: Sequence[Change], known: Positions) -> None:
         self.batch, self.tenant_id, self.left, self.positions = batch, tenant_id, list(some), known
         self.mark = recent.mark_name(batch.stream_arn, batch.shard_id)
-        self.state = _memory.get(tenant_id)
+        self.name = stream_source.current(), tenant_id
+        self.state = _memory.get(self.name)
         self.failed: Unavailable | None = None
         self.counts: Counter[str] = Counter()
         self.bill = Bill()
@@ -169,7 +173,7 @@ class Share:
         if added:
             self._done(group)
             self.state = self._tidied(state)
-            _memory.put(self.tenant_id, self.state)
+            _memory.put(self.name, self.state)
 
     def _done(self, some: Sequence[Change]) -> None:
         done = {id(change) for change in some}

@@ -148,7 +148,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
     shown = period(days)
     reads: list[Callable[[], Any]] = [
         lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.first_day(shown.first.isoformat())),
-        partial(watermark.read, TICKETS),
+        partial(watermark.read, TICKETS, tenant.repository),
         lambda: members.members_of(tenant.repository),
     ]
     items, written, people = fan_out(reads)
@@ -180,7 +180,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
     """
     reads: list[Callable[[], Any]] = [
         lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
-        partial(watermark.read, TICKETS),
+        partial(watermark.read, TICKETS, tenant.repository),
     ]
     items, written = fan_out(reads)
     seen = stored_counts.shown(items)
@@ -204,7 +204,7 @@ def tags(tenant: TenantContext) -> TagNumbers:
     """The tags of tickets with how many have them: two reads sent together. Raises Throttled, Unavailable."""
     reads: list[Callable[[], Any]] = [
         lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
-        partial(watermark.read, TICKETS),
+        partial(watermark.read, TICKETS, tenant.repository),
     ]
     items, written = fan_out(reads)
     seen = stored_counts.shown(items)

@@ -8,6 +8,9 @@ it counts as a failed one. At the end of a window comes an invocation without re
 Only one invocation for a shard runs at a time (ParallelizationFactor 1): side by side, the later part of a shard could
 be applied first, and the earlier one would be taken for known.
 
+The event names the stream by its ARN, and from that follows whose it is: that of the table of all, or of one tenant's
+own at a site of the settings.
+
 A rule of EventBridge calls the same handler once a minute. Then it writes up to when the stream is applied, because the
 stream itself calls nobody while nothing happens, and pages would say that counting has stopped; and it carries out what
 is to be resharded, for as long as it may run.
@@ -23,6 +26,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import django
@@ -33,10 +37,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
+from portal.dynamo.client import fan_out
 from portal.errors import Invalid, Unavailable
 from portal.noise import noise_teller
-from portal.streams import lambda_answer, positions, scheduled_watermark  # need the settings
+from portal.streams import lambda_answer, positions, scheduled_watermark, stream_source  # need the settings
 from portal.streams.batch import Batch, BatchResult, batch_of
+from portal.streams.stream_source import StreamSource
 from tickets.following.ticket_stream import IF_LOST, concerns, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
@@ -49,7 +55,7 @@ _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 log = logging.getLogger("pooldesk.stream")
 
 _follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
-_looking_handle = _follower.watching(handle)
+_looking_handle = stream_source.own_only(TICKETS, _follower.watching(handle))
 
 
 def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -71,7 +77,8 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
             "Set TumblingWindowInSeconds on the event source mapping, as infra/template.yaml does."
         )
     batch = batch_of(arn, shard_id, event.get("Records", ()))
-    answer = lambda_answer.answer(batch, _apply)
+    with stream_source.of_arn(arn).entered():
+        answer = lambda_answer.answer(batch, _apply)
     _merge()
     return {"state": {}, **answer}
 
@@ -91,11 +98,20 @@ def _merge() -> None:
 def _write_watermark() -> dict[str, Any]:
     try:
         as_of = scheduled_watermark.write(TICKETS, concerns=concerns, if_lost=IF_LOST)
+        fan_out([partial(_write_own_watermark, source) for source in stream_source.placed()])
     except Unavailable as error:  # the next minute brings the next call
         log.warning("Up to when the stream is applied could not be written: %s", error.message)
         return {}
     _reshard()
     return {"as_of": as_of}
+
+
+def _write_own_watermark(source: StreamSource) -> None:
+    try:
+        with source.entered():
+            scheduled_watermark.write(TICKETS, concerns=concerns, if_lost=IF_LOST)
+    except Unavailable as error:  # of one tenant's site the others do not hear
+        log.warning("Up to when the stream of %s is applied could not be written: %s", source, error.message)
 
 
 def _reshard() -> None:

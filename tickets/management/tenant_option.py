@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from portal.dynamo.repository import TenantRepository
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import context, tenant_directory
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,10 @@ class Chosen:
     slug: str
     tenant_id: str
 
-    @property
+    @cached_property
     def repository(self) -> TenantRepository:
-        return TenantRepository(self.tenant_id)
+        """The way to its content where it lies now: one read."""
+        return context.for_system(tenant_directory.get(self.tenant_id)).repository
 
 
 def add_arguments(parser: CommandParser) -> None:

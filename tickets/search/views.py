@@ -79,7 +79,7 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
         further=after,
         within=address.within(tenant),
     )
-    found, latest = alongside(find, aside=partial(watermark.read, TICKETS))
+    found, latest = alongside(find, aside=partial(watermark.read, TICKETS, tenant.repository))
     return presenters.results_page(tenant, address, found, Freshness.of(latest, []), after=after)
 
 

@@ -19,7 +19,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from portal.dynamo.placement import Placement
 from portal.errors import Conflict, PortalError, Throttled
+from portal.streams import stream_source
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.sharding import layout_changes, placing, reshard_notes
 from tickets.sharding.items import ReshardItem
@@ -77,7 +79,10 @@ class Mover:
             raise Conflict("Somebody else carries this resharding out.")
         self.item = taken
         try:
-            state = self._carry_out()
+            # Whoever moves the desk elsewhere waits until this has ended, and this while that goes on.
+            where = Placement.parse(layout_changes.stored(self._tenant_id).placement)
+            with stream_source.of(self._tenant_id, where).entered():
+                state = self._carry_out()
         except _Paused:
             self._let_go()
             return False

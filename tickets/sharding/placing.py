@@ -1,5 +1,7 @@
 """Read the index partitions of a tenant, and move tickets from one to another, in the tenant's own name.
 
+That is done where the tenant's content lies: inside of the source whose stream brings it.
+
 A move changes one attribute of the summary, the partition key of the indexes. Neither the version nor the moment of the
 last change is touched, so that no form becomes stale, no list gets another order, and the aggregates see nothing.
 """
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from portal.dynamo import placement
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.retry import retrying
@@ -49,7 +52,7 @@ def look(
 
     One Query, eventually consistent. Raises Unavailable.
     """
-    repository = TenantRepository(tenant_id)
+    repository = TenantRepository(tenant_id, placement.current())
     start = _start_key(repository, after) if after else None
     found = repository.query(
         TICKETS, ticket_keys.tenant_status, *_key(shelf), index=STATUS_UPDATED, limit=limit, start=start
@@ -79,7 +82,8 @@ def move(tenant_id: str, some: Sequence[Placed], *, to: int) -> int:
 
     One that was changed meanwhile stays where the change has put it. Raises Unavailable.
     """
-    return sum(fan_out([partial(_move, TenantRepository(tenant_id), one, to) for one in some]))
+    repository = TenantRepository(tenant_id, placement.current())
+    return sum(fan_out([partial(_move, repository, one, to) for one in some]))
 
 
 def misplaced(some: Sequence[Placed], *, to: int) -> list[Placed]:

@@ -10,8 +10,11 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from portal.dynamo.library_errors import is_missing
 from portal.errors import Unavailable
+from portal.streams import stream_source
 from portal.streams.batch import Record
+from portal.streams.stream_source import POOLED, StreamSource
 from tickets.sharding import placing
 from tickets.sharding.items import ReshardItem
 from tickets.sharding.placing import Placed, Shelf
@@ -29,7 +32,7 @@ class StrayWatch:
 
     def __init__(self) -> None:
         self._limits: dict[str, int] = {}
-        self._left: deque[tuple[str, Placed, int]] = deque(maxlen=_KEPT)
+        self._left: deque[tuple[StreamSource, str, Placed, int]] = deque(maxlen=_KEPT)
 
     def learn(self, reshardings: Iterable[ReshardItem]) -> None:
         """Take note of the last resharding of each tenant."""
@@ -47,18 +50,20 @@ class StrayWatch:
         for record in records:
             owner = ticket_keys.owner_of(str(record.keys.get("pk", ""))) if record.typed_new else None
             if owner and owner[0] in limits and (stray := _stray(record, owner[1], limits[owner[0]])):
-                self._left.append((owner[0], stray, limits[owner[0]]))
+                self._left.append((stream_source.current(), owner[0], stray, limits[owner[0]]))
         return self.put_right()
 
     def put_right(self) -> int:
         """Move what is kept. Return how many moved."""
         moved = 0
         for _ in range(len(self._left)):
-            tenant_id, stray, to = self._left.popleft()
+            source, tenant_id, stray, to = self._left.popleft()
             try:
-                moved += placing.move(tenant_id, [stray], to=to)
-            except Unavailable:
-                self._left.append((tenant_id, stray, to))
+                with source.entered():
+                    moved += placing.move(tenant_id, [stray], to=to)
+            except Unavailable as error:
+                if source == POOLED or not is_missing(error):
+                    self._left.append((source, tenant_id, stray, to))
         if moved:
             log.warning("%d tickets were written beyond their tenant's partitions, and moved.", moved)
         return moved

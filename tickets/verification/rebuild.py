@@ -74,6 +74,11 @@ def rebuild(
 ) -> Rebuilt:
     """Rebuild this tenant's aggregates. Raises WorkerAway where the stream worker makes no progress for `timeout`
     seconds, and NotCounted; run again, it begins a new epoch, which is safe."""
+    with repository.here():
+        return _rebuild(repository, timeout=timeout, advance=advance, say=say)
+
+
+def _rebuild(repository: TenantRepository, *, timeout: float, advance: Advance, say: Say) -> Rebuilt:
     raised = repository.update(
         CounterItem(repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET),
         [CounterItem.epoch.add(1), CounterItem.last.add(0)],
@@ -94,7 +99,7 @@ def rebuild(
             continue
         wait()
         if _retire(repository.tenant_id, old, epoch, removed):
-            return Rebuilt(epoch, moved, _summed(removed), _drop_dead_letters(repository.tenant_id, epoch))
+            return Rebuilt(epoch, moved, _summed(removed), _drop_dead_letters(repository, epoch))
     raise WorkerAway("The old counts kept moving. Nothing is lost or wrong by this; run it again.")
 
 
@@ -245,12 +250,16 @@ def _summed(removed: Iterable[Difference]) -> list[Difference]:
 # --- dead letters ---
 
 
-def _drop_dead_letters(tenant_id: str, epoch: int) -> int:
+def _drop_dead_letters(repository: TenantRepository, epoch: int) -> int:
     """Remove dead letters that are about older epochs, and whose tickets are counted in this one by now.
 
     Raises NotCounted where touches of this rebuild have become dead letters themselves.
     """
-    kept = list(dead_letters.stored(tenant_id=tenant_id))
+    kept = [
+        one
+        for one in dead_letters.stored(tenant_id=repository.tenant_id)
+        if dead_letters.placement_of(one) == repository.placement  # a copy that is kept elsewhere has its own
+    ]
     failed = [one for one in kept if max(dead_letters.epochs_of(one), default=0) >= epoch]
     broken = {dead_letters.ticket_of(one) for one in failed}
     counted = [one for one in kept if one not in failed and dead_letters.ticket_of(one) not in broken]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import ClassVar
 
 from django.conf import settings
 
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
-from portal.streams.poller import Poller
+from portal.streams.poller import THREADS, Poller
 from tickets.following.ticket_stream import IF_LOST, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
@@ -20,6 +21,7 @@ class Command(FollowCommand):
     help = (
         "Follow the tickets' stream, keep the aggregates and the search indexes, and carry out what is to be "
         "resharded, until Ctrl-C or SIGTERM; then finish the batch, write how far it came, and release the shards. "
+        "Tenants that have tables of their own are served too, each by a small poller beside the large one. "
         "Any number of these may run, on any machines: they share the shards, and take over from one that died. "
         "It waits while the database cannot be reached, and never ends for that. A line "
         "of JSON on stdout says every ten seconds, and at the end, what was done since the start: records read, events "
@@ -28,6 +30,7 @@ class Command(FollowCommand):
         "Exit status: 0 stopped as asked; 1 refused or failed."
     )
     noise: ClassVar[tuple[str, Role] | None] = ("stream worker", "worker")
+    table = TICKETS
     counts: ClassVar[dict[str, float]] = {
         "events": 0,
         "applied": 0,
@@ -37,9 +40,13 @@ class Command(FollowCommand):
         "index_write_units": 0,
     }
 
-    def poller(self, *, lease_seconds: float) -> Poller:
-        self._follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
-        return Poller(TICKETS, self._follower.watching(handle), if_lost=IF_LOST, lease_seconds=lease_seconds)
+    @cached_property
+    def _follower(self) -> ReshardFollower:
+        return ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
+
+    def poller(self, *, lease_seconds: float, threads: int = THREADS) -> Poller:
+        handler = self._follower.watching(handle)
+        return Poller(TICKETS, handler, if_lost=IF_LOST, lease_seconds=lease_seconds, threads=threads)
 
     def is_done(self) -> bool:
         return merges.is_idle

@@ -100,6 +100,19 @@ def rebuild(
     Raises Conflict where another rebuild has taken over, WorkerAway where an erasure waits for the stream worker in
     vain, Throttled, Unavailable. Run again, it goes on, or begins anew where something is to be erased.
     """
+    with repository.here():
+        return _rebuild(repository, erase=erase, timeout=timeout, begun=begun, advance=advance, say=say)
+
+
+def _rebuild(
+    repository: TenantRepository,
+    *,
+    erase: bool,
+    timeout: float,
+    begun: Callable[[int], object],
+    advance: Advance,
+    say: Say,
+) -> RebuiltIndex:
     store = IndexStore(repository.tenant_id)
     if erase:
         barrier.wait_until_applied(repository, timeout=timeout, say=say, for_good=True)

@@ -57,6 +57,6 @@ def report(repository: TenantRepository) -> IndexReport:
         tail_items=len(state.tail),
         tail_bytes=sum(map(len, state.tail)),
         tokenizer_versions=state.versions,
-        as_of=watermark.read(TICKETS),
+        as_of=watermark.read(TICKETS, repository),
         damaged=tuple(sorted({*state.unreadable, *damage.noted(rows)})),
     )

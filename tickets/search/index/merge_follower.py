@@ -4,6 +4,9 @@ A process knows what it has added itself, and not what others have. So it looks 
 begins to count anywhere: processes that live for a few batches only look as often together.
 
 It comes back to an index that it has merged, to delete what was merged when no reader needs it any more.
+
+A tenant that is moved has an index where it was and one where it will be: they are told apart by whose stream they come
+from.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from threading import Lock
 from typing import Final
 
 from portal import clock
+from portal.dynamo.library_errors import is_missing
 from portal.errors import Unavailable
-from portal.streams import beside
+from portal.streams import beside, stream_source
 from portal.streams.memory import Memory
+from portal.streams.stream_source import POOLED, StreamSource
 from tickets.search.index import merging, publishing
 from tickets.search.index.index_store import IndexStore
 
@@ -35,6 +40,8 @@ LOOK_BYTES: Final = merging.NEW_BYTES // 4
 _SHORT: Final = 1 << 20  # bytes of a merge that is done in the pauses of a longer one
 _TENANTS: Final = 10_000  # of which a process remembers what it has added
 
+_Name = tuple[StreamSource, str]  # of an index: whose stream fills it, and its tenant
+
 
 class MergeFollower:
     """Works in a thread of its own, or `turn` is called now and then.
@@ -44,23 +51,25 @@ class MergeFollower:
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._waits: Memory[str, tuple[float, float]] = Memory(_TENANTS)  # how long, and until when, by tenant
-        self._at_work: set[str] = set()
+        self._waits: Memory[_Name, tuple[float, float]] = Memory(_TENANTS)  # how long, and until when
+        self._at_work: set[_Name] = set()
         self._lock = Lock()
-        self._added: Memory[str, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
-        self._due: dict[str, None] = {}
-        self._graves: dict[str, datetime] = {}  # when there is something to delete
+        self._added: Memory[_Name, tuple[int, int]] = Memory(_TENANTS)  # additions and their bytes since the last look
+        self._due: dict[_Name, None] = {}
+        self._graves: dict[_Name, datetime] = {}  # when there is something to delete
 
     def note(self, added: Mapping[str, int]) -> None:
-        """Take note of additions: bytes by tenant."""
+        """Take note of additions to indexes of the current source: bytes by tenant."""
+        source = stream_source.current() if added else POOLED
         for tenant_id, size in added.items():
+            name = source, tenant_id
             with self._lock:
-                additions, in_all = self._added.get(tenant_id) or (_anywhere(), 0)
+                additions, in_all = self._added.get(name) or (_anywhere(), 0)
                 additions, in_all = additions + 1, in_all + size
                 if additions >= LOOK_ADDITIONS or in_all >= LOOK_BYTES:
-                    self._due[tenant_id] = None
+                    self._due[name] = None
                     additions, in_all = 0, 0
-                self._added.put(tenant_id, (additions, in_all))
+                self._added.put(name, (additions, in_all))
 
     @property
     def is_idle(self) -> bool:
@@ -79,56 +88,67 @@ class MergeFollower:
         whose merge takes long.
         """
         done = 0
-        for tenant_id in [one for one in list(self._due) if one not in self._at_work and not self._waits_still(one)]:
+        for name in [one for one in list(self._due) if one not in self._at_work and not self._waits_still(one)]:
             if not again():
                 break
-            done += self._merge(tenant_id, again, largest)
-        for tenant_id in [
-            one for one, at in list(self._graves.items()) if at < clock.now() and one not in self._at_work
-        ]:
+            done += self._merge(name, again, largest)
+        for name in [one for one, at in list(self._graves.items()) if at < clock.now() and one not in self._at_work]:
             if not again():
                 break
-            self._clear_up(tenant_id)
+            self._clear_up(name)
         return done
 
-    def _merge(self, tenant_id: str, again: Callable[[], bool], largest: float) -> int:
-        self._at_work.add(tenant_id)
+    def _merge(self, name: _Name, again: Callable[[], bool], largest: float) -> int:
+        source, tenant_id = name
+        self._at_work.add(name)
         with self._lock:
-            self._due.pop(tenant_id, None)
+            self._due.pop(name, None)
         others = partial(self.turn, again, largest=min(largest, _SHORT)) if largest > _SHORT else int
         try:
-            done = merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
+            with source.entered():
+                done = merging.merge_due(IndexStore(tenant_id), again, largest=largest, meanwhile=others)
         except Unavailable as error:
+            if _is_no_more(source, error):
+                return 0
             log.warning("The index of tenant %s is merged later: %s", tenant_id, error.message)
         except Exception:  # of one tenant's index the others need not hear
             log.exception("The index of tenant %s could not be merged, it is tried again later.", tenant_id)
         else:
-            self._waits.forget(tenant_id)
+            self._waits.forget(name)
             if done:
-                self._graves[tenant_id] = clock.now() + publishing.GRACE
+                self._graves[name] = clock.now() + publishing.GRACE
             return done
         finally:
-            self._at_work.discard(tenant_id)
-        seconds, _ = self._waits.get(tenant_id) or (LOOK_SECONDS, 0.0)
+            self._at_work.discard(name)
+        seconds, _ = self._waits.get(name) or (LOOK_SECONDS, 0.0)
         seconds = min(2 * seconds, WAIT_LIMIT)
-        self._waits.put(tenant_id, (seconds, self._now() + seconds))
+        self._waits.put(name, (seconds, self._now() + seconds))
         with self._lock:
-            self._due[tenant_id] = None
+            self._due[name] = None
         return 0
 
-    def _waits_still(self, tenant_id: str) -> bool:
-        wait = self._waits.get(tenant_id)
+    def _waits_still(self, name: _Name) -> bool:
+        wait = self._waits.get(name)
         return wait is not None and self._now() < wait[1]
 
-    def _clear_up(self, tenant_id: str) -> None:
-        self._graves.pop(tenant_id, None)
+    def _clear_up(self, name: _Name) -> None:
+        source, tenant_id = name
+        self._graves.pop(name, None)
         try:
-            left = merging.clear_up(IndexStore(tenant_id))
+            with source.entered():
+                left = merging.clear_up(IndexStore(tenant_id))
         except Unavailable as error:
+            if _is_no_more(source, error):
+                return
             log.warning("What is left of merges of tenant %s is deleted later: %s", tenant_id, error.message)
             left = 1
         if left:
-            self._graves[tenant_id] = clock.now() + publishing.GRACE
+            self._graves[name] = clock.now() + publishing.GRACE
+
+
+def _is_no_more(source: StreamSource, error: Unavailable) -> bool:
+    """Tell whether it was in a table of the tenant's own that was deleted."""
+    return source != POOLED and is_missing(error)
 
 
 def _anywhere() -> int:
