@@ -6,6 +6,10 @@ outbox's row, which from then on waits for it no longer. Replayed, the row waits
 the letter's removal; so it is tried again once, however often and by however many it is asked for.
 
 Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail.
+
+No transaction spans sites. So where a tenant's outbox is in a silo, the letter is written first and the row changed
+behind it, and a replay opens the row before it removes the letter: what dies in between is done again, and a receiver
+then knows by its id what it gets a second time.
 """
 
 from __future__ import annotations
@@ -22,8 +26,10 @@ from delivery.outbox import destinations, progress, telling
 from delivery.outbox.items import OutboxItem
 from portal import clock
 from portal.dynamo import platform
+from portal.dynamo.library_errors import is_missing
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
+from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
 from portal.schema import keys as schema_keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -33,6 +39,8 @@ log = logging.getLogger("pooldesk.delivery")
 REASON_LIMIT: Final = 500  # characters
 _LETTER: Final = "dead letter"
 _ROW: Final = "row"
+_TAKEN: Final = "It has been replayed or dropped by somebody else."
+_NO_EVENT: Final = "The outbox has no such event any more, so it cannot be replayed; drop it."
 
 
 # --- keeping ---
@@ -58,9 +66,13 @@ def keep(repository: TenantRepository, row: OutboxItem, *, index: int, destinati
         at=clock.stamp(),
         listed=keys.LISTED,
         expires_at=row.expires_at,
+        placement=None if repository.placement == POOL else str(repository.placement),
     )
     beside = Transaction()
     beside.put(letter)
+    if repository.placement.site:
+        repository.transact(beside)
+        beside = Transaction()
     progress.dead(repository, row, member, beside=beside)
     log.error("A delivery is dead: tenant %s, %s to %s: %s", repository.tenant_id, letter.subject, destination, reason)
 
@@ -102,13 +114,47 @@ def replay(letter: DeadDeliveryItem, *, by: Actor) -> None:
     """
     if destinations.is_private(letter.destination):
         raise Conflict("What it said is not kept, so it cannot be replayed. Send it anew where it came from.")
-    writing = _removal(letter)
+    repository, reopening = _repository(letter), Transaction()
     member = telling.member(int(letter.index), letter.destination)
-    progress.reopen(writing, OutboxItem(letter.event_id, letter.timestamp), member, name=_ROW)
+    progress.reopen(reopening, OutboxItem(letter.event_id, letter.timestamp), member, name=_ROW)
+    writing = _removal(letter)
+    if repository.placement.site:
+        _reopen_first(repository, reopening, member)
+    else:
+        writing.add("Update", reopening.members[0]["Update"], name=_ROW)
     try:
-        recording.commit(writing, [_entry(letter, AuditAction.DEAD_DELIVERY_REPLAYED, by)])
+        with repository.here():
+            recording.commit(writing, [_entry(letter, AuditAction.DEAD_DELIVERY_REPLAYED, by)])
     except TransactionRefused as refused:
         raise _refusal(refused) from refused
+    except Unavailable as error:
+        raise _gone_or(error) from error
+
+
+def _repository(letter: DeadDeliveryItem) -> TenantRepository:
+    """Return that of the outbox in which the row is. Raises NotFound where the letter has just gone."""
+    named = TenantRepository(letter.tenant_id)
+    kept = named.get(DeadDeliveryItem, schema_keys.tenant, sort=letter.letter_id, consistent=True)
+    if kept is None:
+        raise NotFound(_TAKEN)
+    return TenantRepository(letter.tenant_id, Placement.parse(kept.placement))
+
+
+def _reopen_first(repository: TenantRepository, reopening: Transaction, member: str) -> None:
+    """Let the row wait again. One that waits for this already was opened by a replay that came no further."""
+    try:
+        repository.transact(reopening)
+    except TransactionRefused as refused:
+        reason = refused.reason(_ROW)
+        row = OutboxItem.from_raw_data(reason.item) if reason and reason.item else None
+        if row is None or member not in (row.open or ()):
+            raise Conflict(_NO_EVENT) from refused
+    except Unavailable as error:
+        raise _gone_or(error) from error
+
+
+def _gone_or(error: Unavailable) -> PortalError:
+    return Conflict(_NO_EVENT) if is_missing(error) else error
 
 
 def _removal(letter: DeadDeliveryItem) -> Transaction:
@@ -120,8 +166,8 @@ def _removal(letter: DeadDeliveryItem) -> Transaction:
 def _refusal(refused: TransactionRefused) -> PortalError:
     reason = refused.reason(_LETTER)
     if reason is not None and reason.code == "ConditionalCheckFailed":
-        return NotFound("It has been replayed or dropped by somebody else.")
-    return Conflict("The outbox has no such event any more, so it cannot be replayed; drop it.")
+        return NotFound(_TAKEN)
+    return Conflict(_NO_EVENT)
 
 
 def _entry(letter: DeadDeliveryItem, action: AuditAction, by: Actor) -> AuditEntry:

@@ -2,7 +2,8 @@
 
 A message only says where to look. Everything else is read with the repository of the tenant that it names, so that a
 message with one tenant's id and another's row finds nothing; and the row says whether there is still something to do,
-so that the same message twice does it once.
+so that the same message twice does it once. It is read in the outbox that the message says: of all, or the tenant's
+own, which is what it was when the row was written, wherever the tenant lies by now.
 
 A message that a worker had when it died, or that raised an error that nobody expected, is a suspect. Whoever held it
 may not have begun it, so that says nothing yet: from then on each beginning is counted in its row, one at a time
@@ -26,6 +27,8 @@ from delivery.outbox.destinations import Outcome, Work
 from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import Message, Received
 from portal import clock
+from portal.dynamo.library_errors import is_missing
+from portal.dynamo.placement import Placement, at
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
 
@@ -96,8 +99,13 @@ def _find(message: Message) -> tuple[TenantRepository, OutboxItem, str] | None:
         owner, row_id = "", ""
     if owner != message.tenant_id or not clock.is_stamp(message.timestamp):
         raise Invalid(f"its ids are not those of tenant {message.tenant_id}")
-    repository = TenantRepository(message.tenant_id)
-    row = repository.get(OutboxItem, keys.outbox_row, row_id, sort=message.timestamp, consistent=True)
+    repository = TenantRepository(message.tenant_id, Placement.parse(message.placement))
+    try:
+        row = repository.get(OutboxItem, keys.outbox_row, row_id, sort=message.timestamp, consistent=True)
+    except Unavailable as error:
+        if not (message.placement and is_missing(error)):  # an outbox of its own goes with all that is in it
+            raise
+        return None
     member = telling.member(message.index, message.destination)
     return None if row is None or member not in (row.open or ()) else (repository, row, member)
 
@@ -134,12 +142,9 @@ class MessageHandler:
             return Handled("closed")
         repository, row, member = found
         verdict = self._board.verdict(message.tenant_id, message.timestamp)
-        if verdict == "wait":
-            progress.hold(row, member=member)
-            return Handled("held")
-        if verdict == "drop":
-            progress.drop(row)
-            return Handled("dropped")
+        if verdict != "go":
+            with at(repository.placement):
+                return _held(row, member, drop=verdict == "drop")
         if not strikes:
             return self._deliver(repository, row, message, member)
         # The first time, when it was no suspect yet, nobody counted.
@@ -164,6 +169,14 @@ class MessageHandler:
         work = Work(message.tenant_id, repository, row, message.index, message.destination, attempt, deadline)
         outcome = deliver(work)
         return _write(repository, row, message, member, attempt, outcome)
+
+
+def _held(row: OutboxItem, member: str, *, drop: bool) -> Handled:
+    if drop:
+        progress.drop(row)
+        return Handled("dropped")
+    progress.hold(row, member=member)
+    return Handled("held")
 
 
 def _write(

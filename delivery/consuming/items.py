@@ -13,7 +13,7 @@ class DeadDeliveryItem(Item):
     `timestamp`, and goes by TTL at the same moment as that row.
 
     `index` is the event's place in the row, `reason` a sentence, `at` when it was given up. `listed` is the
-    partition of the index.
+    partition of the index. `placement` says in whose outbox the row is, missing for that of all; the index lacks it.
     """
 
     table = DEAD_DELIVERIES
@@ -29,4 +29,5 @@ class DeadDeliveryItem(Item):
     reason = UnicodeAttribute()
     at = UnicodeAttribute()
     listed = UnicodeAttribute()
+    placement = UnicodeAttribute(null=True)
     expires_at = NumberAttribute()

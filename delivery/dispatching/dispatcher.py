@@ -5,7 +5,7 @@ has noted one that was never sent. A row that the stream brings late may have be
 the sweeper, so it is read before.
 
 One dispatcher may have any number of threads. Several dispatchers share the shards of the stream, and one of them
-sweeps.
+sweeps. It serves the outboxes of tenants that have one of their own as well: each message says in which its row stands.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import Message
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.dynamo.library_errors import is_missing
+from portal.dynamo.placement import Placement, at
 from portal.errors import Unavailable
 from portal.noise import noise_teller
 from portal.noise.noise_tally import NoiseTally
-from portal.streams.batch import Batch, BatchResult
+from portal.streams.batch import Batch, BatchResult, Record
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -81,7 +83,7 @@ class Dispatcher:
         fresh: dict[RowKey, OutboxItem] = {}
         over = 0
         for record in batch.records:
-            key = record.keys["event_id"], record.keys["timestamp"]
+            key = _key_of(record)
             new = outbox_reader.of_image(record.raw["dynamodb"].get("NewImage"))
             old = outbox_reader.of_image(record.raw["dynamodb"].get("OldImage"))
             if old is not None:
@@ -93,7 +95,7 @@ class Dispatcher:
         taken, failed = self._send(rows)
         if len(failed) == len(rows):
             _raise_first(failed)
-        deferred = tuple(one for one in batch.records if (one.keys["event_id"], one.keys["timestamp"]) in failed)
+        deferred = tuple(one for one in batch.records if _key_of(one) in failed)
         later = self.pump() if over else 0
         sent, waiting, left = len(taken.sent) + later, len(taken.waiting), len(taken.left)
         return BatchResult(deferred, {"sent": sent, "waiting": waiting, "left": left, "answers": over})
@@ -108,20 +110,37 @@ class Dispatcher:
         return taken
 
     def pump(self) -> int:
-        """Send what waited and may go now. Return how many messages went. Raises Unavailable."""
+        """Send what waited and may go now, of all outboxes. Return how many messages went. Raises Unavailable."""
         taken = self._sender.pump()
-        _raise_first(self._note_sent(taken.sent))
+        failed = self._note_sent(taken.sent)
+        # Of an outbox that is away nobody else has to hear: what is not noted there is sent again by the sweep.
+        here = outbox_reader.here()
+        _raise_first({key: error for key, error in failed.items() if key.placement in ("", here)})
         return len(taken.sent)
 
     def look_up(self, *, older_than: float = WATCHED_SECONDS) -> int:
         """Free the units whose answer came by a shard of the stream that another dispatcher reads. Return how many."""
         now = time.monotonic()
+        by_placement: dict[str, list[_Watched]] = defaultdict(list)
         with self._lock:
-            waiting = [one for one in self._watched.values() if now - one.at >= older_than]
-        rows = outbox_reader.stored(one.row for one in waiting)
-        return sum(self._has_ended(one, rows.get(one.row), now) for one in waiting)
+            for one in self._watched.values():
+                if now - one.at >= older_than:
+                    by_placement[one.row.placement].append(one)
+        return sum(self._look_up(where, waiting, now) for where, waiting in sorted(by_placement.items()))
 
     # --- inside ---
+
+    def _look_up(self, where: str, waiting: list[_Watched], now: float) -> int:
+        rows: dict[RowKey, OutboxItem] = {}
+        try:
+            rows = outbox_reader.stored(one.row for one in waiting)
+        except Unavailable as error:
+            if not where:
+                raise
+            if not is_missing(error):  # what was in an outbox that is no more has ended
+                log.warning("Messages of tenants on %s are looked up later: %s", where, error.message)
+                return 0
+        return sum(self._has_ended(one, rows.get(one.row), now) for one in waiting)
 
     def _send(self, rows: Collection[OutboxItem]) -> tuple[Taken, _Failures]:
         free, failed = self._free_to_go(rows)
@@ -145,7 +164,7 @@ class Dispatcher:
 
     def _unsent(self, fresh: Mapping[RowKey, OutboxItem]) -> list[OutboxItem]:
         late = clock.stamp(clock.now() - LATE)
-        old = {key for key in fresh if key[1] < late}
+        old = {key for key in fresh if key.timestamp < late}
         stored = outbox_reader.stored(old) if old else {}
         rows = [stored.get(key) if key in old else row for key, row in fresh.items()]
         return [row for row in rows if row is not None and _is_pending(row)]
@@ -156,7 +175,8 @@ class Dispatcher:
         now = time.monotonic()
         with self._lock:
             for offer in sent:
-                key, member = outbox_reader.key_of(offer.row), _member(offer)
+                key = RowKey(offer.row.event_id, offer.row.timestamp, offer.message.placement)
+                member = _member(offer)
                 rows[key] = offer.row
                 members[key].add(member)
                 self._watched[key, member] = _Watched(key, member, offer.attempt, now)
@@ -186,22 +206,24 @@ class Dispatcher:
 
     def _free(self, key: RowKey, member: str) -> None:
         index, destination = telling.member_parts(member)
-        self._sender.over(key[0], index, destination)
+        self._sender.over(key.event_id, index, destination)
         with self._lock:
             self._watched.pop((key, member), None)
 
 
 def _each(changes: Mapping[RowKey, Callable[[], object]]) -> _Failures:
-    """Make the changes at the same time. Return why those failed that the database did not take."""
+    """Make the changes at the same time, each where its row stands. Return why those failed that the database did not
+    take."""
 
-    def attempt(change: Callable[[], object]) -> Unavailable | None:
+    def attempt(key: RowKey, change: Callable[[], object]) -> Unavailable | None:
         try:
-            change()
+            with at(Placement.parse(key.placement)):
+                change()
         except Unavailable as error:
             return error
         return None
 
-    errors = fan_out([partial(attempt, change) for change in changes.values()])
+    errors = fan_out([partial(attempt, key, change) for key, change in changes.items()])
     return {key: error for key, error in zip(changes, errors, strict=True) if error is not None}
 
 
@@ -227,10 +249,15 @@ def _offers(row: OutboxItem) -> list[Offer]:
     offers = []
     for member in sorted(member_state.due_members(row)):
         index, destination = telling.member_parts(member)
-        message = Message(tenant_id, row.event_id, row.timestamp, index, destination)
+        where = outbox_reader.here()
+        message = Message(tenant_id, row.event_id, row.timestamp, index, destination, placement=where)
         queues = [int(number) for number in row.queues]
         offers.append(Offer(message, queues, member_state.ended(row, member) + 1, row))
     return offers
+
+
+def _key_of(record: Record) -> RowKey:
+    return RowKey(record.keys["event_id"], record.keys["timestamp"], outbox_reader.here())
 
 
 def _member(offer: Offer) -> str:

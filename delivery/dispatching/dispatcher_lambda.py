@@ -29,10 +29,11 @@ from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
 from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
+from delivery.outbox.tables import OUTBOX
 from delivery.queues.queue_transport import QueueTransport
 from portal.errors import Unavailable
 from portal.noise import noise_teller
-from portal.streams import lambda_answer
+from portal.streams import lambda_answer, stream_source
 from portal.streams.batch import Batch, BatchResult, batch_of
 
 SWEEPS_SECONDS: Final = 45.0  # of one call, while there is something to send; the next call comes after a minute
@@ -47,7 +48,8 @@ def outbox_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     _take_notes()
     records = event.get("Records", ())
     arn = records[0].get("eventSourceARN", "") if records else ""
-    return lambda_answer.answer(batch_of(arn, "", records), _handle)
+    with stream_source.of_arn(arn).entered():
+        return lambda_answer.answer(batch_of(arn, "", records), _handle)
 
 
 def sweep_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def _take_notes() -> None:
 def _handle(batch: Batch) -> BatchResult:
     dispatcher = _dispatcher()
     dispatcher.look_up()  # another process may have seen the answers
-    return dispatcher.handle(batch)
+    return stream_source.own_only(OUTBOX, dispatcher.handle)(batch)
 
 
 @lru_cache(maxsize=1)

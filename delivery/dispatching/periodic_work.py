@@ -1,4 +1,7 @@
-"""Do beside the stream what is due by the clock: send what waited, sweep, and look up what nobody has answered."""
+"""Do beside the stream what is due by the clock: send what waited, sweep, and look up what nobody has answered.
+
+All outboxes are swept by the one dispatcher that sweeps: that of all, and those of tenants that have one of their own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ from delivery.dispatching.refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.dispatching.sweeper import GRACE, Sweeper
 from delivery.holding.hold_keeper import HoldKeeper
-from portal.streams import beside
+from portal.errors import Unavailable
+from portal.streams import beside, stream_source
+from portal.streams.stream_source import StreamSource
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -81,9 +86,18 @@ class PeriodicWork:
             time.sleep(self._pause())
 
     def sweep(self, *, grace: timedelta = GRACE) -> int:
-        """Sweep once. Return how many messages went."""
+        """Sweep all outboxes once. Return how many messages went. Raises Unavailable for the outbox of all."""
         with self._sweeping:
-            return self._sweeper.sweep(grace=grace)["sent"]
+            sent = self._sweeper.sweep(grace=grace)["sent"]
+            return sent + sum(self._sweep_own(source, grace) for source in stream_source.placed())
+
+    def _sweep_own(self, source: StreamSource, grace: timedelta) -> int:
+        try:
+            with source.entered():
+                return self._sweeper.sweep(grace=grace)["sent"]
+        except Unavailable as error:  # of one tenant's site the others do not hear
+            log.warning("The outbox of %s is swept later: %s", source, error.message)
+            return 0
 
     def exhaust(self) -> bool:
         """Send all that is due, also what the stream might still send. Return whether there was nothing to send."""

@@ -2,11 +2,13 @@
 
 A row that waits lies in a partition of its own tenant in the index of pending rows, so that it costs nothing while it
 waits and the dispatcher does not meet it. When the hold is over, it is put back. Any number of dispatchers may do this
-at the same time: each row is moved once.
+at the same time: each row is moved once. A tenant's rows may stand in several outboxes: in that of all, in one of its
+own, and in the one that it had before it was moved.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,8 +21,11 @@ from delivery.outbox import progress
 from delivery.outbox.items import OutboxItem
 from delivery.outbox.tables import PENDING
 from portal import clock
-from portal.errors import ConditionFailed
-from portal.streams import worker
+from portal.errors import ConditionFailed, Unavailable
+from portal.streams import stream_source, worker
+from portal.streams.stream_source import POOLED, StreamSource
+
+log = logging.getLogger("pooldesk.delivery")
 
 # Those who have not read a new hold yet may still put rows aside under the old one.
 _SETTLED: Final = timedelta(seconds=10 * holds.REFRESH_SECONDS)
@@ -44,14 +49,32 @@ class HoldKeeper:
         self._first = (self._first + 1) % max(1, len(todo))  # so that a long one does not keep the others waiting
         for hold in [*todo[self._first :], *todo[: self._first]]:
             settled = clock.parse(hold.changed_at) + _SETTLED < clock.now()
-            for row in _rows(hold.name, everywhere=bool(hold.dropped_until)):
-                changed += carry_out(hold, row)
+            for source in stream_source.of_tenant(hold.name):
+                moved, is_through = _carry_out_all(hold, source, until)
+                changed, settled = changed + moved, settled and is_through
                 if time.monotonic() > until:
                     return changed
             if settled:
                 _finish(hold)
                 self._done.add((hold.name, hold.changed_at))
         return changed
+
+
+def _carry_out_all(hold: HoldItem, source: StreamSource, until: float) -> tuple[int, bool]:
+    """Work through the rows of one outbox. Return how many changed, and whether it came to the end."""
+    changed = 0
+    try:
+        with source.entered():
+            for row in _rows(hold.name, everywhere=bool(hold.dropped_until)):
+                changed += carry_out(hold, row)
+                if time.monotonic() > until:
+                    return changed, False
+    except Unavailable as error:
+        if source == POOLED:
+            raise
+        log.warning("What is held in the outbox of %s is looked at later: %s", source, error.message)
+        return changed, False
+    return changed, True
 
 
 def carry_out(hold: HoldItem, row: OutboxItem) -> bool:

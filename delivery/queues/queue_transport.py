@@ -22,6 +22,7 @@ from django.conf import settings
 
 from delivery.queues import queue_sets
 from portal.dynamo.client import fan_out
+from portal.dynamo.placement import Placement
 from portal.errors import Invalid, Unavailable
 from portal.queueing import sqs_client
 from portal.queueing.sqs_client import LONGEST_POLL
@@ -47,6 +48,7 @@ class Message:
 
     `postponed` counts how often a consumer has put it behind others because its tenant had enough in flight, and
     `strikes` how often it was being worked on when that ended badly; neither would survive as a count of receives.
+    `placement` says in whose outbox the row is, "" for that of all.
     """
 
     tenant_id: str
@@ -56,10 +58,14 @@ class Message:
     destination: str
     postponed: int = 0
     strikes: int = 0
+    placement: str = ""
 
     def body(self) -> str:
-        """Return the message as JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        """Return the message as JSON; without a placement where there is none, as a worker of before wants it."""
+        fields = asdict(self)
+        if not self.placement:
+            del fields["placement"]
+        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def read(cls, body: str) -> Message:
@@ -73,6 +79,7 @@ class Message:
             keys.whole_number(message.index, "an index")
             keys.whole_number(message.postponed, "the number of postponements")
             keys.whole_number(message.strikes, "the number of strikes")
+            Placement.parse(keys.part(message.placement) if message.placement else "")
         except (TypeError, ValueError) as error:
             raise Invalid(f"This is no message of ours: {error}") from error
         return message

@@ -23,9 +23,11 @@ from delivery.webhooks.items import DeliveryItem, EndpointItem
 from delivery.webhooks.tables import DELIVERIES
 from portal import clock
 from portal.dynamo.client import fan_out
+from portal.dynamo.library_errors import is_missing
 from portal.dynamo.pager import Pager
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Action, TenantRepository
-from portal.errors import ConditionFailed, NotFound
+from portal.errors import ConditionFailed, NotFound, Unavailable
 
 ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
 KEPT: Final = timedelta(days=30)
@@ -71,6 +73,8 @@ def note(work: Work, endpoint: EndpointItem, attempt: Attempt, *, state: str, ne
         DeliveryItem.expires_at.set(int(time.time() + KEPT.total_seconds())),
         DeliveryItem.next_at.set(next_at) if next_at else DeliveryItem.next_at.remove(),
     ]
+    if work.repository.placement != POOL:
+        actions.append(DeliveryItem.placement.set(str(work.repository.placement)))
     row = DeliveryItem(
         work.repository.key(keys.deliveries, work.destination),
         keys.delivery(work.row.timestamp, telling.delivery_id(work.row, work.index)),
@@ -120,7 +124,8 @@ def since(repository: TenantRepository, endpoint_id: str, *, at: str, limit: int
 
 
 def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[DeliveryItem, OutboxItem | None]:
-    """Return a delivery, and what was to be delivered if the outbox still has it: two GetItems at once.
+    """Return a delivery, and what was to be delivered if the outbox still has it: two GetItems at once, and a third
+    where the tenant lay elsewhere when it was told.
 
     `name` is as `name_of` forms it. Raises NotFound.
     """
@@ -133,7 +138,25 @@ def find(repository: TenantRepository, endpoint_id: str, name: str) -> tuple[Del
     delivery, row = fan_out(reads)
     if delivery is None:
         raise NotFound("There is no such delivery. Deliveries are kept for 30 days.")
+    told_by = told_by_repository(repository, delivery)
+    if row is None and told_by.placement != repository.placement:
+        row = outbox_row(told_by, row_id, at)
     return delivery, row
+
+
+def told_by_repository(repository: TenantRepository, delivery: DeliveryItem) -> TenantRepository:
+    """Return the way to the outbox in which what was to be delivered is, wherever the tenant lies by now."""
+    return TenantRepository(repository.tenant_id, Placement.parse(delivery.placement))
+
+
+def outbox_row(repository: TenantRepository, row_id: str, at: str) -> OutboxItem | None:
+    """Read a row of the outbox consistently; None also where this outbox is no more."""
+    try:
+        return repository.get(OutboxItem, outbox_keys.outbox_row, row_id, sort=at, consistent=True)
+    except Unavailable as error:
+        if repository.placement == POOL or not is_missing(error):
+            raise
+        return None
 
 
 def name_of(row: DeliveryItem) -> str:

@@ -50,7 +50,8 @@ class DeliveryItem(Item):
 
     `state` is "answered", "failed" (and is tried again at `next_at`), "dead" or "skipped" (the endpoint was paused).
     `attempts` holds, for each, `at`, `status` (0 without an answer), `ms` and `note`; `status`, `ms`, `note` and
-    `excerpt`, the beginning of the answer, are those of the last. The request's body is in the outbox.
+    `excerpt`, the beginning of the answer, are those of the last. The request's body is in the outbox: in that of all,
+    or in the tenant's own at the `placement`.
     """
 
     table = DELIVERIES
@@ -67,4 +68,5 @@ class DeliveryItem(Item):
     excerpt = UnicodeAttribute(default="")
     attempts: ListAttribute[Any] = ListAttribute(default=list)
     next_at = UnicodeAttribute(null=True)
+    placement = UnicodeAttribute(null=True)
     expires_at = NumberAttribute()

@@ -22,9 +22,11 @@ from delivery.webhooks.items import DeliveryItem, EndpointItem
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.companions import Companion, beside
-from portal.dynamo.repository import Transaction
+from portal.dynamo.library_errors import is_missing
+from portal.dynamo.placement import POOL
+from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.retry import retrying
-from portal.errors import Conflict, TransactionRefused
+from portal.errors import Conflict, TransactionRefused, Unavailable
 from tenants.tenancy.context import TenantContext
 
 AT_ONCE: Final = 100  # deliveries that one form sends again
@@ -103,26 +105,31 @@ def _sent_again(tenant: TenantContext, endpoint_id: str, delivery: DeliveryItem)
     """Let the outbox send this delivery at once, and tell whether it does: not where it is on its way already."""
     at, event_id = webhook_keys.delivery_parts(delivery.timestamp_event_id)
     _, row_id, index = event_id.split("_")
-    row = OutboxItem(tenant.repository.key(outbox_keys.outbox_row, row_id), at)
+    told_by = delivery_log.told_by_repository(tenant.repository, delivery)
+    row = OutboxItem(told_by.key(outbox_keys.outbox_row, row_id), at)
     member = telling.member(int(index), endpoint_id)
     if delivery.state != delivery_log.FAILED:
-        return _reopened(tenant, row, member)
+        return _reopened(told_by, row, member)
     # Of two who ask for it, one gets the log's row; and what was sent for its next attempt has no moment to come.
     if not delivery_log.now_due(tenant.repository, delivery):
         return False
-    stored = tenant.repository.get(OutboxItem, outbox_keys.outbox_row, row_id, sort=at, consistent=True)
-    return stored is not None and progress.hasten(tenant.repository, stored, member)
+    stored = delivery_log.outbox_row(told_by, row_id, at)
+    return stored is not None and progress.hasten(told_by, stored, member)
 
 
-def _reopened(tenant: TenantContext, row: OutboxItem, member: str) -> bool:
+def _reopened(told_by: TenantRepository, row: OutboxItem, member: str) -> bool:
     """Let the outbox wait for this delivery again, and tell whether it did: not where it waits already."""
     transaction = Transaction()
     progress.reopen(transaction, row, member, name=_ROW)
     try:
-        tenant.repository.transact(transaction)
+        told_by.transact(transaction)
     except TransactionRefused as refused:
         reason = refused.reason(_ROW)
         if reason is not None and reason.code == "ConditionalCheckFailed":
             return False
         raise
+    except Unavailable as error:
+        if told_by.placement == POOL or not is_missing(error):
+            raise
+        return False  # that outbox is no more
     return True

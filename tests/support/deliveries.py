@@ -11,6 +11,7 @@ from delivery.outbox import destinations, keys, telling
 from delivery.outbox.destinations import Outcome, Work
 from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import Message, Received
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
 
 TOLD = EventType("test.happened", 1, "Something happened in a test.", (EventField("number", "number", "Which.", 1),))
@@ -18,7 +19,7 @@ ANSWERED = Outcome("answered")
 _handles = count(1)
 
 
-def row(tenant_id: str, *to: str, events: int = 1, number: int = 1) -> OutboxItem:
+def row(tenant_id: str, *to: str, events: int = 1, number: int = 1, where: Placement = POOL) -> OutboxItem:
     """Write a row with so many events, each for all of these destinations, and return it."""
     written = telling.new_row(
         tenant_id=tenant_id,
@@ -30,23 +31,24 @@ def row(tenant_id: str, *to: str, events: int = 1, number: int = 1) -> OutboxIte
     )
     transaction = Transaction()
     transaction.put(written)
-    TenantRepository(tenant_id).transact(transaction)
+    TenantRepository(tenant_id, where).transact(transaction)
     return written
 
 
-def stored(written: OutboxItem) -> OutboxItem:
+def stored(written: OutboxItem, where: Placement = POOL) -> OutboxItem:
     """Read a row as it is now."""
     tenant_id, row_id = keys.row_parts(written.event_id)
-    found = TenantRepository(tenant_id).get(
+    found = TenantRepository(tenant_id, where).get(
         OutboxItem, keys.outbox_row, row_id, sort=written.timestamp, consistent=True
     )
     assert found is not None
     return found
 
 
-def message(written: OutboxItem, to: str, *, index: int = 0, strikes: int = 0) -> Message:
+def message(written: OutboxItem, to: str, *, index: int = 0, strikes: int = 0, where: Placement = POOL) -> Message:
     tenant_id, _ = keys.row_parts(written.event_id)
-    return Message(tenant_id, written.event_id, written.timestamp, index, to, strikes=strikes)
+    placement = "" if where == POOL else str(where)
+    return Message(tenant_id, written.event_id, written.timestamp, index, to, strikes=strikes, placement=placement)
 
 
 def received(told: Message, *, receives: int = 1) -> Received:

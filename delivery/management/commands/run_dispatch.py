@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import ClassVar
 
 from delivery.dispatching.dispatcher import IF_LOST, Dispatcher
@@ -13,32 +14,44 @@ from delivery.outbox.tables import OUTBOX
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
-from portal.streams.poller import Poller
+from portal.streams.poller import THREADS, Poller
 
 
 class Command(FollowCommand):
     help = (
         "Follow the outbox's stream and send what is new to the queues, until Ctrl-C or SIGTERM; and send what is due "
-        "again, or was missed, as the index of pending rows has it. Any number of these may run, on any machines: they "
-        "share the shards, and take over from one that died. While the queues or the database cannot be reached, "
-        "events wait in the outbox. A line of JSON on stdout says every ten seconds, and at the end, what the stream "
-        "brought since the start: records read, messages sent, those that waited here or were left to the index "
-        "because their tenant had enough on its way, answers seen, batches, the shards held, errors of reading and "
-        "writing, and lag_ms. "
+        "again, or was missed, as the index of pending rows has it. Tenants with an outbox of their own are served "
+        "too. Any number of these may run, on any machines: they share the shards, and take over from one that died. "
+        "While the queues or the database cannot be reached, events wait in the outbox. A line of JSON on stdout says "
+        "every ten seconds, and at the end, what the stream brought since the start: records read, messages sent, "
+        "those that waited here or were left to the index because their tenant had enough on its way, answers seen, "
+        "batches, the shards held, errors of reading and writing, and lag_ms. "
         "Exit status: 0 stopped as asked; 1 refused or failed."
     )
     noise: ClassVar[tuple[str, Role] | None] = ("dispatcher", "worker")
+    table = OUTBOX
     counts: ClassVar[dict[str, float]] = {"sent": 0, "waiting": 0, "left": 0, "answers": 0}
 
-    def poller(self, *, lease_seconds: float) -> Poller:
-        transport = QueueTransport()
-        sender = Sender(transport)
-        dispatcher = Dispatcher(sender)
-        poller = Poller(OUTBOX, dispatcher.handle, if_lost=IF_LOST, lease_seconds=lease_seconds)
-        self._periodic_work = PeriodicWork(
-            dispatcher, sender, refresher=Refresher(sender, transport), sweeps=lambda: poller.leads
-        )
-        return poller
+    @cached_property
+    def _transport(self) -> QueueTransport:
+        return QueueTransport()
+
+    @cached_property
+    def _sender(self) -> Sender:
+        return Sender(self._transport)
+
+    @cached_property
+    def _dispatcher(self) -> Dispatcher:
+        return Dispatcher(self._sender)
+
+    @cached_property
+    def _periodic_work(self) -> PeriodicWork:
+        refresher = Refresher(self._sender, self._transport)
+        return PeriodicWork(self._dispatcher, self._sender, refresher=refresher, sweeps=lambda: self._poller.leads)
+
+    def poller(self, *, lease_seconds: float, threads: int = THREADS) -> Poller:
+        handle = self._dispatcher.handle
+        return Poller(OUTBOX, handle, if_lost=IF_LOST, lease_seconds=lease_seconds, threads=threads)
 
     def beside(self) -> AbstractContextManager[None]:
         return self._periodic_work.running()
