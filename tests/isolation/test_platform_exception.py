@@ -29,8 +29,9 @@ PLATFORM = {
     # The operators' admin: its planned reads of platform tables, and its plain writes.
     "portal.nosql.admin.site",
     "portal.nosql.planner.patterns",
-    # Their list of the dead letters of all tenants.
+    # Their list of the dead letters of all tenants, and counting one in a silo, which no transaction with home does.
     "tickets.admin.facades",
+    "tickets.counting.dead_letters",
     # The dead deliveries of all tenants, and whose deliveries operators hold.
     "delivery.consuming.dead_deliveries",
     "delivery.holding.holding",
