@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from portal.errors import Throttled
+from portal.memory import Memory
 from portal.streams.batch import batch_of
-from portal.streams.memory import Memory
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import aggregates, keys, leaders, merge, stored_counts, stream_handler, tail

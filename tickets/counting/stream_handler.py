@@ -21,9 +21,9 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefused, Unavailable
+from portal.memory import Memory
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult, Record
-from portal.streams.memory import Memory
 from portal.streams.stream_source import StreamSource
 from tickets.counting import aggregate_store, changes, dead_letters, keys, merge, recent, tail
 from tickets.counting.aggregate_store import Bill, Raw

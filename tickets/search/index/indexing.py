@@ -19,9 +19,9 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.errors import Throttled, TransactionRefused, Unavailable
+from portal.memory import Memory
 from portal.schema.keys import digest
 from portal.streams.batch import Batch, Record
-from portal.streams.memory import Memory
 from tickets.search import keys, tokenizer
 from tickets.search.index import blocks, fragments, postings, publishing
 from tickets.search.index.fragments import Fragment

@@ -25,8 +25,8 @@ from typing import Final
 from portal import clock
 from portal.dynamo.library_errors import is_missing
 from portal.errors import Unavailable
+from portal.memory import Memory
 from portal.streams import beside, stream_source
-from portal.streams.memory import Memory
 from portal.streams.stream_source import POOLED, StreamSource
 from tickets.search.index import merging, publishing
 from tickets.search.index.index_store import IndexStore
