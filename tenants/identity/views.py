@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth import logout as end_session
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render, resolve_url
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_decode
+from django.utils.http import urlsafe_base64_decode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.dynamo.client import fan_out
-from portal.errors import Conflict, Invalid, NotFound
+from portal.errors import Conflict, NotFound
 from portal.web.access import leads_out, public, signed_in, unlimited
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
-from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts, known_browsers, session_lifecycle, throttle
+from tenants.identity import accounts, entering_views, known_browsers, session_lifecycle, throttle
 from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
-from tenants.tenancy import context, page_mark, pinned_tenant
+from tenants.tenancy import context, pinned_tenant
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import absolute_url, actor_of, pin_tenant, start_session
+from tenants.tenancy.request import absolute_url, actor_of, pin_tenant
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -45,7 +42,7 @@ def login(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated and request.method != "POST":
         return redirect(settings.LOGIN_REDIRECT_URL)
     form = SignInForm(request.POST or None, initial={"next": request.GET.get("next", "")})
-    stash = _stash(request)
+    stash = entering_views.stash_of(request)
     page = {"form": form, "resume": stash}
     if request.method != "POST" or not form.is_valid():
         return render(request, "tenants/login.html", page, status=200 if request.method != "POST" else 422)
@@ -60,59 +57,8 @@ def login(request: HttpRequest) -> HttpResponse:
         session_lifecycle.refused(email, origin=address)
         form.add_error(None, "The e-mail address or password is wrong.")
         return render(request, "tenants/login.html", page, status=422)
-    fan_out([partial(throttle.succeeded, attempt), partial(accounts.note_sign_in, user.id)])
-    start_session(request, user)
-    response = _enter(request, user, stash, form.cleaned_data["next"])
-    _remember_browser(response, known_browsers.remembered(known, email))
-    return response
-
-
-def _remember_browser(response: HttpResponse, cookie: str) -> None:
-    response.set_cookie(
-        known_browsers.COOKIE,
-        cookie,
-        max_age=known_browsers.LIFETIME,
-        path=reverse("tenants:login"),  # sent with attempts to sign in, and nowhere else
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
-
-
-def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:
-    """After signing in: straight into the only tenant, or the one that an interrupted form belongs to, else choose."""
-    mine = members.memberships_of(user.id)
-    interrupted = stash.page_mark if stash else ""
-    named = desk_of(next_url)
-    chosen = mine[0] if len(mine) == 1 else next((m for m in mine if m.slug == named), None)
-    for membership in mine:
-        if interrupted and page_mark.matches(interrupted, user.id, membership.tenant_id):
-            chosen = membership
-    if chosen is None:
-        pin_tenant(request, "", slug="")
-    else:
-        pin_tenant(request, chosen.tenant_id, slug=chosen.slug)
-        session_lifecycle.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
-    if stash is not None and chosen is not None:
-        return _resume(request, user, chosen.tenant_id, stash)
-    target = _safe_next(request, next_url)
-    if user.is_operator and not mine:
-        # Who only runs the platform has no desk to choose, and no page of one to go back to.
-        admin_url = reverse("admin:index")
-        if stash is not None and stash.path.startswith(admin_url):
-            return _resume(request, user, "", stash)
-        return redirect(target if target.startswith(admin_url) else admin_url)
-    if chosen is None:
-        pick_url = reverse("tenants:pick")
-        return redirect(f"{pick_url}?{urlencode({'next': target})}" if next_url else pick_url)
-    return redirect(target)
-
-
-def _resume(request: HttpRequest, user: User, tenant_id: str, stash: Stash) -> HttpResponse:
-    """Offer an interrupted form again, on a page that belongs to the tenant just entered."""
-    tenant = context.enter(user, tenant_id)
-    request.user, request.tenant = user, tenant  # type: ignore[attr-defined]  # tenant is ours
-    return render(request, "portal/resume.html", {"stash": stash})
+    next_url = form.cleaned_data["next"]
+    return entering_views.let_in(request, user, attempts=[attempt], stash=stash, next_url=next_url)
 
 
 @leads_out
@@ -247,7 +193,7 @@ def pick(request: HttpRequest) -> HttpResponse:
         "q": search,
         "total": len(everything),
         "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
-        "next": _safe_next(request, request.GET.get("next", "")),
+        "next": entering_views.safe_next(request, request.GET.get("next", "")),
     }
     partial = "HX-Request" in request.headers
     return render(request, "tenants/_switcher.html" if partial else "tenants/pick.html", page)
@@ -265,30 +211,11 @@ def switch(request: HttpRequest) -> HttpResponse:
     if request.session.get(pinned_tenant.TENANT_KEY) != tenant.tenant_id:
         session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
     pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
-    stash = _stash(request)
+    stash = entering_views.stash_of(request)
     if stash is not None:
-        return _resume(request, user, tenant.tenant_id, stash)
+        return entering_views.resume(request, user, tenant.tenant_id, stash)
     target = request.POST.get("next", "")
-    return redirect(_safe_next(request, target if desk_of(target) in ("", tenant.slug) else ""))
-
-
-def _stash(request: HttpRequest) -> Stash | None:
-    token = request.POST.get("resume", "")
-    if not token:
-        return None
-    try:
-        return Stash.from_token(token)
-    except Invalid:
-        messages.warning(request, "What was kept of your form is too old to be sent again.")
-        return None
-
-
-def _safe_next(request: HttpRequest, url: str) -> str:
-    if url and url_has_allowed_host_and_scheme(
-        url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    ):
-        return url
-    return resolve_url(settings.LOGIN_REDIRECT_URL)
+    return redirect(entering_views.safe_next(request, target if desk_of(target) in ("", tenant.slug) else ""))
 
 
 def _user_of_link(uid: str) -> User | None:
