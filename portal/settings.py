@@ -19,6 +19,8 @@ DEBUG: bool = env.bool("DEBUG", default=False)
 _DEVELOPMENT_KEY = "development-only-key-that-signs-nothing-of-value-0123456789"
 SECRET_KEY: str = env.str("SECRET_KEY", default=_DEVELOPMENT_KEY if DEBUG else "")
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+# Encrypt secrets at rest: the first key seals, and all open what they sealed. Empty: SECRET_KEY and its fallbacks.
+ENCRYPTION_KEYS: list[str] = env.list("ENCRYPTION_KEYS", default=[])
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"] if DEBUG else [])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # How many proxies in front add to X-Forwarded-For; 0 trusts the socket's address alone.
@@ -172,6 +174,8 @@ SIGN_IN_ATTEMPTS: int = env.int("SIGN_IN_ATTEMPTS", default=8)
 SIGN_IN_ATTEMPTS_PER_NETWORK: int = env.int("SIGN_IN_ATTEMPTS_PER_NETWORK", default=40)
 SIGN_IN_ATTEMPTS_PER_ACCOUNT: int = env.int("SIGN_IN_ATTEMPTS_PER_ACCOUNT", default=200)
 SIGN_IN_WINDOW = 900  # seconds
+# Operators need a second factor for their admin.
+OPERATOR_SECOND_FACTOR: bool = env.bool("OPERATOR_SECOND_FACTOR", default=not DEBUG)
 
 # How long an operator may act as a member at once, in minutes; 0: nobody may.
 IMPERSONATION_MINUTES: int = env.int("IMPERSONATION_MINUTES", default=30)
@@ -267,6 +271,7 @@ LOGGING = {
     "loggers": {
         "botocore": {"level": "WARNING"},
         "pynamodb": {"level": "WARNING"},
+        "fido2": {"level": "WARNING"},  # names each credential
         "django.request": {"level": "ERROR"},
         "waitress.queue": {"level": "ERROR"},  # warns of each request that waits a moment, as a page's static files do
     },

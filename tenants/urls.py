@@ -7,8 +7,10 @@ from tenants.closing import views as closing_views
 from tenants.identity import session_views, views
 from tenants.impersonation import views as impersonation_views
 from tenants.membership import accepting_views, inviting_views, member_views
-from tenants.provisioning import usage_views
+from tenants.provisioning import sign_in_views, usage_views
 from tenants.provisioning import views as desk_views
+from tenants.second_factors import second_step_views
+from tenants.second_factors import views as security_views
 
 app_name = "tenants"
 
@@ -21,14 +23,29 @@ _api_key_pages = [
     path("<str:api_key>/revoke/", api_key_views.revoke, name="api_key_revoke"),
 ]
 
+_security_pages = [
+    path("", security_views.security, name="security"),
+    path("confirm/", security_views.confirm, name="security_confirm"),
+    path("authenticator/", security_views.authenticator_add, name="authenticator_add"),
+    path("authenticator/remove/", security_views.authenticator_remove, name="authenticator_remove"),
+    path("passkeys/", security_views.passkey_add, name="passkey_add"),
+    path("passkeys/options/", security_views.passkey_options, name="passkey_options"),
+    path("passkeys/<str:passkey>/remove/", security_views.passkey_remove, name="passkey_remove"),
+    path("codes/", security_views.codes_renew, name="recovery_codes"),
+]
+
 urlpatterns = [
     path("login/", views.login, name="login"),
+    path("login/second-step/", second_step_views.second_step, name="second_step"),
+    path("login/passkey/", second_step_views.passkey_sign_in, name="passkey_sign_in"),
+    path("login/passkey/challenge/", second_step_views.passkey_challenge, name="passkey_challenge"),
     path("logout/", views.logout, name="logout"),
     path("logout/everywhere/", views.logout_everywhere, name="logout_everywhere"),
     path("account/", views.account, name="account"),
     path("account/password/", views.password_change, name="password_change"),
     path("account/sessions/", session_views.sessions_page, name="sessions"),
     path("account/sessions/<str:session>/end/", session_views.end, name="session_end"),
+    path("account/security/", include(_security_pages)),
     path("password/reset/", views.password_reset, name="password_reset"),
     path("password/reset/sent/", views.password_reset_sent, name="password_reset_sent"),
     path("password/reset/<str:uid>/<str:token>/", views.password_reset_confirm, name="password_reset_confirm"),
@@ -53,6 +70,7 @@ urlpatterns = [
         path("desk/settings/usage/", usage_views.usage_page, name="usage"),
         path("desk/settings/close/", closing_views.close, name="close"),
         path("desk/settings/close/undo/", closing_views.reopen, name="reopen"),
+        path("desk/settings/sign-in/", sign_in_views.sign_in_page, name="settings_sign_in"),
         path("desk/settings/", desk_views.settings_page, name="settings"),
     ),
 ]

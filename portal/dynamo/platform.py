@@ -48,10 +48,18 @@ def query(
     descending: bool = False,
     limit: int | None = None,
     start: dict[str, Any] | None = None,
+    consistent: bool = False,
 ) -> Page:
     """Send one Query of one partition of a platform table, at most 1 MB; see `repository.TenantRepository.query`."""
     request = query_request(
-        table, partition, index=index, begins_with=begins_with, descending=descending, limit=limit, start=start
+        table,
+        partition,
+        index=index,
+        begins_with=begins_with,
+        descending=descending,
+        limit=limit,
+        start=start,
+        consistent=consistent,
     )
     answer = connection().dispatch("Query", request)
     return Page(answer["Items"], answer.get("LastEvaluatedKey"))

@@ -17,6 +17,7 @@ from portal.errors import Invalid
 PAGE_MARK = "_page"
 _SALT = "portal.web.stash"
 _HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
+_SECRETS = ("password", "credential", "one_time_code")  # words in the names of fields that are never kept
 _TECHNICAL = {"seen", "version", "request_id", "back", "next", "tickets", "email"}
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -38,9 +39,9 @@ class Stash:
             (name, value)
             for name, values in request.POST.lists()
             for value in values
-            if name not in _HIDDEN and "password" not in name and isinstance(value, str)
+            if name not in _HIDDEN and isinstance(value, str)
         )
-        if not fields or any("password" in name for name in request.POST):
+        if not fields or any(word in name for name in request.POST for word in _SECRETS):
             return None
         return cls(request.path, fields, str(request.POST.get(PAGE_MARK, "")))
 

@@ -22,6 +22,7 @@ from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.tables import AUDIT, CHAINS
 from tenants.identity.tables import THROTTLES, USERS
 from tenants.membership.tables import INVITES, MEMBERS
+from tenants.second_factors.tables import FACTORS
 from tenants.tenancy.tables import DIRECTORY, MEMBERSHIPS, TENANTS
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.tables import DEAD_LETTERS
@@ -33,7 +34,7 @@ _TICKET: Final = {"pk": {"S": keys.ticket(_TENANT, 7)}, "sk": {"S": keys.SUMMARY
 _ROW: Final = {"tenant_id": {"S": _TENANT}, "timestamp_event_id": {"S": "2026"}}
 _UPDATE: Final = {"UpdateExpression": "SET title = :t", "ExpressionAttributeValues": {":t": {"S": "x"}}}
 IAM, GUARD = "IAM", "guard"
-_PEOPLE: Final = (USERS, SESSIONS, THROTTLES, MEMBERSHIPS, DIRECTORY)
+_PEOPLE: Final = (USERS, FACTORS, SESSIONS, THROTTLES, MEMBERSHIPS, DIRECTORY)
 _TENANTS: Final = (TENANTS, INVITES, MEMBERS, AUDIT)
 _READS: Final = ("GetItem", "BatchGetItem", "Query")
 _WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")

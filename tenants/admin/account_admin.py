@@ -21,6 +21,7 @@ from tenants.identity import accounts, session_lifecycle, suppression
 from tenants.identity.models import User
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
+from tenants.second_factors import factor_changes
 
 _NEW = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
@@ -67,6 +68,13 @@ class AccountAdmin(DynamoAdmin):
         ObjectAction(
             "_no_operator", "Remove operator", "The person keeps the account and loses this admin.", needs_reason=True
         ),
+        ObjectAction(
+            "_reset_factors",
+            "Reset second factors",
+            "All second factors and recovery codes go and every session ends; the person signs in by the password "
+            "alone. Make sure that it is the person who asks.",
+            needs_reason=True,
+        ),
         ObjectAction("_mail", "Allow mail again", "Mail is sent to this address again.", asks=True),
     )
 
@@ -82,6 +90,7 @@ class AccountAdmin(DynamoAdmin):
             "name",
             "is_active",
             "is_operator",
+            "second_factors",
             "session_epoch",
             "created_at",
             "user_id",
@@ -115,6 +124,7 @@ class AccountAdmin(DynamoAdmin):
             "_sign_out": True,
             "_operator": not obj.is_operator,
             "_no_operator": obj.is_operator and is_somebody_else,
+            "_reset_factors": bool(obj.second_factors) and is_somebody_else,
             "_mail": bool(suppression.of([obj.email])),
         }
         return [action for action in self.object_actions if offered[action.name]]
@@ -144,6 +154,9 @@ class AccountAdmin(DynamoAdmin):
         if action == "_sign_out":
             accounts.sign_out_everywhere(obj.user_id, by=by)
             return f"{obj.email} is signed out on every device."
+        if action == "_reset_factors":
+            factor_changes.reset(obj.user_id, reason=reason, by=by)
+            return f"{obj.email} has no second factor any more."
         if action == "_mail":
             suppression.clear(obj.email, by=by)
             return f"Mail is sent to {obj.email} again."

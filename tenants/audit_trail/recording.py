@@ -46,6 +46,7 @@ class AuditAction(StrEnum):
     TENANT_REOPENED = "tenant.reopened"
     TENANT_RENAMED = "tenant.renamed"
     TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed"
+    TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed"
     TENANT_LIMITS_CHANGED = "tenant.limits_changed"
     TENANT_QUEUES_CHANGED = "tenant.queues_changed"
     TENANT_RESHARDED = "tenant.resharded"  # somebody has asked for it
@@ -66,6 +67,11 @@ class AuditAction(StrEnum):
     USER_MADE_OPERATOR = "user.made_operator"
     USER_OPERATOR_ENDED = "user.operator_ended"
     USER_SIGNED_OUT_EVERYWHERE = "user.signed_out_everywhere"
+    USER_FACTOR_ADDED = "user.factor_added"  # a second factor
+    USER_FACTOR_REMOVED = "user.factor_removed"
+    USER_RECOVERY_CODES_RENEWED = "user.recovery_codes_renewed"
+    USER_RECOVERY_CODE_USED = "user.recovery_code_used"
+    USER_FACTORS_RESET = "user.factors_reset"
     ADDRESS_CLEARED = "address.cleared"  # mail to it goes out again
     SESSION_STARTED = "session.started"
     SESSION_REFUSED = "session.refused"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -11,8 +11,8 @@ from django.contrib.auth.hashers import make_password
 
 from portal import clock, plain_text
 from portal.dynamo import platform
+from portal.dynamo.repository import BATCH_GET_LIMIT, Condition, Transaction
 from portal.dynamo.repository import Action as UpdateAction
-from portal.dynamo.repository import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.nosql import session_store
 from tenants.audit_trail import recording
@@ -55,6 +55,15 @@ def id_of(address: str) -> str | None:
     except (UniqueItem.DoesNotExist, ValueError):
         return None
     return found
+
+
+def with_second_factor(user_ids: Sequence[str]) -> set[str]:
+    """Return those of these accounts that have a second factor: a BatchGetItem for every hundred."""
+    found: list[Any] = []
+    for begin in range(0, len(user_ids), BATCH_GET_LIMIT):
+        some: list[Any] = [(AccountItem, keys.user(one), None) for one in user_ids[begin : begin + BATCH_GET_LIMIT]]
+        found += platform.get_all(some)
+    return {item.user_id for item in found if item is not None and item.second_factors}
 
 
 def create(*, email: str, name: str, password: str | None, is_operator: bool = False, by: Actor) -> User:
@@ -154,6 +163,17 @@ def sign_out_everywhere(user_id: str, *, by: Actor) -> User:
     user = _update(user_id, [AccountItem.session_epoch.add(1)], AuditAction.USER_SIGNED_OUT_EVERYWHERE, by)
     session_store.forget(user_id)
     return user
+
+
+def add_factor_change(transaction: Transaction, user: User, *, kinds: str) -> None:
+    """Note in a transaction which kinds of second factors an account has now, and end every session of it.
+
+    The part is named ACCOUNT, and refused where sessions have been ended since the account was read.
+    """
+    noted = AccountItem.second_factors.set(kinds) if kinds else AccountItem.second_factors.remove()
+    unchanged = AccountItem.session_epoch == user.session_epoch
+    item = AccountItem(keys.user(user.id))
+    transaction.update(item, [noted, AccountItem.session_epoch.add(1)], name=ACCOUNT, condition=unchanged)
 
 
 def set_active(user_id: str, active: bool, *, by: Actor, reason: str = "") -> User:

@@ -14,9 +14,12 @@ from tenants.identity.models import User
 _NO_EMAIL = {"required": "Enter your e-mail address."}
 _EMAIL = forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
 
+# Browsers offer passkeys of this site beside the addresses that they know.
+_EMAIL_OR_PASSKEY = forms.EmailInput(attrs={"autocomplete": "username webauthn", "autofocus": True})
+
 
 class SignInForm(forms.Form):
-    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
+    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL_OR_PASSKEY, error_messages=_NO_EMAIL)
     password = forms.CharField(
         label="Password",
         error_messages={"required": "Enter your password."},

@@ -21,6 +21,7 @@ class User(AbstractBaseUser, Facade):
     is_operator = models.BooleanField(default=False)
     session_epoch = models.PositiveIntegerField(default=0)
     signed_in_at = models.CharField(max_length=40, default="")
+    second_factors = models.CharField(max_length=40, default="")
     # Removes the field: `signed_in_at` stands for it, and is written by accounts.py.
     last_login = None
 
@@ -44,6 +45,7 @@ class User(AbstractBaseUser, Facade):
             is_operator=item.is_operator,
             session_epoch=int(item.session_epoch),
             signed_in_at=item.signed_in_at or "",
+            second_factors=item.second_factors or "",
         )
         user._state.adding = False
         return user

@@ -85,6 +85,18 @@ def old_password(user_id: str) -> tuple[AttemptLimit, ...]:
     return (AttemptLimit("old password", user_id, settings.SIGN_IN_ATTEMPTS),)
 
 
+def second_step(user_id: str, *, browser: str = "") -> tuple[AttemptLimit, ...]:
+    """The limit of guessing codes for somebody whose password one has: for all networks together, because a code has
+    six digits. `browser` is as in `sign_in`."""
+    kind, subject = ("second step, browser", browser) if browser else ("second step", user_id)
+    return (AttemptLimit(kind, subject, settings.SIGN_IN_ATTEMPTS),)
+
+
+def passkey(*, address: str) -> tuple[AttemptLimit, ...]:
+    """The limit of passkeys that one network tries: they cannot be guessed, and each costs a signature's check."""
+    return (AttemptLimit("passkey network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),)
+
+
 def begin(limits: Sequence[AttemptLimit]) -> CountedAttempt:
     """Count an attempt: an update for each limit and one BatchGetItem of the previous window, sent together."""
     now = time.time()

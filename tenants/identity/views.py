@@ -27,6 +27,7 @@ from tenants.identity.forms import NewPasswordForm, PasswordChangeForm, Password
 from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
+from tenants.second_factors import second_step_views
 from tenants.tenancy import context, pinned_tenant
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
@@ -58,6 +59,9 @@ def login(request: HttpRequest) -> HttpResponse:
         form.add_error(None, "The e-mail address or password is wrong.")
         return render(request, "tenants/login.html", page, status=422)
     next_url = form.cleaned_data["next"]
+    if user.second_factors:
+        throttle.succeeded(attempt)
+        return second_step_views.ask(request, user, stash=stash, next_url=next_url)
     return entering_views.let_in(request, user, attempts=[attempt], stash=stash, next_url=next_url)
 
 

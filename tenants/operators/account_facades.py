@@ -54,6 +54,7 @@ class Account(Facade):
     name = models.CharField(max_length=100)
     is_active = models.BooleanField("active", default=True)
     is_operator = models.BooleanField("operator", default=False)
+    second_factors = models.CharField(max_length=40, blank=True, default="")
     session_epoch = models.PositiveIntegerField("signed out everywhere", default=0, help_text="how often")
     created_at = models.DateTimeField("created")
 

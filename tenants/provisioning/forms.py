@@ -28,6 +28,17 @@ class DeskForm(forms.Form):
             field.widget.attrs.pop("maxlength")
 
 
+class SignInDemandForm(forms.Form):
+    """Take whether members need a second factor."""
+
+    demanded = forms.BooleanField(
+        label="Members need a second factor",
+        required=False,
+        help_text="Who has none is led to add one at the next click, and does not get into the desk before. API keys "
+        "go on working.",
+    )
+
+
 class DefaultsForm(forms.Form):
     """Take a default for each value that has one."""
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 
 from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
 from portal.web.stash import PAGE_MARK, Stash
 from tenants.identity.acting_session import Impersonation
+from tenants.identity.models import User
 from tenants.tenancy import page_mark, refusal_views
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -58,6 +60,9 @@ class AccessMiddleware:
             return refusal_views.ask_to_sign_in(request)
         if access.level == "operator" and not request.user.is_operator:
             return refusal_views.forbidden(request, "This is for the platform's operators.")
+        has_factor = bool(request.user.second_factors)
+        if access.level == "operator" and settings.OPERATOR_SECOND_FACTOR and not has_factor:
+            return refusal_views.ask_for_second_factor(request, "The operators' admin")
         return self._check_member(request, view, access, desk) if access.level == "member" else None
 
     def _check_member(
@@ -68,6 +73,9 @@ class AccessMiddleware:
             return refusal_views.ask_for_tenant(request)
         if tenant.suspended and not (tenant.acted_by and request.method in SAFE):
             return refusal_views.suspended(request, tenant)
+        user: User = request.user  # type: ignore[assignment]  # signed in: our User
+        if tenant.needs_second_factor and not (user.second_factors or tenant.acted_by):
+            return refusal_views.ask_for_second_factor(request, tenant.name)
         if request.method not in SAFE:
             if tenant.closes_at and not is_open_while_closing(view):
                 return refusal_views.closing(request, tenant)

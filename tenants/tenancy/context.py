@@ -53,6 +53,7 @@ class TenantContext:
     shard_epoch: int = 0
     suspended: bool = False
     closes_at: str = ""  # when the grace of a desk ends that is closing; until then it can be read
+    needs_second_factor: bool = False  # members without one are kept out
     former_slug: str = ""  # its name in addresses before the last renaming
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
@@ -140,6 +141,7 @@ def of_tenant(
         standing=standing,
         suspended=_keeps_people_out(tenant),
         closes_at=(tenant.closes_at or "") if tenant.status == tenant_directory.CLOSING else "",
+        needs_second_factor=bool(tenant.needs_second_factor),
         defaults=tenant.defaults,
         **_of_layout(tenant),
         units_per_second=rates.of(tenant.plan, tenant.request_rate),

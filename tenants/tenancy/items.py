@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from tenants.tenancy.tables import DIRECTORY, MEMBERSHIPS, TENANTS
@@ -29,7 +29,8 @@ class TenantItem(Item):
     `last_seat` are for the counting, see tenants/membership/seats.py. `defaults` is what its forms begin with, as JSON;
     see tenants/provisioning/defaults.py. `subscriptions` is the JSON of who is told of what, by event type a list of
     destinations; `queues` that of the numbers of its queues. Both are for delivery. `request_rate` is what operators
-    let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py. `placement` is where its
+    let it ask for in place of its plan's rate, in units a second; see portal/limits/rates.py. `needs_second_factor`
+    keeps out members who have none, and is missing where the owners have not asked for that. `placement` is where its
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
     old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`
     is when the grace of a tenant ends that is closing, `status_before` what an undo brings back; see tenants/closing.
@@ -60,6 +61,7 @@ class TenantItem(Item):
     move = UnicodeAttribute(null=True)
     closes_at = UnicodeAttribute(null=True)
     status_before = UnicodeAttribute(null=True)
+    needs_second_factor = BooleanAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

@@ -41,6 +41,14 @@ def ask_for_tenant(request: HttpRequest) -> HttpResponse:
     return wrong_tenant(request, stash)
 
 
+def ask_for_second_factor(request: HttpRequest, where: str) -> HttpResponse:
+    """Send to the page where a second factor is added, which this place asks for; a form that was sent is shown."""
+    stash = Stash.of(request)
+    if stash is None and request.method in SAFE:
+        return _go(request, reverse("tenants:security"))
+    return render(request, "tenants/second_factor_needed.html", {"where": where, "stash": stash}, status=403)
+
+
 def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
     """403 with the reason."""
     return render(request, "portal/403.html", {"reason": reason}, status=403)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from django.conf import settings
 from django.contrib.auth import login
 from django.core.exceptions import ImproperlyConfigured
@@ -15,6 +18,9 @@ from tenants.identity.models import User
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.pinned_tenant import TENANT_KEY
+
+CONFIRMED_SECONDS: Final = 600  # for which it holds that the person has just proved to be who they are
+_CONFIRMED_KEY: Final = "confirmed_at"  # in a session
 
 
 class SignedInRequest(HttpRequest):
@@ -60,7 +66,18 @@ def start_session(request: HttpRequest, user: User) -> None:
         # Django keeps the key where the same person signs in again; a key never survives a sign-in here.
         session.flush()
     login(request, user, settings.AUTHENTICATION_BACKENDS[0])
+    note_confirmed(request)
     session.begin(address=client_address(request), agent=request.headers.get("User-Agent", ""))
+
+
+def note_confirmed(request: HttpRequest) -> None:
+    """Note in the session that the person has just proved to be who they are."""
+    request.session[_CONFIRMED_KEY] = int(time.time())
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    """Tell whether the person has proved that a moment ago, at sign-in or since."""
+    return int(request.session.get(_CONFIRMED_KEY, 0)) > time.time() - CONFIRMED_SECONDS
 
 
 def pin_tenant(request: HttpRequest, tenant_id: str, *, slug: str) -> None:

@@ -45,6 +45,7 @@ ACMES = {
     "webhook_id": "ep_0123456789abcdef",
     "invite": "e" * 32,
     "session": "f" * 32,
+    "passkey": "f" * 32,
     "endpoint": "ep_0123456789abcdef",
     "api_key": "Ab0Cd1Ef",
     "delivery": f"evt_{'1' * 32}_0.2026-01-31T12:00:00.000000Z",

@@ -19,6 +19,7 @@ from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
 from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, UniqueItem
 from tenants.membership.items import InvitedItem, InviteLinkItem
+from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, RecoveryItem
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tests.architecture.test_layers import imports, modules, name
 from tickets.sharding.items import HeatItem, ReshardItem
@@ -39,6 +40,8 @@ PLATFORM = {
     "portal.nosql.session_store",
     "tenants.identity.accounts",
     "tenants.identity.throttle",
+    # What second factors a person has.
+    "tenants.second_factors.factor_store",
     # Which addresses mail does not reach, whoever mails them; and the mail to somebody who forgot a password.
     "tenants.identity.suppression",
     "delivery.mail.outbox_backend",
@@ -79,6 +82,7 @@ CONNECTION = {
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.
 PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
+FACTORS = {"tenants.second_factors." + name for name in ("factor_changes", "factor_proofs", "factor_store")}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
     GivenItem: {"delivery.queues.allocation"},
@@ -97,6 +101,9 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.provisioning.tenant_lifecycle",
         "tenants.tenancy.tenant_directory",
     },
+    AuthenticatorItem: {*FACTORS},
+    PasskeyItem: {*FACTORS, "tenants.second_factors.views"},
+    RecoveryItem: {*FACTORS},
     SuppressedItem: {"tenants.identity.suppression"},
     ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
     DirectoryItem: {

@@ -39,6 +39,7 @@ PAGES = {
     Role.OWNER: (
         "desk/settings/", "desk/settings/defaults/", "desk/settings/access/",
         "desk/settings/close/", "desk/settings/close/undo/",
+        "desk/settings/sign-in/",
         "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
     ),
 }  # fmt: skip

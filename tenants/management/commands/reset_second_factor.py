@@ -1,0 +1,32 @@
+"""`manage.py reset_second_factor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from portal.errors import NotFound
+from portal.management.command import PortalCommand
+from tenants.audit_trail.recording import Actor
+from tenants.identity import accounts
+from tenants.second_factors import factor_changes
+
+
+class Command(PortalCommand):
+    help = (
+        "Remove all second factors and recovery codes of somebody who has lost them. Every session of the account "
+        "ends, the person is told by mail, and signs in by the password alone until another factor is added. Make sure "
+        "first that it is the person who asks. If the account has no second factor, the exit status is 1."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("address", help="the e-mail address of the account")
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the platform's audit trail")
+
+    def work(self, options: dict[str, Any]) -> None:
+        user_id = accounts.id_of(options["address"])
+        if user_id is None:
+            raise NotFound(f"{options['address']} has no account.")
+        change = factor_changes.reset(user_id, reason=options["reason"], by=Actor(origin="reset_second_factor"))
+        self.stdout.write(f"{change.user.email} has no second factor any more.")
