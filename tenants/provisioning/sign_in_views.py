@@ -20,7 +20,7 @@ from tenants.tenancy.roles import Role
 @member(Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_page(request: TenantRequest) -> HttpResponse:
-    """Whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of their
+    """Show whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of their
     accounts for every hundred."""
     tenant = request.tenant
     form = SignInDemandForm(request.POST or None, initial={"demanded": tenant.needs_second_factor})

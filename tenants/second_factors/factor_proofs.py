@@ -27,7 +27,7 @@ from tenants.second_factors import (
 )
 from tenants.second_factors.factor_store import Factors
 from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, RecoveryItem
-from tenants.second_factors.passkey_ceremony import Site
+from tenants.second_factors.passkey_ceremony import PasskeySite
 
 log = logging.getLogger("pooldesk.second_factors")
 _NOT_TAKEN: Final = "This passkey was not accepted. Try again."
@@ -91,7 +91,7 @@ def _by_recovery_code(user: User, found: Factors, code: str, *, origin: str) -> 
     return True
 
 
-def by_passkey(site: Site, answer: str, token: str, *, of: str = "") -> User:
+def by_passkey(site: PasskeySite, answer: str, token: str, *, of: str = "") -> User:
     """Return who signed a challenge with a passkey; `of` is the id of the one person who may, "" for anybody.
 
     One Query of the factors, one GetItem of the account, and the write. Raises Invalid, with a sentence for the person.

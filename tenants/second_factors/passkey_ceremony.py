@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Site:
+class PasskeySite:
     """The origin of the portal as browsers see it, `https://desk.example.com`."""
 
     origin: str
@@ -87,7 +87,7 @@ class _Challenge:
         return [self.value.hex(), self.made_at]
 
 
-def creation(site: Site, user: User, known: list[str]) -> dict[str, Any]:
+def creation(site: PasskeySite, user: User, known: list[str]) -> dict[str, Any]:
     """Return what a browser is asked to make a passkey of: `publicKey` as JSON, and the `challenge` to send back.
 
     `known` are the credentials that the person has, in hex: an authenticator that has one of them makes no other.
@@ -104,7 +104,7 @@ def creation(site: Site, user: User, known: list[str]) -> dict[str, Any]:
     return _asked(dict(options), challenge, user.id)
 
 
-def created(site: Site, user: User, answer: str, token: str) -> str:
+def created(site: PasskeySite, user: User, answer: str, token: str) -> str:
     """Return the credential, in hex, that a browser made for this person. Raises Invalid."""
     challenge = _challenge_of(token, user.id)
     data = _read(lambda: site.server().register_complete(_state(challenge), _json(answer)).credential_data)
@@ -118,14 +118,14 @@ def passkey_id(credential: str) -> str:
     return keys.passkey_id(_credential(credential).credential_id)
 
 
-def request(site: Site) -> dict[str, Any]:
+def request(site: PasskeySite) -> dict[str, Any]:
     """Return what a browser is asked to sign, with whichever passkey of this site the person chooses; as `creation`."""
     challenge = _new_challenge()
     options, _ = site.server().authenticate_begin(user_verification=_NEED, challenge=challenge.value)
     return _asked(dict(options), challenge, ANYBODY)
 
 
-def signed(site: Site, answer: str, token: str, credential_of: Callable[[str, str], str | None]) -> Assertion:
+def signed(site: PasskeySite, answer: str, token: str, credential_of: Callable[[str, str], str | None]) -> Assertion:
     """Check a browser's signature. `credential_of` gives, for a person's id and a passkey's, the credential in hex.
 
     Raises Invalid. Whether the counter has grown and the challenge is a new one is for the caller to hold.

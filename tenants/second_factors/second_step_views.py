@@ -21,16 +21,16 @@ from tenants.identity.models import User
 from tenants.identity.throttle import CountedAttempt
 from tenants.second_factors import factor_proofs, factor_store, half_signed_in, passkey_ceremony
 from tenants.second_factors.forms import SecondStepForm
-from tenants.second_factors.passkey_ceremony import Site
+from tenants.second_factors.passkey_ceremony import PasskeySite
 from tenants.tenancy.client_address import client_address
 
 COOKIE = "pooldesk_second_step"
 _TOO_LATE = "That took too long, or somebody signed in meanwhile. Enter your password again."
 
 
-def site_of(request: HttpRequest) -> Site:
+def site_of(request: HttpRequest) -> PasskeySite:
     """Return the site for which passkeys are made: PORTAL_BASE_URL, in development the address that was asked for."""
-    return Site(settings.PORTAL_BASE_URL or f"{request.scheme}://{request.get_host()}")
+    return PasskeySite(settings.PORTAL_BASE_URL or f"{request.scheme}://{request.get_host()}")
 
 
 def ask(request: HttpRequest, user: User, *, stash: Stash | None, next_url: str) -> HttpResponse:

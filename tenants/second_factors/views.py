@@ -34,7 +34,7 @@ _FIRST = "Confirm that it is you, then try again."
 @signed_in
 @require_safe
 def security(request: SignedInRequest) -> HttpResponse:
-    """What the person has: one Query."""
+    """Show what the person has: one Query."""
     return _security(request)
 
 

@@ -15,13 +15,13 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts, throttle
 from tenants.identity.models import User
 from tenants.second_factors import factor_changes, factor_store, passkey_ceremony
-from tenants.second_factors.passkey_ceremony import Site
+from tenants.second_factors.passkey_ceremony import PasskeySite
 from tests.support.factors import SECURITY, add_passkey, codes_in, confirmed, signed
 from tests.support.soft_passkey import SoftPasskey
 from tests.support.world import Browser, World
 
 SIGN_IN, STEP = "/login/passkey/", "/login/second-step/"
-SITE = Site("http://testserver")
+SITE = PasskeySite("http://testserver")
 
 
 def given_passkey(world: World, who: str, **how: Any) -> SoftPasskey:
@@ -197,7 +197,7 @@ def test_passkeys_of_one_network_are_limited(world: World) -> None:
 
 @pytest.mark.parametrize(("origin", "has"), [("https://desk.example.com", True), ("http://localhost:8000", True)])
 def test_a_site_with_a_name_has_passkeys(origin: str, has: bool) -> None:
-    assert Site(origin).has_passkeys is has
+    assert PasskeySite(origin).has_passkeys is has
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:8000", "https://[::1]", "https://192.0.2.1"])
