@@ -20,8 +20,8 @@ from tenants.tenancy.roles import Role
 @member(Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_page(request: TenantRequest) -> HttpResponse:
-    """Show whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of their
-    accounts for every hundred."""
+    """Show whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of
+    their accounts for every hundred."""
     tenant = request.tenant
     form = SignInDemandForm(request.POST or None, initial={"demanded": tenant.needs_second_factor})
     if request.method == "POST" and form.is_valid():
