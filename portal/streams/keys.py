@@ -19,6 +19,11 @@ def pollers(stream_arn: str) -> str:
     return keys.joined("POLLERS", stream_arn)
 
 
+def of_stream(stream_arn: str) -> tuple[str, str, str]:
+    """Return the partition keys of all that is kept of a stream under its ARN."""
+    return stream_arn, finished(stream_arn), pollers(stream_arn)
+
+
 def own_stream(placement: str, tenant_id: str, table: str) -> str:
     """Form the partition key of what is kept of the stream of one tenant's own table under the table's name."""
     return keys.joined("PLACED", keys.tenant(tenant_id), placement, table)

@@ -25,7 +25,6 @@ from pynamodb.expressions.update import Action
 
 from portal import clock
 from portal.dynamo.batches import batch_get
-from portal.dynamo.client import Item
 from portal.errors import ConditionFailed
 from portal.streams import keys, shards, worker
 from portal.streams.items import FinishedShardItem, FollowedStreamItem, HeartbeatItem, LeaseItem
@@ -217,15 +216,6 @@ def note_stream(name: str, stream_arn: str) -> None:
     worker.put(FollowedStreamItem(name, stream_arn))
 
 
-def kept(name: str) -> Iterator[Item]:
-    """Return all that is kept of the streams that were followed under this name, the notes of them last."""
-    noted = list(worker.items(FollowedStreamItem, name, consistent=True))
-    for item in noted:
-        if item.shard != keys.WATERMARK:
-            yield from _under(item.shard)
-    yield from noted
-
-
 def forget_stream(name: str, stream_arn: str) -> None:
     """Remove what is kept of one stream of a tenant's own table that was followed under this name, once it is no more.
 
@@ -237,5 +227,5 @@ def forget_stream(name: str, stream_arn: str) -> None:
 
 
 def _under(stream_arn: str) -> Iterator[FollowedStreamItem]:
-    for partition in (stream_arn, keys.finished(stream_arn), keys.pollers(stream_arn)):
+    for partition in keys.of_stream(stream_arn):
         yield from worker.items(FollowedStreamItem, partition, consistent=True)

@@ -11,6 +11,7 @@ declare(
     LEASES,
     grants=(
         Grant("worker", LEASES, ("BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), "HoldLeases"),
-        Grant("platform", LEASES, ("GetItem", "Query")),
+        # It deletes what is kept of the streams of a tenant's own tables, once the tenant is no more.
+        Grant("platform", LEASES, ("DeleteItem", "GetItem", "Query")),
     ),
 )

@@ -15,11 +15,14 @@ from delivery.webhooks import endpoints
 from delivery.webhooks import keys as webhook_keys
 from delivery.webhooks.items import DeliveryItem
 from portal import clock
+from portal.dynamo.placement import Placement
 from portal.limits import keys as limit_keys
 from portal.limits.items import SharePostItem, UsageItem
 from portal.noise import keys as noise_keys
 from portal.noise.items import NoiseItem
 from portal.noise.noise_tally import NoiseTally
+from portal.streams import leases
+from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import member_changes
 from tenants.membership.items import UnreachedItem
@@ -45,6 +48,7 @@ from tickets.sharding import keys as sharding_keys
 from tickets.sharding import reshard_requests
 from tickets.sharding.items import HeatItem, ReshardItem
 from tickets.ticket.fields import Status
+from tickets.ticket.tables import TICKETS
 
 SLUG = "umbrella"  # of the desk that was Acme
 
@@ -156,6 +160,11 @@ def _operators(world: World) -> None:
             PLACED, tenancy_keys.placed(tenant.tenant_id, "bridge"), tenant_id=tenant.tenant_id, title="bridge",
             created_at=clock.stamp(),
         )  # fmt: skip
+        own = StreamSource(tenant.tenant_id, Placement("bridge")).name(TICKETS)
+        arn = f"arn:aws:dynamodb:eu-central-1:1:table/Pooldesk.{tenant.tenant_id}.{TICKETS.name}/stream/1"
+        leases.note_stream(own, arn)
+        leases.add(arn, "shard", parent="")
+        leases.give_heartbeat(arn, me="poller")
         put_all([former])
         put_all([own_tables])
 
