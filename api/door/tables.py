@@ -20,7 +20,7 @@ ANSWERS = Table(
 declare(
     ANSWERS,
     grants=(
-        Grant("tenant", ANSWERS, ("UpdateItem",)),
+        Grant("tenant", ANSWERS, ("GetItem", "UpdateItem")),
         # Changes of webhooks are written by the platform role, and their answers with them.
         Grant("platform", ANSWERS, ("UpdateItem",)),
     ),

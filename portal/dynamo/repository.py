@@ -15,12 +15,15 @@ from typing import Any, Final, TypeVar
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from portal.dynamo import client
+from portal.dynamo import client, fencing
 from portal.dynamo.batches import BATCH_GET_LIMIT, batch_get, batch_get_raw, batch_put
 from portal.dynamo.client import Item
 from portal.dynamo.pages import Page, all_pages, query_request
 from portal.dynamo.placement import POOL, Placement, at
+from portal.dynamo.retry import retrying
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction, write
+from portal.dynamo.whereabouts import Knowledge, Patience, Stated, Whereabouts
+from portal.errors import ConditionFailed, Conflict, PortalError, TransactionRefused
 from portal.isolation import guard
 from portal.schema import keys, registry, tables
 
@@ -40,17 +43,35 @@ _I = TypeVar("_I", bound=Item)
 
 ITEM_LIMIT: Final = 400 * 1024  # bytes of one item, names included; AWS, "Quotas in Amazon DynamoDB"
 
+_TRIES_AT_FENCES: Final = 8
+
 TenantKey = Callable[..., str]  # a key builder whose first argument is the tenant id
 
 
 class TenantRepository:
-    """All that one tenant's code may do with the database. `placement` is where the content of its desk lies."""
+    """All that one tenant's code may do with the database. `where` is where the content of its desk lies, or what
+    knows where that is while it moves."""
 
-    def __init__(self, tenant_id: str, placement: Placement = POOL) -> None:
-        self.tenant_id, self.placement = keys.tenant(tenant_id), placement
+    def __init__(self, tenant_id: str, where: Placement | Knowledge = POOL) -> None:
+        self.tenant_id = keys.tenant(tenant_id)
+        self._knowledge = Stated(Whereabouts(where)) if isinstance(where, Placement) else where
 
     def __repr__(self) -> str:
         return f"TenantRepository({self.tenant_id})"
+
+    @property
+    def placement(self) -> Placement:
+        return self._knowledge.current().placement
+
+    @property
+    def former_placement(self) -> Placement | None:
+        """Return where an old copy is, None where there is none."""
+        return self._knowledge.current().former
+
+    @property
+    def members_beside(self) -> int:
+        """Count the members that each transaction on tickets gets beside its own, while the tenant is being moved."""
+        return fencing.MEMBERS if self._knowledge.current().move else 0
 
     @contextmanager
     def here(self) -> Iterator[None]:
@@ -59,10 +80,10 @@ class TenantRepository:
             yield
 
     @contextmanager
-    def _connection(self) -> Iterator[client.SharedConnection]:
+    def _connection(self, placement: Placement | None = None) -> Iterator[client.SharedConnection]:
         """Return the tenants' connection, acting for this tenant where it lies: guard and credentials ask who that
         is."""
-        with self.here():
+        with guard.acting_for(self.tenant_id), at(placement or self.placement):
             yield client.connection("tenant")
 
     def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -154,21 +175,26 @@ class TenantRepository:
     def increment(self, model: type[_I], build: TenantKey, *args: Any, sort: str, by: int = 1) -> _I:
         """Add to the attribute `last` of a counter and return its item: one UpdateItem.
 
-        A lost answer skips numbers, never repeats one.
+        A lost answer skips numbers, never repeats one. While numbers are held, it waits for the new place.
         """
         table = model.table
-        answer = self._send(
-            "UpdateItem",
-            {
-                "TableName": table.full_name,
-                "Key": {table.hash: {"S": self.key(build, *args)}, str(table.range): {"S": sort}},
-                "UpdateExpression": "ADD #n :by",
-                "ExpressionAttributeNames": {"#n": "last"},
-                "ExpressionAttributeValues": {":by": {"N": str(by)}},
-                "ReturnValues": "ALL_NEW",
-            },
-        )
-        return model.from_raw_data(answer["Attributes"])
+        request = {
+            "TableName": table.full_name,
+            "Key": {table.hash: {"S": self.key(build, *args)}, str(table.range): {"S": sort}},
+            "UpdateExpression": "ADD #n :by",
+            "ExpressionAttributeNames": {"#n": "last"},
+            "ExpressionAttributeValues": {":by": {"N": str(by)}},
+            "ReturnValues": "ALL_NEW",
+        }
+        patience = Patience(self._knowledge)
+        while True:
+            where = self._knowledge.current()
+            try:
+                with self._connection(where.placement) as connection:
+                    answer = connection.dispatch("UpdateItem", fencing.open_counter(request, where.move))
+                return model.from_raw_data(answer["Attributes"])
+            except ConditionFailed:
+                patience.wait(where)
 
     def update(self, item: Item, actions: list[Action], *, condition: Condition | None = None) -> dict[str, Any]:
         """Update the stored item that has this item's key, made where it is missing, and return it, raw.
@@ -183,13 +209,38 @@ class TenantRepository:
         return stored
 
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:
-        """Write all of the transaction or nothing. Raises TransactionRefused."""
+        """Write all of the transaction or nothing; while writes are held, when that has ended, at the new place.
+
+        Raises TransactionRefused, and BeingMoved where they are held for too long.
+        """
         self._refuse_foreign(transaction.members)
-        with self._connection() as connection:
-            write(connection, transaction, token=token)
+        patience = Patience(self._knowledge)
+        while True:
+            where = self._knowledge.current()
+            try:
+                self._write(transaction, where, token)
+                return
+            except TransactionRefused as refused:
+                if not fencing.is_held(refused):
+                    raise fencing.unfenced(refused) from refused
+            patience.wait(where)
+            if self.placement != where.placement:
+                transaction.moved()
+
+    def _write(self, transaction: Transaction, where: Whereabouts, token: str | None) -> None:
+        def send() -> None:
+            with self._connection(where.placement) as connection:
+                write(connection, fencing.fenced(self.tenant_id, transaction, where.move), token=token)
+
+        def again(error: PortalError) -> bool:
+            return isinstance(error, TransactionRefused) and fencing.is_crowded(error)
+
+        retrying(send, again=again, attempts=_TRIES_AT_FENCES)
 
     def put_all(self, items: Sequence[Item]) -> None:
         """Write many items without a transaction, as the role of the commands that may; see `batch_put`."""
+        if self._knowledge.current().move is not None:
+            raise Conflict("This desk is being moved to another place. Write in bulk when that has ended.")
         for item in items:
             self._refuse_foreign_key(str(getattr(item, item.table.hash)))
         with self.here():

@@ -49,6 +49,8 @@ class Table:
     append_only: bool = False
     # It holds the content of a desk, which a tenant can have in tables of its own; see portal/dynamo/placement.py.
     placed: bool = False
+    # It is what a move copies, so changes of it are fenced and logged meanwhile; see portal/dynamo/fencing.py.
+    copied: bool = False
 
     @property
     def full_name(self) -> str:

@@ -51,6 +51,10 @@ class AuditAction(StrEnum):
     TENANT_QUEUES_CHANGED = "tenant.queues_changed"
     TENANT_RESHARDED = "tenant.resharded"  # somebody has asked for it
     TENANT_RESHARDING_STOPPED = "tenant.resharding_stopped"
+    TENANT_MOVE_BEGUN = "tenant.move_begun"
+    TENANT_MOVE_CANCELLED = "tenant.move_cancelled"
+    TENANT_MOVED = "tenant.moved"
+    TENANT_COPY_DISCARDED = "tenant.copy_discarded"
     MEMBER_ADDED = "member.added"
     MEMBER_INVITED = "member.invited"
     MEMBER_ROLE_CHANGED = "member.role_changed"

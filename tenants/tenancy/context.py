@@ -12,13 +12,15 @@ from typing import Any, Protocol
 
 from portal import clock
 from portal.dynamo import platform
-from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.placement import Placement
 from portal.dynamo.repository import TenantRepository, Transaction
+from portal.dynamo.whereabouts import Whereabouts
 from portal.limits import rates
 from portal.schema import keys
 from tenants.identity.models import User
 from tenants.tenancy import page_mark, tenant_directory
 from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.places import tenant_moves
 from tenants.tenancy.roles import Role
 from tenants.tenancy.shard_layout import LayoutLease, ShardLayout
 
@@ -61,7 +63,7 @@ class TenantContext:
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
     write_shards: int = 0  # 0: as many as `shards`
     moving_to: int = 0
-    placement: Placement = POOL
+    where: Whereabouts = field(default=Whereabouts(), compare=False)
     standing: Standing | None = field(default=None, compare=False, repr=False)
     acted_by: str = ""  # the name of the operator who acts in this person's place
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
@@ -80,7 +82,12 @@ class TenantContext:
 
     @cached_property
     def repository(self) -> TenantRepository:
-        return TenantRepository(self.tenant_id, self.placement)
+        return TenantRepository(self.tenant_id, tenant_moves.MoveLease(self.tenant_id, self.where, self.entered_at))
+
+    @property
+    def placement(self) -> Placement:
+        """Where its content lies now."""
+        return self.repository.placement
 
     @property
     def author_name(self) -> str:
@@ -146,7 +153,7 @@ def of_tenant(
         **_of_layout(tenant),
         units_per_second=rates.of(tenant.plan, tenant.request_rate),
         **_of_delivery(tenant),
-        placement=Placement.parse(tenant.placement),
+        where=tenant_moves.whereabouts(tenant),
     )
 
 
@@ -195,5 +202,5 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
         defaults=tenant.defaults,
         **_of_layout(tenant),
         **_of_delivery(tenant),
-        placement=Placement.parse(tenant.placement),
+        where=tenant_moves.whereabouts(tenant),
     )

@@ -64,7 +64,7 @@ POLICIES = {
     "worker": ["WorkerPolicy", "WorkerPolicy2"],
     "delivery": ["DeliveryPolicy"],
     "seed": ["SeedPolicy"],
-    "lifecycle": ["LifecyclePolicy"],
+    "lifecycle": ["LifecyclePolicy", "LifecyclePolicy2"],
 }
 # An attached policy may have 6144 characters and a trust policy 2048, white space not counted, and a role 10 of them
 # (AWS, "IAM quotas").

@@ -22,6 +22,7 @@ from tenants.membership.items import InvitedItem, InviteLinkItem
 from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, RecoveryItem
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tests.architecture.test_layers import imports, modules, name
+from tickets.moving.items import MoveItem
 from tickets.sharding.items import HeatItem, ReshardItem
 
 # Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
@@ -64,6 +65,10 @@ PLATFORM = {
     "portal.noise.noise_board",
     # The reshardings of all tenants, which operators ask for and see.
     "tickets.sharding.reshard_requests",
+    # Where a tenant's content lies, and the moves of all tenants.
+    "tenants.tenancy.places.tenant_moves",
+    "tickets.moving.move_notes",
+    "tickets.moving.place_changes",
     # Which tenant has which queues, which operators see side by side.
     "delivery.queues.allocation",
     "delivery.queues.depths",
@@ -77,6 +82,7 @@ CONNECTION = {
     "portal.dynamo.provisioning",
     "portal.dynamo.repository",  # in bulk, as the role of the seed
     "portal.streams.worker",
+    "tickets.moving.placed_store",  # as the role that takes up whole tenants
     "proofs.isolation.calls.lent_keys",
     "proofs.isolation.visits.watch",
 }
@@ -123,7 +129,17 @@ ITEMS: dict[type[Item], set[str]] = {
     },
     NoiseItem: {"portal.noise.noise_board", "portal.noise.noise_teller"},
     HeatItem: {"tickets.sharding.hot_partitions"},
+    MoveItem: {
+        "tickets.admin.move_presenters",
+        "tickets.management.commands.place_tenant",
+        "tickets.moving.discarding",
+        "tickets.moving.move_notes",
+        "tickets.moving.move_requests",
+        "tickets.moving.place_changes",
+        "tickets.moving.tenant_mover",
+    },
     ReshardItem: {
+        "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",
         "tickets.admin.presenters",
         "tickets.management.commands.reshard_tenant",

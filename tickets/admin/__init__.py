@@ -1,5 +1,21 @@
 """Register what operators see of tickets and of the stream behind them: importing this package does it."""
 
-from tickets.admin import dead_letter_admin, noise_pages, search_pages, shard_pages, status_pages, ticket_admin
+from tickets.admin import (
+    dead_letter_admin,
+    noise_pages,
+    place_pages,
+    search_pages,
+    shard_pages,
+    status_pages,
+    ticket_admin,
+)
 
-__all__ = ["dead_letter_admin", "noise_pages", "search_pages", "shard_pages", "status_pages", "ticket_admin"]
+__all__ = [
+    "dead_letter_admin",
+    "noise_pages",
+    "place_pages",
+    "search_pages",
+    "shard_pages",
+    "status_pages",
+    "ticket_admin",
+]

@@ -1,11 +1,15 @@
-"""Take what operators type about shards."""
+"""Take what operators type about shards and places."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
+from django.conf import settings
 
 from portal.nosql.admin.object_actions import REASON_LIMIT
 from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
+from tickets.moving.move_requests import GRACE_DAYS
 
 
 class ReshardForm(forms.Form):
@@ -20,3 +24,22 @@ class ReshardForm(forms.Form):
     reason = forms.CharField(
         required=False, max_length=REASON_LIMIT, help_text="It is kept in the history and in the audit trail."
     )
+
+
+class PlaceForm(forms.Form):
+    """Ask where a desk is to lie, how long its old copy is kept, and why."""
+
+    to = forms.ChoiceField(label="Place", help_text="The tables of all, tables of its own, or those at a site.")
+    grace = forms.IntegerField(
+        label="Grace",
+        min_value=0,
+        max_value=365,
+        initial=GRACE_DAYS,
+        help_text="Days that the old copy is kept. Until somebody discards it, going back is possible.",
+    )
+    reason = forms.CharField(required=False, max_length=REASON_LIMIT, help_text="It is kept in the audit trail.")
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        named = [("pool", "Pool: the tables of all"), ("bridge", "Bridge: tables of its own")]
+        self.fields["to"].choices = [*named, *((f"silo/{site}", f"Silo: {site}") for site in settings.SILOS)]  # type: ignore[attr-defined]  # a ChoiceField

@@ -79,7 +79,8 @@ class BulkRefused(Conflict):
 
 def limit(tenant: TenantContext, *, beside: int = 0) -> int:
     """Return how many tickets of this desk can be changed together, with so many other members beside them."""
-    return (TRANSACTION_LIMIT - ticket_events.are_told(tenant) - beside) // ITEMS_PER_REVISION
+    others = ticket_events.are_told(tenant) + tenant.repository.members_beside + beside
+    return (TRANSACTION_LIMIT - others) // ITEMS_PER_REVISION
 
 
 def states(tenant: TenantContext, versions: Mapping[int, int | None]) -> list[TicketState]:

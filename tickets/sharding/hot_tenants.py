@@ -58,6 +58,8 @@ def _begin(heat: Heat, hot: float) -> bool:
         tenant = layout_changes.stored(heat.tenant_id)
     except NotFound:
         return False
+    if tenant.move:  # a resharding can wait, and a move is soon over
+        return False
     layout = ShardLayout.of(tenant)
     to_shards = wanted_shards(layout.writers, heat.units, hot)
     if to_shards <= layout.readers:

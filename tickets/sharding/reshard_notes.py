@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from portal import clock
 from portal.errors import ConditionFailed, Conflict
@@ -90,6 +90,17 @@ def _changed(item: ReshardItem, actions: list[Any], condition: Any, me: str) -> 
         return now if now is not None and now.holder == me and now.begun_at == item.begun_at else None
 
 
+class Held(Protocol):
+    """Something that is carried out by one at a time: a resharding, or a move."""
+
+    @property
+    def name(self) -> Any: ...
+    @property
+    def holder(self) -> Any: ...
+    @property
+    def counter(self) -> Any: ...
+
+
 class HolderWatch:
     """Tells which reshardings nobody carries out, by the monotonic clock of whoever looks."""
 
@@ -97,7 +108,7 @@ class HolderWatch:
         self._seconds, self._now = lease_seconds, now
         self._seen: dict[str, tuple[tuple[str, int], float]] = {}
 
-    def is_free(self, item: ReshardItem) -> bool:
+    def is_free(self, item: Held) -> bool:
         """Tell whether it has no holder, or one that gave no sign of life for so long as this looked on."""
         sign = (item.holder, int(item.counter))
         known = self._seen.get(item.name)

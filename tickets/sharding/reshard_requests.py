@@ -35,11 +35,14 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
     )
     transaction = Transaction()
     transaction.update(item, actions, name="resharding", condition=free)
+    transaction.check(TenantItem(tenant.tenant_id), TenantItem.move.does_not_exist(), name="move")
     after = {"shards": shards} | ({"reason": reason} if reason else {})
     entry = _entry(tenant, AuditAction.TENANT_RESHARDED, by, {"shards": layout.readers}, after)
     try:
         recording.commit(transaction, [entry])
     except TransactionRefused as refused:
+        if refused.reason("move"):
+            raise Conflict(f"{tenant.name} is being moved to another place. Wait for the end of that.") from refused
         raise Conflict(f"{tenant.name} is being resharded already. Stop that first, or wait for its end.") from refused
 
 

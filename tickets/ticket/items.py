@@ -95,7 +95,10 @@ class ActivityItem(Item):
 
 
 class CounterItem(Item):
-    """The last ticket number that was given out in a tenant, and the epoch in which new tickets are counted."""
+    """The last ticket number that was given out in a tenant, and the epoch in which new tickets are counted.
+
+    While `closed` is there, no number is given out here: the tenant is being moved to another place.
+    """
 
     table = TICKETS
 
@@ -103,6 +106,7 @@ class CounterItem(Item):
     sk = UnicodeAttribute(range_key=True)
     last = NumberAttribute()
     epoch = NumberAttribute(default=0)
+    closed = NumberAttribute(null=True)
 
 
 class RequestItem(Item):

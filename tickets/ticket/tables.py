@@ -40,13 +40,14 @@ TICKETS = Table(
     stream=True,
     leading_keys=keys.OWN_COLLECTIONS,
     placed=True,
+    copied=True,
 )
 
 
 declare(
     TICKETS,
     grants=(
-        Grant("tenant", TICKETS, ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")),
+        Grant("tenant", TICKETS, ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem")),
         Grant("seed", TICKETS, ("BatchWriteItem",), "WriteInBulk", leading_keys=keys.ALL_COLLECTIONS),
     ),
 )

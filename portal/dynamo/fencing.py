@@ -1,0 +1,104 @@
+"""Let a move know of each change that is made while it is under way, and let no change pass that it could miss.
+
+Each transaction on a table that moves gets two members more: a check that a fence is open, and an entry that names the
+collections that it changes. The entry is written with the change or not at all, so once all fences are closed one
+consistent Query tells what is left to be copied, exactly. There are some fences, because transactions that meet on one
+item refuse each other.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import Any, Final
+
+from portal.dynamo import keys
+from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction
+from portal.dynamo.whereabouts import BeingMoved, Move
+from portal.errors import TRANSACTION_CONFLICT, TransactionRefused
+from portal.schema import registry
+from portal.schema.tables import Table
+
+FENCES: Final = 16
+MEMBERS: Final = 2  # that a transaction gets
+CLOSED: Final = "closed"  # the attempt of the move that holds writes, in a fence and in a counter
+CHANGED: Final = "changed"  # the partition keys that an entry of the log names
+_FENCE: Final = "the fence of a move"
+
+
+def table() -> Table:
+    """Return the table that is copied when a tenant moves, in which the fences and the log are."""
+    return next(table for table in registry.tables() if table.copied)
+
+
+def fenced(tenant_id: str, transaction: Transaction, move: Move | None) -> Transaction:
+    """Return the transaction as it is sent while this move is under way. Raises BeingMoved where it is too long."""
+    changed = sorted(_changed(transaction)) if move else []
+    if move is None or not changed:
+        return transaction
+    if len(transaction) + MEMBERS > TRANSACTION_LIMIT:
+        raise BeingMoved
+    sent, moved = transaction.copy(), table()
+    pk, sk = moved.hash, str(moved.range)
+    key = {pk: {"S": keys.move(tenant_id)}}
+    fence = {sk: {"S": keys.fence(move.id, random.randrange(FENCES))}}  # noqa: S311  # it spreads, and hides nothing
+    entry = {sk: {"S": keys.change(move.id, uuid.uuid4().hex)}, CHANGED: {"SS": changed}}
+    check = {
+        "TableName": moved.full_name,
+        "Key": key | fence,
+        "ConditionExpression": f"attribute_exists(#h) AND {_OPEN}",
+        "ExpressionAttributeNames": {"#h": pk, "#c": CLOSED},
+        "ExpressionAttributeValues": {":attempt": {"N": str(move.attempt)}},
+    }
+    sent.add("ConditionCheck", check, name=_FENCE)
+    sent.add("Put", {"TableName": moved.full_name, "Item": key | entry})
+    return sent
+
+
+_OPEN: Final = "(attribute_not_exists(#c) OR #c < :attempt)"
+
+
+def open_counter(request: dict[str, Any], move: Move | None) -> dict[str, Any]:
+    """Return an update of a counter that is refused while the counter is closed. That costs nothing, so each has it."""
+    attempt = {"N": str(move.attempt if move else 0)}
+    return {
+        **request,
+        "ConditionExpression": _OPEN,
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], "#c": CLOSED},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], ":attempt": attempt},
+    }
+
+
+def is_held(refused: TransactionRefused) -> bool:
+    """Tell whether a fence refused the transaction because it is closed."""
+    reason = _reason(refused)
+    return reason is not None and reason.code != TRANSACTION_CONFLICT
+
+
+def is_crowded(refused: TransactionRefused) -> bool:
+    """Tell whether nothing but a fence refused the transaction, because another one was at it."""
+    reason = _reason(refused)
+    others = [r for name, r in zip(refused.names, refused.reasons, strict=False) if r and name != _FENCE]
+    return reason is not None and reason.code == TRANSACTION_CONFLICT and not others
+
+
+def unfenced(refused: TransactionRefused) -> TransactionRefused:
+    """Return the refusal as it concerns the transaction that was to be sent."""
+    if _FENCE not in refused.names:
+        return refused
+    end = refused.names.index(_FENCE)
+    return TransactionRefused(refused.reasons[:end], refused.message, names=refused.names[:end])
+
+
+def _reason(refused: TransactionRefused) -> Any:
+    return refused.reason(_FENCE) if _FENCE in refused.names else None
+
+
+def _changed(transaction: Transaction) -> set[str]:
+    """Return the partition keys that a transaction changes in the table that moves."""
+    moved, changed = table(), set()
+    for member in transaction.members:
+        ((kind, body),) = member.items()
+        if kind != "ConditionCheck" and body["TableName"] == moved.full_name:
+            changed.add((body["Item"] if kind == "Put" else body["Key"])[moved.hash]["S"])
+    return changed

@@ -1,0 +1,101 @@
+"""Moves in the hands of a test: begun, carried out without a wait, killed at any call, and looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from portal.dynamo import client
+from portal.dynamo.placement import Placement
+from portal.errors import PortalError
+from tenants.audit_trail.recording import SYSTEM
+from tenants.tenancy import tenant_directory
+from tests.support.world import World
+from tickets.moving import copy_check, move_notes, move_requests
+from tickets.moving.items import MoveItem
+from tickets.moving.placed_store import PlacedStore, Raw
+from tickets.moving.tenant_mover import TenantMover
+from tickets.ticket import keys
+
+BRIDGE = Placement("bridge")
+POOL = Placement()
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, calls: int, *, sent: bool) -> Iterator[None]:
+    """The mover's process ends at its call of this number, before it is sent or after; nothing later arrives."""
+    dispatch, left = client.SharedConnection.dispatch, calls
+
+    def dying(self: client.SharedConnection, *request: Any, **more: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or (left == 0 and not sent):
+            raise Killed
+        answer = dispatch(self, *request, **more)
+        if left == 0:
+            raise Killed
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client.SharedConnection, "dispatch", dying)
+        yield
+
+
+def id_of(world: World, slug: str = "acme") -> str:
+    return world.tenants[slug].tenant_id
+
+
+def last(world: World, slug: str = "acme") -> MoveItem:
+    item = move_notes.last(id_of(world, slug))
+    assert item is not None
+    return item
+
+
+def begin(world: World, to: Placement, slug: str = "acme") -> None:
+    move_requests.begin(tenant_directory.get(id_of(world, slug)), to=to, by=SYSTEM)
+
+
+def mover(world: World, say: Callable[[str], object] = lambda phase: None, **how: Any) -> TenantMover:
+    """Whoever carries the move out, without a wait: nobody else is at work, and nobody follows the stream."""
+    waits = {"settle_seconds": 0, "rate": 1e6, "caught_up": lambda repository: None}
+    return TenantMover(last(world), say=say, **{**waits, **how})
+
+
+def move(world: World, to: Placement, say: Callable[[str], object] = lambda phase: None, **how: Any) -> MoveItem:
+    begin(world, to)
+    assert mover(world, say, **how).run()
+    return last(world)
+
+
+def ticket(world: World, number: int, placement: Placement) -> list[Raw]:
+    """A ticket's items as they are stored at a placement."""
+    return PlacedStore(id_of(world), placement).collection(keys.ticket(id_of(world), number))
+
+
+def bodies(world: World, numbers: Iterable[int]) -> list[str]:
+    """What was said in these tickets, where the desk lies now."""
+    where = world.context("alice", "acme").placement
+    every = (raw.get("body", {}).get("S", "") for number in numbers for raw in ticket(world, number, where))
+    return [body for body in every if body]
+
+
+def is_equal(world: World, here: Placement, there: Placement, *, tickets: int) -> bool:
+    every = range(1, tickets + 1)
+    digests = [[copy_check.digest_of(ticket(world, number, place)) for number in every] for place in (here, there)]
+    return digests[0] == digests[1] and all(ticket(world, number, there) for number in every)
+
+
+def tried(write: Callable[[], object]) -> bool:
+    """Tell whether a write was acknowledged."""
+    try:
+        write()
+    except PortalError:
+        return False
+    return True

@@ -1,0 +1,98 @@
+"""What a move has left is kept, compared, gone back to or discarded; what was written there late is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.dynamo import keys as move_keys
+from portal.dynamo.placement import at
+from portal.errors import Conflict, PortalError
+from portal.isolation import guard
+from tenants.audit_trail.recording import SYSTEM
+from tenants.tenancy import placements, tenant_directory
+from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover, ticket
+from tests.support import commands
+from tests.support.folding import Follower, numbers
+from tests.support.world import World
+from tickets.desk import changing, commenting, creating
+from tickets.moving import discarding, move_notes, move_requests
+from tickets.moving.placed_store import PlacedStore
+from tickets.ticket import keys
+from tickets.ticket.fields import Status
+from tickets.ticket.tables import TICKETS
+
+
+def discard(world: World) -> None:
+    item = move_requests.may_be_discarded(tenant_directory.get(id_of(world)), early=True)
+    discarding.discard(move_notes.take(item, me="me"), by=SYSTEM, me="me", caught_up=lambda repository: None)
+
+
+def test_a_late_write_into_the_old_copy_is_told_and_nothing_is_discarded_nor_gone_back_over(world: World) -> None:
+    world.tickets("acme", 3)
+    stale = world.context("alice", "acme")
+    move(world, BRIDGE)
+    commenting.comment(stale, 2, body="I stood still for a minute.")
+    with pytest.raises(Conflict, match="in tickets: 2"):
+        discard(world)
+    assert last(world).state == "kept"
+    begin(world, POOL)
+    with pytest.raises(Conflict, match="in tickets: 2"):
+        mover(world).run()
+    assert len(ticket(world, 2, POOL)) == 4
+
+
+def test_nobody_opens_a_ticket_in_an_old_copy_however_long_they_stood_still(world: World) -> None:
+    world.tickets("acme", 1)
+    stale = world.context("alice", "acme")
+    move(world, BRIDGE)
+    assert creating.create(stale, title="Late") == 2
+    assert (ticket(world, 2, POOL), len(ticket(world, 2, BRIDGE))) == ([], 3)
+
+
+def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> None:
+    world.tickets("acme", 3)
+    world.tickets("globex", 2)
+    pool = Follower()
+    pool.fold()
+    move(world, BRIDGE)
+    changing.change_status(world.context("alice", "acme"), 1, to=Status.PENDING, version=1)
+    item = move_requests.may_be_discarded(tenant_directory.get(id_of(world)), early=True)
+    discarding.discard(move_notes.take(item, me="me"), by=SYSTEM, me="me", caught_up=lambda repository: pool.fold())
+    store = PlacedStore(id_of(world), POOL)
+    partitions = [keys.ticket(id_of(world), 1), keys.counter(id_of(world)), move_keys.move(id_of(world))]
+    assert [store.collection(partition) for partition in partitions] == [[], [], []]
+    left = [raw for raw in commands.everything(TICKETS) if id_of(world) in raw["pk"]["S"]]
+    assert left == []
+    assert len(PlacedStore(id_of(world, "globex"), POOL).collection(keys.ticket(id_of(world, "globex"), 1))) == 3
+    tenant = tenant_directory.get(id_of(world))
+    assert (tenant.placement, tenant.former_placement, last(world).state) == ("bridge", None, "done")
+
+
+def test_an_old_copy_in_tables_of_its_own_goes_with_them_and_is_followed_no_more(world: World) -> None:
+    world.tickets("acme", 1)
+    move(world, BRIDGE)
+    move(world, POOL)
+    assert [placed.tenant_id for placed in placements.listed()] == [id_of(world)]
+    discard(world)
+    assert placements.listed() == []
+    with pytest.raises(PortalError):
+        ticket(world, 1, BRIDGE)
+    move(world, BRIDGE)
+    assert is_equal(world, POOL, BRIDGE, tickets=1)
+
+
+def test_the_new_place_counts_what_was_copied_as_the_old_one_did(world: World) -> None:
+    world.tickets("acme", 3)
+    changing.change_status(world.context("alice", "acme"), 2, to=Status.PENDING, version=1)
+    Follower().fold()
+    before = numbers(world.context("alice", "acme"))
+    begin(world, BRIDGE)
+
+    def follow(repository: object) -> None:
+        with guard.acting_for(id_of(world)), at(BRIDGE):
+            Follower().fold()
+
+    mover(world, caught_up=follow).run()
+    assert before["open.normal"] == 2
+    with guard.acting_for(id_of(world)), at(BRIDGE):
+        assert numbers(world.context("alice", "acme")) == before

@@ -1,0 +1,124 @@
+"""`place_tenant` and the operators' page move a desk, say how far it is, go back, and discard what is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenants.tenancy import tenant_directory
+from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, mover
+from tests.support import commands
+from tests.support.folding import Follower
+from tests.support.operators import Operator, make_operator, tenant_url, text_of
+from tests.support.world import World
+from tickets.counting import barrier
+from tickets.moving import discarding
+
+PAGE = "/admin/places/?tenant=acme"
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody follows each stream."""
+    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
+    monkeypatch.setattr(discarding.clear, "__kwdefaults__", {**discarding.clear.__kwdefaults__, "caught_up": _folded})
+    monkeypatch.setattr(
+        discarding.discard, "__kwdefaults__", {**discarding.discard.__kwdefaults__, "caught_up": _folded}
+    )
+
+
+def _folded(repository: Any) -> None:
+    Follower().fold()
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def place(*options: str) -> commands.Ended:
+    return commands.run("place_tenant", "acme", "--settle=0", *options)
+
+
+def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed: None) -> None:
+    world.tickets("acme", 3)
+    there = place("--on=bridge", "--grace=3", "--reason=It grows.")
+    assert (there.status, "acme lies on bridge now. 3 ticket numbers and 0 later changes" in there.out) == (0, True)
+    assert "acme: tickets are copied" in there.err
+    assert is_equal(world, POOL, BRIDGE, tickets=3)
+    early = place("--discard")
+    assert (early.status, "is kept until" in early.err) == (1, True)
+    back = place("--roll-back")
+    assert (back.status, "acme lies on pool now." in back.out) == (0, True)
+    assert place("--discard", "--now").out == "acme: the old copy on bridge is gone.\n"
+    assert "There is no old copy of Acme" in place("--roll-back").err
+
+
+def test_the_command_goes_on_with_what_another_one_has_left(world: World, followed: None) -> None:
+    world.tickets("acme", 2)
+    going = iter([True] * 3)
+    begin(world, BRIDGE)
+    assert mover(world, again=lambda: next(going, False)).run() is False
+    assert last(world).holder == ""
+    assert "is on its way to bridge" in place("--on=silo/nowhere").err
+    assert place("--on=bridge").status == 0
+    assert is_equal(world, POOL, BRIDGE, tickets=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--on=pool"], "Acme lies there already."),
+        (["--on=silo/nowhere"], "The settings have no site nowhere."),
+        (["--roll-back"], "There is no old copy of Acme to go back to."),
+        (["--discard"], "There is no old copy of Acme."),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(world: World, options: list[str], why: str) -> None:
+    ended = place(*options)
+    assert (ended.status, why in ended.err) == (1, True)
+
+
+def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world: World, root: Operator) -> None:
+    world.tickets("acme", 2)
+    assert "Its content lies on pool." in root.says(PAGE)
+    asked = root.post(PAGE, {"to": "bridge", "grace": "3", "reason": "It grows."}, follow=True)
+    said = text_of(asked)
+    assert "Acme is to lie on bridge." in said
+    assert "Now: pool to bridge, running It waits for somebody to carry it out. Step 1 of 6" in said
+    assert "Writes will wait once, some tenths of a second" in said
+    assert asked["Refresh"] == "3"
+    mover(world).run()
+    done = root.get(PAGE)
+    assert "Refresh" not in done
+    assert "Its content lies on bridge. An old copy is kept on pool until" in text_of(done)
+    assert "Writes waited for 0." in text_of(done)
+    assert "acme pool to bridge moved It grows. root@example.com" in root.says("/admin/places/")
+    history = root.says(tenant_url(world, "acme", "history/"))
+    assert ("tenant.move_begun" in history, "tenant.moved" in history) == (True, True)
+
+
+def test_an_operator_ends_a_move_and_goes_back_after_one(world: World, root: Operator) -> None:
+    move = {"to": "bridge", "grace": "3", "reason": ""}
+    root.post(PAGE, move)
+    assert "The move ends, and nobody has moved." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
+    mover(world).run()
+    assert "The last: pool to bridge, ended before its switch." in root.says(PAGE)
+    root.post(PAGE, move)
+    mover(world).run()
+    assert "It goes back to its old copy." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
+    mover(world).run()
+    assert "Its content lies on pool. An old copy is kept on bridge" in root.says(PAGE)
+    assert tenant_directory.get(id_of(world)).former_placement == "bridge"
+
+
+def test_what_cannot_be_is_said_at_its_field(world: World, root: Operator) -> None:
+    page = root.post(PAGE, {"to": "pool", "grace": "3", "reason": ""})
+    assert "Acme lies there already." in text_of(page)
+    assert "There is no tenant with the slug “nobody”." in root.says("/admin/places/?tenant=nobody")
+
+
+def test_only_operators_see_it(world: World) -> None:
+    assert world.browser("alice", "acme").get(PAGE).status_code in (302, 403, 404)

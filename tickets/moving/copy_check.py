@@ -1,0 +1,101 @@
+"""Hold what a move has left against what is at its destination, ticket by ticket.
+
+A ticket is either the same at both places, or it was changed at the new one since: then it has all entries that it had,
+and a later version. Anything else is told, and keeps the old copy from being discarded: something that was written
+late, by a process that stood still for longer than the move waits, is in the old copy alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from portal.dynamo.client import fan_out
+from portal.dynamo.placement import Placement
+from tickets.moving.placed_store import PlacedStore, Raw
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
+
+_AT_ONCE: Final = 8
+_NAMED: Final = 20  # tickets that are named in a sentence
+_GROWING: Final = ("version", "comment_count", "updated_at", "noted_at", "epoch")
+
+
+@dataclass
+class CopyCheck:
+    """Hold what a comparison has found: the tickets' digest as they were left, and the numbers of those that are wrong."""
+
+    digest: str = ""
+    tickets: int = 0
+    changed: int = 0  # at the new place since
+    wrong: list[int] = field(default_factory=list)
+
+    def trouble(self) -> str:
+        """Return a sentence that names what is wrong, "" where nothing is."""
+        if not self.wrong:
+            return ""
+        named = ", ".join(map(str, self.wrong[:_NAMED])) + (" and others" if len(self.wrong) > _NAMED else "")
+        return f"The old copy has something that the new place has not, in tickets: {named}. The old copy stays."
+
+
+def check(
+    tenant_id: str,
+    *,
+    left: Placement,
+    present: Placement,
+    advance: Callable[[int], object] = lambda tickets: None,
+) -> CopyCheck:
+    """Compare all tickets of the place that was left with those of the place where they are: two Queries for each."""
+    source, destination = PlacedStore(tenant_id, left), PlacedStore(tenant_id, present)
+    counter = source.get(keys.counter(tenant_id), keys.COUNTER_TICKET) or {"last": {"N": "0"}}
+    found, digest, last = CopyCheck(), hashlib.sha256(), int(counter["last"]["N"])
+    for start in range(1, last + 1, _AT_ONCE):
+        numbers = range(start, min(start + _AT_ONCE, last + 1))
+        partitions = [keys.ticket(tenant_id, number) for number in numbers]
+        calls = [partial(place.collection, one) for one in partitions for place in (source, destination)]
+        collections = fan_out(calls)
+        for number, here, there in zip(numbers, collections[::2], collections[1::2], strict=True):
+            _compare(found, number, here, there)
+            digest.update(digest_of(here).encode())
+        advance(len(numbers))
+    found.digest = digest.hexdigest()
+    return found
+
+
+def _compare(found: CopyCheck, number: int, here: list[Raw], there: list[Raw]) -> None:
+    found.tickets += bool(here)
+    if here == there:
+        return
+    if is_later(here, there):
+        found.changed += 1
+    else:
+        found.wrong.append(number)
+
+
+def is_later(here: list[Raw], there: list[Raw]) -> bool:
+    """Tell whether a ticket is there as it was here and was changed since: all entries, and a later version."""
+    left, present = ({raw[str(TICKETS.range)]["S"]: raw for raw in items} for items in (here, there))
+    if not left.keys() <= present.keys():
+        return False
+    before, after = left.get(keys.SUMMARY, {}), present.get(keys.SUMMARY, {})
+    grown = [_stands(after, name) > _stands(before, name) for name in _GROWING]
+    shrunk = [_stands(after, name) < _stands(before, name) for name in _GROWING]
+    return any(grown) and not any(shrunk)
+
+
+def _stands(summary: Raw, name: str) -> Any:
+    value = summary.get(name, {})
+    return (
+        int(value["N"]) if "N" in value else 0 if name in ("version", "comment_count", "epoch") else value.get("S", "")
+    )
+
+
+def digest_of(collection: list[Raw]) -> str:
+    """Return the digest of a ticket's items, whatever the order of their attributes."""
+    ordered = sorted(collection, key=lambda raw: raw[str(TICKETS.range)]["S"])
+    text = json.dumps(ordered, sort_keys=True, ensure_ascii=False, default=lambda value: bytes(value).hex())
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,130 @@
+"""Begin, cancel and roll back moves as an operator, each act with its row in the audit trail, and show them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from portal import clock
+from portal.dynamo import placement as placing
+from portal.dynamo.placement import Placement
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Invalid, NotFound, TransactionRefused, Unavailable
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.places import tenant_moves
+from tickets.moving import keys, move_notes, place_changes
+from tickets.moving.items import MoveItem
+from tickets.sharding import keys as sharding_keys
+from tickets.sharding import reshard_notes
+from tickets.sharding.items import ReshardItem
+
+GRACE_DAYS = 7
+SHOWN = 20  # former moves of a tenant
+
+
+def begin(
+    tenant: TenantItem, *, to: Placement, grace_days: int = GRACE_DAYS, reason: str = "", by: Actor, holder: str = ""
+) -> None:
+    """Ask for a move of a tenant as stored. Raises Invalid, and Conflict while something else is under way with it."""
+    where = tenant_moves.whereabouts(tenant)
+    _check_site(to)
+    if to == where.placement:
+        raise Conflict(f"{tenant.name} lies there already.", field="to")
+    if where.former not in (None, to):
+        raise Conflict(f"An old copy of {tenant.name} is kept at {where.former}. Discard it first, or go back to it.")
+    last = move_notes.last(tenant.tenant_id)
+    if last is not None and last.state in move_notes.UNFINISHED:
+        raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")
+    transaction = Transaction()
+    if last is not None:
+        move_notes.keep(transaction, last)
+    item = _begun(tenant, where.placement, to, grace_days, reason, by, holder)
+    unchanged = MoveItem.move_id == last.move_id if last else MoveItem.move_id.does_not_exist()
+    transaction.put(item, condition=unchanged & (MoveItem.state == last.state) if last else unchanged)
+    rests = TenantItem.move.does_not_exist() & TenantItem.moving_to.does_not_exist()
+    transaction.check(TenantItem(tenant.tenant_id), rests & place_changes.lies_at(where.placement))
+    free = ReshardItem.state.does_not_exist() | ~ReshardItem.state.is_in(*reshard_notes.UNFINISHED)
+    transaction.check(ReshardItem(sharding_keys.RESHARDINGS, tenant.tenant_id), free)
+    before = {"placement": str(where.placement)}
+    after = {"placement": str(to)} | ({"reason": reason} if reason else {})
+    _commit(transaction, item, AuditAction.TENANT_MOVE_BEGUN, by, before, after)
+
+
+def roll_back(tenant: TenantItem, *, reason: str = "", by: Actor, holder: str = "") -> bool:
+    """End a move that has not switched, or begin one back to the old copy. Tell whether it is the latter.
+
+    Raises Conflict where there is nothing to go back to.
+    """
+    last = move_notes.last(tenant.tenant_id)
+    if last is not None and last.state == move_notes.RUNNING and not last.switched_at:
+        transaction = Transaction()
+        still = (MoveItem.state == move_notes.RUNNING) & (MoveItem.switched_at == "")
+        transaction.update(
+            move_notes.of(tenant.tenant_id), move_notes.actions(state=move_notes.CANCELLING), condition=still
+        )
+        _commit(transaction, last, AuditAction.TENANT_MOVE_CANCELLED, by, {}, {})
+        return False
+    former = tenant_moves.whereabouts(tenant).former
+    if former is None:
+        raise Conflict(f"There is no old copy of {tenant.name} to go back to.")
+    begin(tenant, to=former, reason=reason, by=by, holder=holder)
+    return True
+
+
+def may_be_discarded(tenant: TenantItem, *, early: bool = False) -> MoveItem:
+    """Return the move whose old copy may go now. Raises NotFound, and Conflict before the end of its grace."""
+    last = move_notes.last(tenant.tenant_id)
+    if last is None or last.state not in (move_notes.KEPT, move_notes.DISCARDING):
+        raise NotFound(f"There is no old copy of {tenant.name}.")
+    if not early and last.state == move_notes.KEPT and last.kept_until > clock.stamp():
+        raise Conflict(f"The old copy of {tenant.name} is kept until {last.kept_until[:10]}.")
+    return last
+
+
+def last_of(tenant_id: str) -> MoveItem | None:
+    """Return a tenant's last move, None where it had none: one read."""
+    return move_notes.last(tenant_id)
+
+
+def all_last() -> list[MoveItem]:
+    """Return the last move of each tenant that had one, newest first: one Query."""
+    return move_notes.all_last()
+
+
+def history(tenant_id: str) -> list[MoveItem]:
+    """Return the moves of a tenant that others have followed, newest first, up to SHOWN: one Query."""
+    return move_notes.history(tenant_id, limit=SHOWN)
+
+
+def _check_site(to: Placement) -> None:
+    try:
+        placing.site(to.site)
+    except Unavailable as unknown:
+        raise Invalid(unknown.message, field="to") from unknown
+
+
+def _begun(
+    tenant: TenantItem, here: Placement, to: Placement, grace_days: int, reason: str, by: Actor, holder: str
+) -> MoveItem:
+    return MoveItem(
+        keys.MOVES, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
+        move_id=uuid.uuid4().hex[:16], from_place=str(here), to_place=str(to), reason=reason, by=by.email or by.origin,
+        state=move_notes.RUNNING, phase=move_notes.FIRST_PHASE, grace_days=grace_days, holder=holder,
+        begun_at=clock.stamp(),
+    )  # fmt: skip
+
+
+def _commit(
+    transaction: Transaction,
+    item: MoveItem,
+    action: AuditAction,
+    by: Actor,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+) -> None:
+    try:
+        recording.commit(transaction, [place_changes.entry(item, action, by, before, after)])
+    except TransactionRefused as refused:
+        raise Conflict(f"{item.title} is being moved or resharded by somebody else. Look again.") from refused

@@ -1,0 +1,135 @@
+"""Change what the tenant's item says of where its content lies: that it is about to move, that it has, that it has not.
+
+Each change demands what was seen, so that whoever stood still meanwhile changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from portal.dynamo import platform
+from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.repository import Condition, Transaction
+from portal.dynamo.tenant_reader import TenantReader
+from portal.dynamo.whereabouts import Move
+from portal.errors import Conflict, TransactionRefused
+from portal.schema import holdings
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.tenancy import placements, tenant_directory
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.places import tenant_moves
+from tickets.moving import move_notes
+from tickets.moving.items import MoveItem
+from tickets.moving.write_hold import WriteHold
+from tickets.ticket.tables import TICKETS
+
+_COPIED_APART = ("tickets", "ticket counter")  # by number, and in the hold
+
+
+def follow(tenant_id: str, placement: Placement) -> None:
+    """Let the streams of a placement be followed from here on."""
+    if placement != POOL:
+        transaction = Transaction()
+        placements.list_it(transaction, tenant_id, placement)
+        platform.transact(transaction)
+
+
+def follow_no_more(tenant_id: str, placement: Placement) -> None:
+    """Let the streams of a placement be followed no more: its tables are gone."""
+    if placement != POOL:
+        transaction = Transaction()
+        placements.unlist_it(transaction, tenant_id, placement)
+        platform.transact(transaction)
+
+
+def lies_at(placement: Placement) -> Condition:
+    """Return the condition that the content of a tenant as stored lies there."""
+    if placement == POOL:
+        return TenantItem.placement.does_not_exist()
+    return TenantItem.placement == str(placement)
+
+
+def announce(item: MoveItem) -> None:
+    """Say in the tenant's item that it is being moved, unless it says so. Raises Conflict where it cannot be."""
+    if (known := tenant_moves.stored(item.tenant_id).move) is not None and known.id == item.move_id:
+        return
+    transaction = Transaction()
+    move = Move(item.move_id, Placement.parse(item.to_place))
+    rests = lies_at(Placement.parse(item.from_place)) & TenantItem.moving_to.does_not_exist()
+    transaction.update(
+        TenantItem(item.tenant_id),
+        [TenantItem.move.set(tenant_moves.encoded(move))],
+        condition=TenantItem.move.does_not_exist() & rests,
+    )
+    try:
+        platform.transact(transaction)
+    except TransactionRefused as refused:
+        raise Conflict("The desk is being resharded or moved otherwise. Run it again when that has ended.") from refused
+
+
+def move_of(item: MoveItem) -> Move:
+    """Return the move as the tenant's item has it now. Raises Conflict where it has another one, or none."""
+    known = tenant_moves.stored(item.tenant_id).move
+    if known is None or known.id != item.move_id:
+        raise Conflict("Somebody else carries this move out, or has ended it.")
+    return known
+
+
+def switch(item: MoveItem, move: Move, *, me: str, values: dict[str, Any]) -> None:
+    """Let the content lie at its new place, in one transaction with the audit row.
+
+    Raises TransactionRefused where somebody has broken the hold, or carries the move out in the place of `me`.
+    """
+    tenant = tenant_directory.get(item.tenant_id)
+    to = Placement.parse(item.to_place)
+    there = TenantItem.placement.remove() if to == POOL else TenantItem.placement.set(str(to))
+    transaction = Transaction()
+    transaction.update(
+        TenantItem(item.tenant_id),
+        [
+            there,
+            TenantItem.former_placement.set(item.from_place),
+            TenantItem.placement_epoch.set(int(tenant.placement_epoch or 0) + 1),
+            TenantItem.move.remove(),
+        ],
+        condition=TenantItem.move == tenant_moves.encoded(move),
+    )
+    mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id) & (MoveItem.state == move_notes.RUNNING)
+    transaction.update(move_notes.of(item.tenant_id), move_notes.actions(**values), condition=mine)
+    before, after = {"placement": item.from_place}, {"placement": item.to_place}
+    recording.commit(transaction, [entry(item, AuditAction.TENANT_MOVED, Actor(origin="move"), before, after)])
+
+
+def call_off(item: MoveItem, hold: WriteHold) -> None:
+    """Let the content stay where it lies. Nothing is held any more, and nobody who knows of the move is refused."""
+    known = tenant_moves.stored(item.tenant_id)
+    # The attempt grows first, so that no hold stands; then those pass who know of no move; then nobody knows of one.
+    if known.move is None or known.move.id != item.move_id or not tenant_moves.break_hold(item.tenant_id, known.move):
+        return
+    hold.open_counter()
+    transaction = Transaction()
+    raised = replace(known.move, attempt=known.move.attempt + 1)
+    condition = TenantItem.move == tenant_moves.encoded(raised)
+    transaction.update(TenantItem(item.tenant_id), [TenantItem.move.remove()], condition=condition)
+    platform.transact(transaction)
+
+
+def other_partitions(tenant_id: str, placement: Placement) -> list[str]:
+    """Return the partitions of what is copied beside tickets: what imports remember."""
+    reader = TenantReader(tenant_id, placement)
+    copied = [
+        holding
+        for holding in holdings.holdings()
+        if holding.tables == (TICKETS,) and not holding.left_out and holding.name not in _COPIED_APART
+    ]
+    return list(dict.fromkeys(stored.item[TICKETS.hash]["S"] for each in copied for stored in each.find(reader)))
+
+
+def entry(
+    item: MoveItem, action: AuditAction, by: Actor, before: Mapping[str, object], after: Mapping[str, object]
+) -> AuditEntry:
+    """Return the audit row of an act of a move."""
+    return AuditEntry(item.tenant_id, action, by, "tenant", item.tenant_id, item.title, before, after)

@@ -1,0 +1,276 @@
+"""Carry a move out, step by step, so that nothing is lost or doubled and anybody can go on after a kill.
+
+    preparing    tables at the destination, followed from their beginning; fences, open, at the place that is left
+    announcing   the tenant's item says so, and everybody has read it: each change is logged from now on
+    copying      ticket by ticket, then what was changed meanwhile
+    catching     the destination's stream has counted and indexed what was copied
+    holding      fences closed, the rest of the log copied, the tenant's item says the new place
+    verifying    what was left and what is there now are the same, but for what was changed since
+
+Each step is right however often it is done. Until the switch a move can be cancelled and nobody has moved; afterwards
+the old copy is kept, and going back is another move.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo import provisioning
+from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.repository import TenantRepository
+from portal.dynamo.whereabouts import HOLD_SECONDS, Move
+from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
+from tenants.tenancy.places import tenant_moves
+from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tickets.counting import barrier
+from tickets.moving import copy_check, discarding, move_notes, place_changes
+from tickets.moving.items import MoveItem
+from tickets.moving.move_notes import TakenOver
+from tickets.moving.placed_store import PlacedStore
+from tickets.moving.ticket_copies import GateClosed, TicketCopies
+from tickets.moving.write_hold import WriteHold
+from tickets.sharding import reshard_notes
+from tickets.verification import recount
+
+SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS  # what began without knowing of the move may take as long again
+RATE: Final = 200.0  # tickets a second
+BLOCK: Final = 40  # tickets that are copied before the progress is written
+SHORT: Final = 40  # entries of the log that a hold has time for
+_ROUNDS: Final = 200  # of copying the log, before it is said not to get short
+_HOLDS: Final = 20
+_PAUSE: Final = 1.0  # seconds between two holds
+_SIGN_SECONDS: Final = 3.0
+
+PHASES: Final = ("preparing", "announcing", "copying", "catching", "holding", "verifying")
+
+
+class _Cancelled(Exception):  # not an error: somebody asked for it
+    """An operator has asked for an end."""
+
+
+class _Paused(Exception):  # not an error: this process ends, another one goes on
+    """Whoever runs this mover does not want to go on."""
+
+
+class TenantMover:
+    """Carries one move out. `again` is asked now and then whether to go on; `say` gets the name of each step.
+
+    `rate` is in tickets a second; `advance` gets the number of tickets that were copied or compared. `caught_up` waits
+    until the destination's stream has been applied.
+    """
+
+    def __init__(
+        self,
+        item: MoveItem,
+        *,
+        me: str = "",
+        rate: float = RATE,
+        settle_seconds: float | None = None,
+        again: Callable[[], bool] = lambda: True,
+        say: Callable[[str], object] = lambda phase: None,
+        advance: Callable[[int], object] = lambda tickets: None,
+        caught_up: Callable[[TenantRepository], object] | None = None,
+    ) -> None:
+        self.me, self.item = me or uuid.uuid4().hex, item
+        self._rate, self._again, self._say, self._advance = rate, again, say, advance
+        self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
+        self._caught_up = caught_up or barrier.wait_until_applied
+        self._signed_at, self._changes, self._cancelling = float("-inf"), int(item.changes), False
+        self._from, self._to = Placement.parse(item.from_place), Placement.parse(item.to_place)
+        self._source = PlacedStore(item.tenant_id, self._from)
+        self._hold = WriteHold(self._source, item.move_id)
+        self._copies = TicketCopies(self._source, PlacedStore(item.tenant_id, self._to), item.move_id)
+
+    def run(self) -> bool:
+        """Carry it out to its end, or to one that was asked for. Return whether it has ended.
+
+        Raises TakenOver where somebody else carries it out, Conflict, and Unavailable; then it can be begun again.
+        """
+        if self.item.holder != self.me:
+            self.item = move_notes.take(self.item, me=self.me)
+        try:
+            self._carry_out()
+        except _Paused:
+            self._let_go()
+            return False
+        except GateClosed as closed:
+            raise TakenOver from closed
+        except BaseException:
+            with suppress(PortalError):  # without an answer others take it over a little later
+                self._let_go()
+            raise
+        return True
+
+    def _let_go(self) -> None:
+        self.item = move_notes.note(self.item, me=self.me, holder="")
+
+    def _carry_out(self) -> None:
+        try:
+            self._heed()
+            steps = dict(zip(PHASES, self._steps(), strict=True))
+            if self.item.phase in PHASES[2:-1]:
+                self._copies.open(place_changes.move_of(self.item).attempt)
+            for phase in PHASES[PHASES.index(self.item.phase) :]:
+                if phase != self.item.phase:
+                    self._note(phase=phase, done=0)
+                self._say(phase)
+                steps[phase]()
+        except _Cancelled:
+            self._cancel()
+
+    def _steps(self) -> tuple[Callable[[], None], ...]:
+        beginning = (self._preparing, self._announcing, self._copying)
+        return (*beginning, self._catching, self._holding, self._verifying)
+
+    # --- steps ---
+
+    def _preparing(self) -> None:
+        self._refuse_loss()
+        if self._to != POOL:
+            provisioning.create_placed(self.item.tenant_id, self._to)
+        place_changes.follow(self.item.tenant_id, self._to)
+        self._hold.fence()
+
+    def _refuse_loss(self) -> None:
+        """Raise Conflict where the move goes back to an old copy that has something which is nowhere else."""
+        if tenant_moves.stored(self.item.tenant_id).former == self._to:
+            checked = copy_check.check(self.item.tenant_id, left=self._to, present=self._from, advance=self._checked)
+            if checked.wrong:
+                self._note(trouble=checked.trouble())
+                raise Conflict(checked.trouble())
+
+    def _announcing(self) -> None:
+        place_changes.announce(self.item)
+        self._rest(self._settle_seconds)
+        while (running := reshard_notes.last(self.item.tenant_id)) and running.state in reshard_notes.UNFINISHED:
+            self._note(trouble="A resharding that had begun before has to end first.")
+            self._rest(_PAUSE)
+        self._note(trouble="")
+        self._copies.open(place_changes.move_of(self.item).attempt)
+
+    def _copying(self) -> None:
+        last = recount.last_number(TenantRepository(self.item.tenant_id, self._from))
+        self._note(last_number=last)
+        self._copies.sync(place_changes.other_partitions(self.item.tenant_id, self._from))
+        began, first = time.monotonic(), int(self.item.done) + 1
+        for start in range(first, last + 1, BLOCK):
+            end = min(start + BLOCK - 1, last)
+            self._copies.sync_tickets(range(start, end + 1))
+            self._note(done=end)
+            self._advance(end + 1 - start)
+            self._rest(began + (end + 1 - first) / self._rate - time.monotonic())
+        self._follow_up()
+
+    def _catching(self) -> None:
+        self._look_up()
+        self._caught_up(TenantRepository(self.item.tenant_id, self._to))
+        self._follow_up()
+
+    def _holding(self) -> None:
+        for turn in range(_HOLDS):
+            if self._attempt():
+                return
+            self._rest(_PAUSE * turn)
+            self._copies.open(place_changes.move_of(self.item).attempt)
+            self._follow_up()
+        raise Unavailable("Writes were held, and each time somebody had to wait for too long. Run it again.")
+
+    def _verifying(self) -> None:
+        checked = copy_check.check(self.item.tenant_id, left=self._from, present=self._to, advance=self._checked)
+        kept_until = clock.stamp(clock.now() + timedelta(days=int(self.item.grace_days)))
+        self._note(
+            state=move_notes.KEPT, holder="", digest=checked.digest, trouble=checked.trouble(), kept_until=kept_until,
+            ended_at=clock.stamp(),
+        )  # fmt: skip
+
+    def _checked(self, tickets: int) -> None:
+        self._advance(tickets)
+        self._look_up()
+
+    # --- what they are made of ---
+
+    def _follow_up(self) -> None:
+        """Copy what was changed meanwhile, until what is left is short."""
+        for _ in range(_ROUNDS):
+            if self._drain_once() < SHORT:
+                return
+            self._look_up()
+        raise Unavailable("Tickets are changed faster than they can be copied. Run it again.")
+
+    def _drain_once(self) -> int:
+        changes = self._hold.changes()
+        if changes.entries:
+            self._copies.sync(changes.partitions)
+            self._hold.forget(changes)
+            self._changes += len(changes.entries)
+        return len(changes.entries)
+
+    def _attempt(self) -> bool:
+        """Hold the writes, copy what is left, and switch. Tell whether that came about before somebody broke it."""
+        move = place_changes.move_of(self.item)
+        self._note(holds=int(self.item.holds) + 1)
+        began = time.monotonic()
+        try:
+            self._hold.close(move.attempt)
+            while self._drain_once():
+                if time.monotonic() - began > HOLD_SECONDS:
+                    return self._give_up(move)
+            self._copies.sync_counter()
+            self._copies.close()
+            values = {"switched_at": clock.stamp(), "phase": "verifying", "done": 0, "changes": self._changes}
+            place_changes.switch(self.item, move, me=self.me, values=values)
+        except (Throttled, TransactionRefused):
+            return self._give_up(move)
+        except PortalError:
+            with suppress(PortalError):
+                self._give_up(move)
+            raise
+        self._note(phase="verifying", held_ms=round((time.monotonic() - began) * 1000))
+        return True
+
+    def _give_up(self, move: Move) -> bool:
+        tenant_moves.break_hold(self.item.tenant_id, move)
+        return False
+
+    def _cancel(self) -> None:
+        """Bring everything back to as it was: nobody has moved."""
+        self._cancelling = True
+        self._say("cancelling")
+        place_changes.call_off(self.item, self._hold)
+        self._rest(self._settle_seconds)
+        self._hold.tear_down()
+        if tenant_moves.stored(self.item.tenant_id).former != self._to:
+            discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
+            place_changes.follow_no_more(self.item.tenant_id, self._to)
+        self._note(state=move_notes.CANCELLED, holder="", ended_at=clock.stamp(), trouble="")
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, give signs of life, and look whether to go on."""
+        until = time.monotonic() + seconds
+        while True:
+            self._look_up()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, 0.2))
+
+    def _look_up(self) -> None:
+        if not self._again():
+            raise _Paused
+        if time.monotonic() - self._signed_at >= _SIGN_SECONDS:
+            self._note()
+
+    def _note(self, **values: Any) -> None:
+        self.item = move_notes.note(self.item, me=self.me, **values)
+        self._signed_at = time.monotonic()
+        self._heed()
+
+    def _heed(self) -> None:
+        if self.item.state == move_notes.CANCELLING and not self._cancelling:
+            raise _Cancelled

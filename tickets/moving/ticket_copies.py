@@ -1,0 +1,185 @@
+"""Make collections at one place what they are at another: what differs is written, what is too much is deleted.
+
+That is right however often it is done, so whoever carries a move out can die anywhere. Each write passes a gate at the
+destination, whose key is changed when somebody else goes on and whenever a write was left without an answer: what comes
+late by an older key is refused. So nothing old is ever written over something newer.
+
+Aggregates and the search's index are not copied: the destination's own stream makes them of the tickets.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo import fencing
+from portal.dynamo import keys as move_keys
+from portal.dynamo.client import fan_out
+from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
+from portal.dynamo.retry import retrying
+from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused
+from tickets.moving.placed_store import PlacedStore, Raw, member
+from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
+
+GATES: Final = 4  # as many writes at the same time
+_BYTES: Final = 2 * 1024 * 1024  # of one transaction; AWS takes 4 MB
+_TRIES: Final = 6
+_REQUESTS: Final = timedelta(days=2)  # the record of a form goes after one
+_STILL_OPEN: Final = "attribute_not_exists(#closed) OR #closed < :attempt"
+_HASH, _RANGE = TICKETS.hash, str(TICKETS.range)
+
+
+class GateClosed(PortalError):
+    """Somebody else carries the move out, and has changed the key of the gates."""
+
+    code = "gate_closed"
+
+
+class TicketCopies:
+    """Copies collections of one tenant from one placement to another, as one part of one move."""
+
+    def __init__(self, source: PlacedStore, destination: PlacedStore, move_id: str) -> None:
+        self.source, self.destination = source, destination
+        self._tenant_id, self._move_id = source.tenant_id, move_id
+        self._key, self._attempt = "", 0
+
+    # --- gates ---
+
+    def open(self, attempt: int) -> None:
+        """Take the gates for an attempt of the move: nobody else's writes pass them from here on, and none that was
+        sent before. Raises GateClosed after a switch of this or a later attempt.
+        """
+        self._key, self._attempt = uuid.uuid4().hex, attempt
+        self._at_gates("SET #holder = :key", {"key": {"S": self._key}})
+
+    def close(self) -> None:
+        """Let nothing pass any more by this attempt: no late write of anybody's, this process included."""
+        self._at_gates("SET #closed = :attempt", {})
+
+    def _at_gates(self, expression: str, values: dict[str, Raw]) -> None:
+        partition = move_keys.move(self._tenant_id)
+        values = values | {"attempt": {"N": str(self._attempt)}}
+
+        def turn(number: int) -> None:
+            sort = move_keys.gate(self._move_id, number)
+            _patiently(
+                lambda: self.destination.update(partition, sort, expression, values=values, condition=_STILL_OPEN)
+            )
+
+        try:
+            fan_out([partial(turn, number) for number in range(GATES)])
+        except ConditionFailed as failed:
+            raise GateClosed("Somebody else has carried this move out.") from failed
+
+    # --- collections ---
+
+    def sync(self, partitions: Sequence[str]) -> int:
+        """Make these collections equal, and the records of the requests that made them. Return how many items were
+        written or deleted. Raises GateClosed, Unavailable; then the gates have to be opened anew.
+        """
+        distinct = list(dict.fromkeys(partitions))
+        parts = [some for gate in range(GATES) if (some := distinct[gate::GATES])]
+        return sum(fan_out([partial(self._sync, some, gate) for gate, some in enumerate(parts)]))
+
+    def sync_tickets(self, numbers: Iterable[int]) -> int:
+        """Do that for the tickets of these numbers."""
+        return self.sync([keys.ticket(self._tenant_id, number) for number in numbers])
+
+    def sync_counter(self) -> None:
+        """Copy the tenant's counters, which are open at the destination."""
+        self._sync([keys.counter(self._tenant_id)], 0)
+
+    def _sync(self, partitions: list[str], gate: int) -> int:
+        changes, waiting = [], dict.fromkeys(partitions)
+        while waiting:
+            partition = next(iter(waiting))
+            del waiting[partition]
+            here = [_opened(raw) for raw in self.source.collection(partition)]
+            changes += differences(here, self.destination.collection(partition))
+            waiting |= dict.fromkeys(self._requests(here))
+        for some in _parts(changes):
+            self._write(some, gate)
+        return len(changes)
+
+    def _requests(self, collection: list[Raw]) -> Iterator[str]:
+        """Yield the partitions of the records that keep the forms of a ticket from being sent twice."""
+        young = clock.stamp(clock.now() - _REQUESTS)
+        created = max((raw["created_at"]["S"] for raw in collection if raw[_RANGE]["S"] == keys.SUMMARY), default="")
+        for raw in collection:
+            if "request" in raw and raw.get("at", {}).get("S", created) > young:
+                yield keys.request(self._tenant_id, raw["request"]["S"])
+
+    def _write(self, changes: Sequence[tuple[str, Raw]], gate: int) -> None:
+        transaction = Transaction()
+        transaction.add(
+            "ConditionCheck",
+            {
+                "TableName": TICKETS.full_name,
+                "Key": {
+                    _HASH: {"S": move_keys.move(self._tenant_id)},
+                    _RANGE: {"S": move_keys.gate(self._move_id, gate)},
+                },
+                "ConditionExpression": f"#holder = :key AND ({_STILL_OPEN})",
+                "ExpressionAttributeNames": {"#holder": "holder", "#closed": fencing.CLOSED},
+                "ExpressionAttributeValues": {":key": {"S": self._key}, ":attempt": {"N": str(self._attempt)}},
+            },
+        )
+        for kind, raw in changes:
+            transaction.add(kind, {"TableName": TICKETS.full_name, "Item": raw} if kind == "Put" else member(raw))
+        try:
+            _patiently(lambda: self.destination.write(transaction))
+        except TransactionRefused as refused:
+            raise GateClosed("Somebody else carries this move out.") from refused
+
+
+def differences(here: Iterable[Raw], there: Iterable[Raw]) -> list[tuple[str, Raw]]:
+    """Return the members of a transaction that make what is there what is here: ("Put" or "Delete", item)."""
+    wanted, present = _by_key(here), _by_key(there)
+    puts = [("Put", raw) for key, raw in wanted.items() if present.get(key) != raw]
+    return puts + [("Delete", raw) for key, raw in present.items() if key not in wanted]
+
+
+def _by_key(items: Iterable[Raw]) -> dict[tuple[str, str], Raw]:
+    return {(raw[_HASH]["S"], raw[_RANGE]["S"]): raw for raw in items}
+
+
+def _opened(raw: Raw) -> Raw:
+    """Return a counter without what closes it at the place that is left."""
+    return {name: value for name, value in raw.items() if name != fencing.CLOSED}
+
+
+def _parts(changes: list[tuple[str, Raw]]) -> Iterator[list[tuple[str, Raw]]]:
+    """Cut changes into what one transaction takes, beside the gate."""
+    part: list[tuple[str, Raw]] = []
+    size = 0
+    for change in changes:
+        weight = len(json.dumps(change[1], default=_length))
+        if part and (len(part) + 1 == TRANSACTION_LIMIT or size + weight > _BYTES):
+            yield part
+            part, size = [], 0
+        part.append(change)
+        size += weight
+    if part:
+        yield part
+
+
+def _length(value: Any) -> str:
+    return "." * 2 * len(value) if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _patiently(write: Callable[[], None]) -> None:
+    """Send what may meet somebody else's transaction on the same item, until it has passed."""
+    retrying(
+        write,
+        again=lambda error: (
+            isinstance(error, Throttled) or (isinstance(error, TransactionRefused) and error.is_passing())
+        ),
+        attempts=_TRIES,
+        first=0.02,
+    )
