@@ -16,6 +16,7 @@ from portal.dynamo import keys
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction
 from portal.dynamo.whereabouts import BeingMoved, Move
 from portal.errors import TRANSACTION_CONFLICT, TransactionRefused
+from portal.schema import keys as schema_keys
 from portal.schema import registry
 from portal.schema.tables import Table
 
@@ -95,10 +96,16 @@ def _reason(refused: TransactionRefused) -> Any:
 
 
 def _changed(transaction: Transaction) -> set[str]:
-    """Return the partition keys that a transaction changes in the table that moves."""
+    """Return the partition keys of what a transaction changes and a move copies."""
     moved, changed = table(), set()
     for member in transaction.members:
         ((kind, body),) = member.items()
         if kind != "ConditionCheck" and body["TableName"] == moved.full_name:
             changed.add((body["Item"] if kind == "Put" else body["Key"])[moved.hash]["S"])
-    return changed
+    return {key for key in changed if is_copied(moved, key)}
+
+
+def is_copied(of: Table, partition: str) -> bool:
+    """Tell whether a move copies the collection of this partition key of a table."""
+    parts = schema_keys.collection_parts(partition) if of.copied else None
+    return parts is not None and parts[1] in of.copied

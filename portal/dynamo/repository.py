@@ -23,7 +23,7 @@ from portal.dynamo.placement import POOL, Placement, at
 from portal.dynamo.retry import retrying
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction, write
 from portal.dynamo.whereabouts import Knowledge, Patience, Stated, Whereabouts
-from portal.errors import ConditionFailed, Conflict, PortalError, TransactionRefused
+from portal.errors import TRANSACTION_CONFLICT, ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused
 from portal.isolation import guard
 from portal.schema import keys, registry, tables
 
@@ -44,6 +44,7 @@ _I = TypeVar("_I", bound=Item)
 ITEM_LIMIT: Final = 400 * 1024  # bytes of one item, names included; AWS, "Quotas in Amazon DynamoDB"
 
 _TRIES_AT_FENCES: Final = 8
+_UPDATED: Final = "the item"
 
 TenantKey = Callable[..., str]  # a key builder whose first argument is the tenant id
 
@@ -201,11 +202,30 @@ class TenantRepository:
 
         Raises ConditionFailed with the stored item. A lost answer is sent again, and may be refused the second time.
         """
-        self._refuse_foreign_key(str(getattr(item, item.table.hash)))
+        partition = str(getattr(item, item.table.hash))
+        self._refuse_foreign_key(partition)
+        if fencing.is_copied(item.table, partition) and self._knowledge.current().move:
+            return self._update_fenced(item, actions, condition)
         request = item.get_update_kwargs_from_instance(actions=actions, condition=condition)
         if condition is not None:
             request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         stored: dict[str, Any] = self._send("UpdateItem", {**request, "ReturnValues": "ALL_NEW"})["Attributes"]
+        return stored
+
+    def _update_fenced(self, item: Item, actions: list[Action], condition: Condition | None) -> dict[str, Any]:
+        """Do the same as a transaction, which the move that is under way knows of."""
+        transaction = Transaction()
+        transaction.update(item, actions, name=_UPDATED, condition=condition)
+        try:
+            self.transact(transaction)
+        except TransactionRefused as refused:
+            reason = refused.reason(_UPDATED)
+            if reason is None or reason.code == TRANSACTION_CONFLICT:
+                raise Throttled("The database is busy.") from refused
+            raise ConditionFailed("The condition of the write did not hold.", item=reason.item) from refused
+        key = item.get_update_kwargs_from_instance(actions=actions)["Key"]
+        request = {"TableName": item.table.full_name, "Key": key, "ConsistentRead": True}
+        stored: dict[str, Any] = self._send("GetItem", request).get("Item", {})
         return stored
 
     def transact(self, transaction: Transaction, *, token: str | None = None) -> None:

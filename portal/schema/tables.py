@@ -49,8 +49,8 @@ class Table:
     append_only: bool = False
     # It holds the content of a desk, which a tenant can have in tables of its own; see portal/dynamo/placement.py.
     placed: bool = False
-    # It is what a move copies, so changes of it are fenced and logged meanwhile; see portal/dynamo/fencing.py.
-    copied: bool = False
+    # The collections that a move copies: changes of them are fenced and logged meanwhile; see portal/dynamo/fencing.py.
+    copied: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:

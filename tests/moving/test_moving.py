@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal.dynamo import client, retry, whereabouts
-from portal.errors import Conflict
+from portal.errors import ConditionFailed, Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
@@ -36,7 +36,9 @@ from tickets.moving import move_requests, place_changes, ticket_copies, write_ho
 from tickets.moving.move_notes import TakenOver
 from tickets.moving.tenant_mover import TenantMover
 from tickets.sharding import reshard_requests
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import SummaryItem
 
 FAR = 60  # seconds that only a failure reaches
 
@@ -291,3 +293,37 @@ def test_a_move_that_is_ended_before_its_switch_leaves_everything_as_it_was(worl
     assert len(titles(world)) == 4
     move(world, BRIDGE)
     assert is_equal(world, POOL, BRIDGE, tickets=4)
+
+
+def test_a_rebuild_of_the_numbers_meanwhile_is_copied_too(world: World) -> None:
+    world.tickets("acme", 2)
+    begin(world, BRIDGE)
+
+    def raise_epoch(phase: str) -> None:
+        if phase == "catching":
+            repository = alice(world).repository
+            for number in (1, 2):
+                summary = SummaryItem(repository.key(keys.ticket, number), keys.SUMMARY)
+                condition = SummaryItem.epoch < 1
+                stored = repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
+                assert stored["epoch"] == {"N": "1"}
+                with pytest.raises(ConditionFailed):
+                    repository.update(summary, [SummaryItem.epoch.set(1)], condition=condition)
+
+    mover(world, raise_epoch).run()
+    assert is_equal(world, POOL, BRIDGE, tickets=2)
+    assert [int(read(alice(world), number).epoch) for number in (1, 2)] == [1, 1]
+
+
+def test_what_is_written_in_bulk_waits_for_the_end_of_a_move(world: World) -> None:
+    begin(world, BRIDGE)
+    said: list[str] = []
+
+    def bulk_write(phase: str) -> None:
+        if phase == "copying":
+            with pytest.raises(Conflict) as refused:
+                alice(world).repository.put_all([])
+            said.append(str(refused.value))
+
+    mover(world, bulk_write).run()
+    assert said == ["This desk is being moved to another place. Write in bulk when that has ended."]

@@ -27,7 +27,7 @@ _GROWING: Final = ("version", "comment_count", "updated_at", "noted_at", "epoch"
 
 @dataclass
 class CopyCheck:
-    """Hold what a comparison has found: the tickets' digest as they were left, and the numbers of those that are wrong."""
+    """Hold what a comparison has found: the digest of what was left, and the numbers of the tickets that are wrong."""
 
     digest: str = ""
     tickets: int = 0

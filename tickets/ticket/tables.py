@@ -40,7 +40,7 @@ TICKETS = Table(
     stream=True,
     leading_keys=keys.OWN_COLLECTIONS,
     placed=True,
-    copied=True,
+    copied=("COUNTER", "IMPORT", "IMPORTS", "REQUEST", "TICKET"),  # the stream makes all else of these
 )
 
 
