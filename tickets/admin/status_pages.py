@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -14,11 +14,14 @@ from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
 from portal.schema import registry
 from portal.schema.tables import Table
-from portal.streams import watermark
+from portal.streams import stream_source, watermark
+from portal.streams.stream_source import StreamSource
 from tenants.operators.operator_site import OperatorSite
+from tenants.tenancy import tenant_directory
 from tickets.dashboards.freshness import Freshness
 from tickets.ticket.tables import TICKETS
 
+OWN_SHOWN: Final = 100  # streams of tenants' own tables that are looked at
 _SAYS = {
     "current": "The stream worker keeps up.",
     "stopped": "The stream worker has stopped: numbers stand still.",
@@ -49,8 +52,36 @@ def status(request: HttpRequest) -> HttpResponse:
         "says": _SAYS[freshness.state],
         "written_at": latest.written_at if latest else None,
         "leases": watermark.leases(stream) if stream else [],
+        **_own_streams(),
     }
     return TemplateResponse(request, "tickets/admin/status.html", context)
+
+
+def _own_streams() -> dict[str, Any]:
+    """Return how far the streams of up to OWN_SHOWN tenants' own tables are applied, and how many there are.
+
+    Costs a Query, a GetItem for each stream and one BatchGetItem for the tenants' names.
+    """
+    sources = stream_source.placed()
+    shown = sources[:OWN_SHOWN]
+    found = fan_out([partial(_freshness_of, source) for source in shown])
+    ids = list(dict.fromkeys(source.tenant_id for source in shown))
+    slugs = {tenant.tenant_id: tenant.slug for tenant in (tenant_directory.get_many(ids) if ids else [])}
+    rows = [
+        {
+            "tenant": slugs.get(source.tenant_id, source.tenant_id),
+            "placement": str(source.placement),
+            "freshness": freshness,
+            "says": _SAYS[freshness.state],
+        }
+        for source, freshness in zip(shown, found, strict=True)
+    ]
+    return {"own_streams": rows, "own_streams_count": len(sources)}
+
+
+def _freshness_of(source: StreamSource) -> Freshness:
+    with source.entered():
+        return Freshness.of(watermark.read(TICKETS), [])
 
 
 def _row(table: Table, description: dict[str, Any] | None) -> dict[str, Any]:
@@ -74,6 +105,20 @@ def worker_is_late() -> list[Notice]:
     level = "info" if freshness.state == "unknown" else "error"
     order = 40 if freshness.state == "unknown" else 10
     return [Notice(order, _SAYS[freshness.state], reverse("admin:status"), level)]  # type: ignore[arg-type]  # a literal
+
+
+@OperatorSite.watches
+def own_streams_are_late() -> list[Notice]:
+    """Report tenants' own streams whose worker is late or has stopped: a Query, and a GetItem for each of OWN_SHOWN."""
+    sources = stream_source.placed()[:OWN_SHOWN]
+    states = [freshness.state for freshness in fan_out([partial(_freshness_of, source) for source in sources])]
+    late = sum(state in ("behind", "stopped") for state in states)
+    if not late:
+        return []
+    what = "stream of a tenant's own tables is" if late == 1 else "streams of tenants' own tables are"
+    return [
+        Notice(11, f"{late} {what} not followed in time: their numbers are late.", reverse("admin:status"), "error")
+    ]
 
 
 @OperatorSite.watches_each(registry.tables)
