@@ -6,9 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from portal import clock
-from portal.errors import Throttled
+from portal.dynamo.placement import Placement
+from portal.errors import Throttled, Unavailable
+from portal.streams import stream_source
+from portal.streams.stream_source import POOLED, StreamSource
 from tests.search.memory_store import MemoryStore
 from tests.search.test_merging import everything, expected, headers, prepared_store, small, write
 from tests.support.world import World
@@ -192,3 +196,31 @@ def test_a_worker_merges_as_the_stream_worker(world: World, monkeypatch: pytest.
     assert store.write_units > 10
     (header,) = headers(store)  # type: ignore[arg-type]
     assert store.block_numbers(header.segment) == list(range(header.blocks))
+
+
+def test_of_a_tenant_that_lies_in_two_places_the_index_is_merged_to_which_was_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = StreamSource(A, Placement("bridge"))
+    found = {one: prepared_store(range(1, 37), range(37, 40)) for one in (POOLED, own)}
+    monkeypatch.setattr(merge_follower, "IndexStore", lambda tenant_id: found[stream_source.current()])
+    follower = MergeFollower()
+    with own.entered():
+        follower.note({A: LOOK_BYTES})
+    assert follower.turn() > 0
+    assert [len(headers(found[one])) > 1 for one in (POOLED, own)] == [True, False]
+
+
+def test_an_index_whose_table_is_no_more_is_merged_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "Query")
+
+    def gone(*_: Any, **__: Any) -> int:
+        raise Unavailable("The database could not answer.") from missing
+
+    monkeypatch.setattr(merging, "merge_due", gone)
+    follower = MergeFollower()
+    for source, is_over in ((StreamSource(A, Placement("bridge")), True), (POOLED, False)):
+        with source.entered():
+            follower.note({A: LOOK_BYTES})
+        follower.turn()
+        assert follower.is_idle == is_over
