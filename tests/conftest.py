@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from django.core.cache import cache
 
-from portal.dynamo import meter
+from portal.dynamo import meter, retry
 from portal.limits import concurrency
 from tenants.membership import mails
 from tests.support import embedded, folding
@@ -103,6 +103,7 @@ def engine() -> None:
     embedded.make_empty()
     cache.clear()
     folding.remember_nothing()
+    retry._buckets._kept.clear()  # tenants that are brought back have the ids of those before
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
     for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
         places._taken.clear()

@@ -140,6 +140,11 @@ def person(world: World, browse: NewPage) -> NewPage:
     return signed_in
 
 
+def is_at(page: Page, path: str) -> None:
+    """The address of the page ends so, now or soon."""
+    expect(page).to_have_url(re.compile(re.escape(path) + "$"))
+
+
 def sign_in(page: Page, email: str, password: str = PASSWORD) -> None:
     """By the form, as a person does."""
     page.goto("/")

@@ -15,6 +15,7 @@ from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.isolation.test_outsider import DESK_ROUTES
 from tests.support.api_keys import alter, make_key
+from tests.support.waiting import wait_until
 from tests.support.world import World
 
 pytestmark = pytest.mark.browser
@@ -65,7 +66,8 @@ def test_a_key_is_made_copied_and_revoked_by_keyboard_alone(world: World, person
     found = audit(page, "a new key", within="#main")
     page.get_by_role("button", name="Copy the key").focus()
     page.keyboard.press("Enter")
-    assert page.evaluate("navigator.clipboard.readText()") == text
+    copied = "navigator.clipboard.readText()"
+    wait_until(lambda: page.evaluate(copied) == text, working=lambda: page.wait_for_timeout(20))
     page.get_by_role("link", name="I have copied it").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Billing")).to_be_visible()

@@ -8,7 +8,8 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import NewPage, Witness
+from tests.browser.conftest import NewPage, Witness, is_at
+from tests.support.waiting import wait_until
 from tests.support.world import PASSWORD, World
 from tickets.desk import changing, commenting, summaries
 from tickets.ticket.fields import Priority, Status
@@ -62,6 +63,7 @@ def hold(page: Page, url: str) -> list[Route]:
 
 def let_go(page: Page, held: list[Route]) -> None:
     """Send the one request that was held, and wait for its answer to have been shown or not."""
+    wait_until(lambda: held, working=lambda: page.wait_for_timeout(20))
     (route,) = held
     with page.expect_response(route.request.url):
         route.continue_()
@@ -184,7 +186,7 @@ def test_a_click_after_the_session_ended_leads_back_after_signing_in(desks: Worl
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("[data-row]")).to_have_count(3)
-    assert page.url.endswith("/tickets/?resolver=none")
+    is_at(page, "/tickets/?resolver=none")
 
 
 # --- two people ---
@@ -431,7 +433,7 @@ def test_the_filter_that_was_clicked_last_is_the_one_that_is_shown(desks: World,
     expect(page.get_by_role("heading", name="No closed tickets")).to_be_visible()
     let_go(page, held)
     expect(page.get_by_role("heading", name="No closed tickets")).to_be_visible()
-    assert page.url.endswith("/tickets/?status=closed")
+    is_at(page, "/tickets/?status=closed")
 
 
 def test_a_change_made_while_a_comment_is_under_way_takes_nothing_from_it(desks: World, person: NewPage) -> None:

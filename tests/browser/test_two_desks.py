@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import NewPage, Witness
+from tests.browser.conftest import NewPage, Witness, is_at
 from tests.browser.test_nothing_is_lost import switch_to, tab_beside
 from tests.support.world import World
 from tickets.desk import creating
@@ -19,7 +19,7 @@ def test_a_click_in_a_tab_of_acme_does_not_open_globexs_ticket(world: World, per
     witness.accepts(409)
     tab = person("alice", "acme")
     tab.goto("/tickets/")
-    assert tab.url.endswith("/acme/tickets/")
+    is_at(tab, "/acme/tickets/")
     switch_to(tab_beside(tab, "/acme/tickets/"), "Globex")
 
     tab.get_by_role("link", name="Acme's printer").click()
@@ -30,7 +30,7 @@ def test_a_click_in_a_tab_of_acme_does_not_open_globexs_ticket(world: World, per
     expect(main).not_to_contain_text("printer")
     tab.get_by_role("button", name="Switch to Acme").click()
     expect(tab.get_by_role("heading", level=1)).to_contain_text("Acme's printer")
-    assert tab.url.endswith("/acme/tickets/1/")
+    is_at(tab, "/acme/tickets/1/")
 
 
 def test_who_stays_is_at_the_desk_chosen_last(world: World, person: NewPage, witness: Witness) -> None:
@@ -42,4 +42,4 @@ def test_who_stays_is_at_the_desk_chosen_last(world: World, person: NewPage, wit
     tab.goto("/acme/tickets/1/")
     tab.get_by_role("link", name="Stay in Globex").click()
     expect(tab.locator("#switcher .tenant-name")).to_have_text("Globex")
-    assert tab.url.endswith("/globex/tickets/")
+    is_at(tab, "/globex/tickets/")
