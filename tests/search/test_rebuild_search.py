@@ -15,6 +15,7 @@ from tests.search.reading import looked_up, tickets_with
 from tests.support import commands
 from tests.support.folding import Follower, in_background
 from tests.support.world import World
+from tickets.counting import barrier
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
 from tickets.following import ticket_stream
@@ -242,11 +243,15 @@ def test_an_erasure_waits_for_what_the_worker_has_not_indexed(alice: TenantConte
     assert not every_block()
 
 
-def test_an_erasure_waits_until_no_worker_will_begin_before_it_again(alice: TenantContext, follower: Follower) -> None:
+def test_an_erasure_waits_until_no_worker_will_begin_before_it_again(
+    alice: TenantContext, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
     open_tickets(alice)
+    noted = barrier._wait_until_noted
+    monkeypatch.setattr(barrier, "_wait_until_noted", lambda *a, **how: noted(*a, **how | {"timeout": 0.5}))
     # It indexes and counts, and dies before it notes how far it is: who comes in its place indexes the same again.
     with in_background(lambda _: (follower.apply(follower.new()), time.sleep(0.01))):
-        ended = commands.run("rebuild_search", "--tenant", "acme", "--erase", "--timeout", 1)
+        ended = commands.run("rebuild_search", "--tenant", "acme", "--erase", "--timeout", 120)
     assert ended.status == 1
     assert "waiting for the stream worker" in ended.err
     assert b"printer" in every_block()
