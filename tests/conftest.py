@@ -12,9 +12,13 @@ from django.core.cache import cache
 
 from portal.dynamo import meter, retry
 from portal.limits import concurrency
+from portal.streams import watermark
 from tenants.membership import mails
+from tenants.tenancy import shard_layout
 from tests.support import embedded, folding
 from tests.support.world import World
+from tickets.search.care import index_rebuild
+from tickets.search.index import merging
 
 HERE = Path(__file__).parent
 # Rooms and modules that `make test-fast` leaves out: they start processes,
@@ -77,6 +81,15 @@ SLOW = {
 hypothesis.settings.register_profile("dice", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("same", hypothesis.settings.get_profile("dice"), derandomize=True)
 hypothesis.settings.load_profile("same")
+
+# What the portal does again after some seconds, it does not do in the midst of a test that a busy machine holds up.
+for module, name in (
+    (shard_layout, "CONTEXT_SECONDS"),
+    (watermark, "CACHED_SECONDS"),
+    (index_rebuild, "SHARE_SECONDS"),
+    (merging, "PAUSE_SECONDS"),
+):
+    setattr(module, name, 3600)
 
 
 def pytest_configure() -> None:

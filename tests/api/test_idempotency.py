@@ -31,14 +31,15 @@ def client(world: World) -> ApiClient:
     return api_client(world)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets so many seconds go by for claims."""
-    now = idempotency.time.time
+    """Lets so many seconds have gone by for claims, for which time stands still."""
+    began = idempotency.time.time()
 
     def go(seconds: float) -> None:
-        monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=lambda: now() + seconds))
+        monkeypatch.setattr(idempotency, "time", SimpleNamespace(time=lambda: began + seconds))
 
+    go(0)
     return go
 
 
