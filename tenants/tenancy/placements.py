@@ -12,11 +12,11 @@ from django.conf import settings
 
 from portal import clock
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import Transaction
+from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Invalid
 from portal.streams import worker
 from portal.streams.stream_source import StreamSource
-from tenants.tenancy import keys
+from tenants.tenancy import keys, tenant_directory
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.tables import PLACED
 
@@ -27,6 +27,15 @@ class PlacedTenant:
 
     tenant_id: str
     placement: Placement
+
+
+def repository(tenant_id: str) -> TenantRepository:
+    """Return the repository of a tenant of which only the id is known, where its content lies: one consistent read.
+
+    That of a tenant which is not there yet lies in the pool.
+    """
+    stored = tenant_directory.get_many([tenant_id])
+    return TenantRepository(tenant_id, Placement.parse(stored[0].placement) if stored else POOL)
 
 
 def listed() -> list[PlacedTenant]:

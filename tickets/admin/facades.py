@@ -13,7 +13,7 @@ from portal.dynamo.pager import Pager
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
-from tenants.tenancy import context, tenant_directory
+from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.roles import Role
 from tickets.counting import dead_letters
 from tickets.counting import keys as counting_keys
@@ -58,6 +58,7 @@ class Ticket(Facade):
             ticket_keys.ticket,
             sort=ticket_keys.SUMMARY,
             name="by tenant and number",
+            repository=placements.repository,
         ),
         CustomListing("by tenant and status", ("tenant_id", "status"), "updated_at", _of_tenant, newest_first=True),
     )

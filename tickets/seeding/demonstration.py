@@ -19,7 +19,7 @@ from django.conf import settings
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
-from tenants.tenancy import context
+from tenants.tenancy import context, placements
 from tenants.tenancy.context import TenantContext
 from tickets.desk.history import TicketItems, collection
 from tickets.importing import keys as import_keys
@@ -52,8 +52,8 @@ def refuse_in_production() -> None:
 
 
 def is_complete(desk: CastDesk) -> bool:
-    """Tell whether the demonstration that begins with this desk was finished once, of whatever size: one GetItem."""
-    record = _read(TenantRepository(desk.tenant_id))
+    """Tell whether the demonstration that begins with this desk was finished once, of whatever size: two reads."""
+    record = _read(placements.repository(desk.tenant_id))
     return record is not None and bool(record.complete)
 
 
@@ -74,7 +74,7 @@ def run(
     outcome, accounts = SeedResult(), Accounts(password)
     first: TenantRepository | None = None
     for desk in desks:
-        repository = TenantRepository(desk.tenant_id)
+        repository = placements.repository(desk.tenant_id)
         first = first or repository
         record = _read(repository)
         if record and record.written >= record.planned >= desk.tickets and record.users >= users:

@@ -25,7 +25,8 @@ class Get:
     """Read one object by its pk, or up to 100: a GetItem or BatchGetItem, strongly consistent.
 
     The pk is the values of `fields`, joined by "/". `build` makes the partition key of them; where the table has a sort
-    key, that is `sort`, or the last value itself. `tenant`: through the repository of the tenant that comes first.
+    key, that is `sort`, or the last value itself. `tenant`: through the repository of the tenant that comes first, which
+    `repository` makes; it finds where that is, if tenants can have the table to themselves.
     """
 
     item: type[Item]
@@ -34,6 +35,7 @@ class Get:
     sort: str | None = None
     tenant: bool | None = None
     name: str = "by id"
+    repository: Callable[[str], TenantRepository] = TenantRepository
 
     def read(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
         """Return the items that exist among up to 100, each named by the values of `fields`, in the order given."""
@@ -43,7 +45,7 @@ class Get:
             items = platform.get_all(keyed, consistent=True)
         else:
             for tenant_id in dict.fromkeys(parts[0] for parts in keys):
-                repository = TenantRepository(tenant_id)
+                repository = self.repository(tenant_id)
                 split = [self._split(parts) for parts in keys if parts[0] == tenant_id]
                 if len(split) == 1:
                     ((args, sort),) = split
