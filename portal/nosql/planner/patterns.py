@@ -25,8 +25,8 @@ class Get:
     """Read one object by its pk, or up to 100: a GetItem or BatchGetItem, strongly consistent.
 
     The pk is the values of `fields`, joined by "/". `build` makes the partition key of them; where the table has a sort
-    key, that is `sort`, or the last value itself. `tenant`: through the repository of the tenant that comes first, which
-    `repository` makes; it finds where that is, if tenants can have the table to themselves.
+    key, that is `sort`, or the last value itself. `tenant`: through the repository of the tenant that comes first;
+    `repository` makes it, and finds where that is, if tenants can have the table to themselves.
     """
 
     item: type[Item]
