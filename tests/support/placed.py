@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.conf import settings
 
-from portal.dynamo import platform, provisioning
+from portal.dynamo import placement, platform, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Transaction
+from portal.isolation import guard
+from tenants.audit_trail.recording import SYSTEM
+from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements
 from tenants.tenancy.items import TenantItem
 from tests.support.world import World
@@ -36,6 +42,22 @@ def say(tenant_id: str, where: Placement) -> None:
     transaction = Transaction()
     transaction.update(TenantItem(tenant_id), [TenantItem.placement.set(str(where))])
     platform.transact(transaction)
+
+
+def desk(world: World, where: Placement, *, slug: str = "initech", owner: str = "alice") -> TenantItem:
+    """Make a desk of the world's on this placement."""
+    made = tenant_lifecycle.create(
+        name=slug.capitalize(), slug=slug, owner=world.users[owner], placement=where, by=SYSTEM
+    )
+    world.tenants[slug] = made
+    return made
+
+
+@contextmanager
+def inside(tenant: TenantItem) -> Iterator[None]:
+    """Let what follows the streams do its work where this tenant's content lies."""
+    with guard.acting_for(tenant.tenant_id), placement.at(Placement.parse(tenant.placement)):
+        yield
 
 
 def unlist(tenant_id: str, where: Placement) -> None:
