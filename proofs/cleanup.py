@@ -10,10 +10,12 @@ from typing import Any
 
 from django.conf import settings
 
-from portal.dynamo import client
+from portal.dynamo import client, placement
 from portal.dynamo.batches import batch_write
 from portal.dynamo.pages import Page, all_pages, query_request
+from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
+from portal.isolation import guard
 from portal.schema import keys
 from portal.schema.tables import Table
 from proofs.isolation import keys as proof_keys
@@ -39,9 +41,13 @@ def refuse_in_production() -> None:
 
 def _connection() -> client.SharedConnection:
     if not _connections:
-        url = settings.DYNAMODB_ENDPOINT_URL
-        _connections.append(client.SharedConnection(lambda _: client._create("dynamodb", client._session(url), url)))
+        _connections.append(client.SharedConnection(_make_client))
     return _connections[0]
+
+
+def _make_client(name: str) -> Any:
+    site = placement.site(name)
+    return client._create("dynamodb", client._session(site.endpoint_url), site.endpoint_url, site.region)
 
 
 def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -50,11 +56,12 @@ def _dispatch(operation: str, request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def delete_scratch(tenant_id: str, sort_keys: Iterable[str]) -> None:
+def delete_scratch(repository: TenantRepository, sort_keys: Iterable[str]) -> None:
     """Delete what the proof of isolation wrote under the key that is its own; on an account, as the seed role."""
-    pk = {"S": proof_keys.proof(tenant_id)}
+    pk = {"S": proof_keys.proof(repository.tenant_id)}
     keys_of_items = [{"pk": pk, "sk": {"S": sort_key}} for sort_key in sort_keys]
-    batch_write(_connection(), [(TICKETS.full_name, {"DeleteRequest": {"Key": key}}) for key in keys_of_items])
+    with guard.acting_for(repository.tenant_id), placement.at(repository.placement):
+        batch_write(_connection(), [(TICKETS.full_name, {"DeleteRequest": {"Key": key}}) for key in keys_of_items])
 
 
 def delete_summary(tenant_id: str, number: int) -> None:

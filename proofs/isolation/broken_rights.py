@@ -12,11 +12,14 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
+from django.conf import settings
+
 from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import expressions, guard, policies, request_parser
 from portal.noise.tables import NOISE
 from portal.nosql.tables import SESSIONS
+from portal.schema import placed_names
 from portal.schema.registry import ROLES
 from portal.schema.tables import Table
 from portal.streams.tables import LEASES
@@ -40,15 +43,16 @@ class Mutant:
     breaks_a_promise: bool = False  # about rights, which the tenants' attempts do not try
 
 
-def _granted(role: str, table: Table, *actions: str, stream: bool = False) -> Mutant:
-    """Return a role that somebody gave one right too many."""
+def _granted(role: str, table: Table, *actions: str, stream: bool = False, own: bool = False) -> Mutant:
+    """Return a role that somebody gave one right too many: to a table of all, or to those of tenants' `own`."""
+    name = placed_names.physical(settings.DYNAMODB_TABLE_PREFIX, "a" * 32, table) if own else table.full_name
     real = policies.document
 
-    def wrong(name: str) -> Document:
-        document = real(name)
-        if name == role:
+    def wrong(asked: str, **where: str) -> Document:
+        document = real(asked, **where)
+        if asked == role:
             actions_of_statement = [f"dynamodb:{action}" for action in actions]
-            arn = policies.table_arn(table.full_name) + ("/stream/*" if stream else "")
+            arn = policies.table_arn(name) + ("/stream/*" if stream else "")
             document["Statement"].append({"Effect": "Allow", "Action": actions_of_statement, "Resource": arn})
         return document
 
@@ -61,6 +65,7 @@ def _misread(name: str, wrong: Callable[..., Any], *, of: Any = request_parser) 
 
 
 _SINGLE_REQUESTS, _TABLES_BY_NAME = request_parser._single_requests, request_parser._by_name
+_NAMES = policies._names
 _REFUSE_DESTRUCTION = request_parser.refuse_destruction
 
 
@@ -71,6 +76,11 @@ def _but_deletions(operation: str, params: dict[str, Any]) -> list[Any]:
 def _but_the_last(operation: str, params: dict[str, Any]) -> list[Any]:
     alone, *members = _SINGLE_REQUESTS(operation, params)
     return [alone, *(members[:-1] or members)]
+
+
+def _of_anybody(table: Table, tenant: str, prefix_of_site: str) -> list[str]:
+    """Return the tables of every tenant's own, where a variable stands for one."""
+    return _NAMES(table, placed_names.ANY_TENANT if tenant.startswith("$") else tenant, prefix_of_site)
 
 
 def _none_append_only() -> dict[str, Table]:
@@ -92,6 +102,7 @@ def _of_each_role() -> dict[str, Mutant]:
             found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")
         else:
             found |= _that_the_lifecycle_role_has(role)
+            found[f"rights: the {role} role removes own tables"] = _granted(role, TICKETS, "DeleteTable", own=True)
         if role != "platform":
             found[f"rights: the {role} role reads what processes noted"] = _granted(role, NOISE, "Query")
         if role not in ("platform", "delivery"):
@@ -154,5 +165,7 @@ MISTAKES: Final[dict[str, Mutant]] = {
         "refuse_destruction", lambda o, p, **k: _REFUSE_DESTRUCTION(o, p, **(k | {"purges": k["deletes"]}))
     ),
     "guard: worker and seed write for any tenant": _misread("_arns_of_tenants", frozenset, of=guard),
+    "policy: own tables are anybody's": _misread("_names", _of_anybody, of=policies),
+    "guard: nobody looks whose own a table is": _misread("refuse_tables_of_others", lambda *a: None, of=guard),
     "guard: worker and seed are not held": _misread("refuse_strange", lambda *a: None, of=guard),
 }

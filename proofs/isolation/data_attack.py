@@ -60,7 +60,8 @@ def operations() -> list[str]:
 
 def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Callable[[int], object]) -> None:
     """Make these attempts, up to the first that shows a hole. Raises Unavailable where the engine is away."""
-    wire = Wire({t.id: Oracle(t.id) for t in plan.targets})
+    sites = frozenset(t.tenant.placement.site for t in plan.targets)
+    wire = Wire({t.id: Oracle(t.id) for t in plan.targets}, sites)
     started = time.monotonic()
     try:
         with wire.attached():

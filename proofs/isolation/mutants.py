@@ -17,9 +17,12 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
+from portal.dynamo import placement
+from portal.dynamo.placement import POOL, Placement
 from portal.isolation import guard, iam, policies, request_parser
 from portal.isolation.iam import LEADING_KEYS, TAG
-from portal.schema import keys
+from portal.schema import keys, placed_names
+from portal.schema.tables import Table
 from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.broken_rights import MISTAKES, Document, Mutant
@@ -70,21 +73,30 @@ def _hunt(plan: AttackPlan, mistake: str, broken: Mutant, limit: int) -> Fate:
             attempt = plan.attempt(number)
             if attempt.call is not None:
                 continue
-            passed = _passes(policy, attempt)
-            if passed and not oracles[attempt.draw.me.id].allows(attempt.operation, attempt.params):
+            # Every other tenant has tables of its own, here where nothing is sent.
+            where = Placement("bridge") if attempt.draw.rng.random() < 0.5 else POOL
+            passed, sent = _passes(policy, attempt, where)
+            if passed and not oracles[attempt.draw.me.id].allows(attempt.operation, sent):
                 return Fate(mistake, f"let through: {attempt.kind}", number + 1)
             if attempt.honest and not passed:
                 return Fate(mistake, f"refused an honest {attempt.operation}", number + 1)
     return Fate(mistake, "", limit)
 
 
-def _passes(policy: iam.Policy, attempt: AttackAttempt) -> bool:
+def _passes(policy: iam.Policy, attempt: AttackAttempt, where: Placement) -> tuple[bool, dict[str, Any]]:
+    """Tell whether the guard lets a request through, and what would be sent of it."""
+    sent = attempt.params
     try:
-        with guard.acting_for(attempt.draw.me.id):
-            guard.refuse_foreign(policy, attempt.operation, attempt.params)
+        with guard.acting_for(attempt.draw.me.id), placement.at(where):
+            try:
+                sent = placement.addressed(sent).params
+            except Exception:  # what has no form of a request is left to the guard
+                sent = attempt.params
+            guard.refuse_tables_of_others(attempt.operation, sent)
+            guard.refuse_foreign(policy, attempt.operation, sent)
     except guard.IsolationError:
-        return False
-    return True
+        return False, sent
+    return True, sent
 
 
 # --- policies ---
@@ -118,8 +130,7 @@ def _any_action(document: Document) -> None:
 
 def _without_an_index(document: Document) -> None:
     for statement in document["Statement"]:
-        if len(statement["Resource"]) > 1:
-            statement["Resource"].pop()
+        del statement["Resource"][1:]
 
 
 # The first delimiter behind the variable, and everything from the variable on.
@@ -175,7 +186,11 @@ def _leaking(tenant_id: str) -> Iterator[None]:
     yield
 
 
-_REAL_REFUSAL = guard.refuse_foreign
+def _of_the_wrong_tenant(prefix: str, tenant_id: str, table: Table) -> str:
+    return _REAL_PHYSICAL(prefix, tenant_id[::-1], table)
+
+
+_REAL_REFUSAL, _REAL_PHYSICAL = guard.refuse_foreign, placed_names.physical
 
 
 MUTANTS: Final[dict[str, Mutant]] = {
@@ -198,5 +213,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
         patched=partial(patch.object, request_parser, "refuse_planted", lambda *a: None)
     ),
     "guard: the tenant before stays": Mutant(patched=partial(patch.object, guard, "acting_for", _leaking)),
+    "placement: the table of another tenant is named": Mutant(
+        patched=partial(patch.object, placed_names, "physical", _of_the_wrong_tenant)
+    ),
     **MISTAKES,
 }

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from django.conf import settings
+
 from api.door.tables import ANSWERS
 from delivery.consuming.tables import DEAD_DELIVERIES
 from delivery.outbox.tables import OUTBOX
@@ -42,6 +44,7 @@ _ACTIONS: Final = {
     ANSWERS: ("UpdateItem",),
     SEARCH: ("Query", "BatchGetItem"),
 }
+_PLACED: Final = (ANSWERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
 _MEMBERS: Final = {
     "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},
     "TransactGetItems": {"Get": "GetItem"},
@@ -105,7 +108,7 @@ class Oracle:
 
     def _one(self, action: str, body: dict[str, Any], wanted: str = "") -> bool:
         """Tell whether a single read or write, alone or as a member of many, is the tenant's."""
-        table = next(t for t in registry.tables() if t.full_name == body["TableName"])
+        table = self._table(body["TableName"])
         if action not in _ACTIONS.get(table, ()):
             return False
         if not set(body) <= _ANYWHERE | (_PARAMETERS.get(action) or {wanted}):
@@ -118,6 +121,12 @@ class Oracle:
         indexed = [index.hash for index in table.indexes if index.leading_keys]
         own = self.is_own(holder[table.hash]) and all(self.is_own(holder[n]) for n in indexed if n in holder)
         return own and self._plants_nothing([table.hash, *indexed], body)
+
+    def _table(self, name: str) -> tables.Table:
+        """Return the table of this name, of all or the tenant's own. Raises StopIteration for every other name."""
+        prefixes = [settings.DYNAMODB_TABLE_PREFIX, *(site["prefix"] for site in settings.SILOS.values())]
+        own = {f"{prefix}.{self.tenant_id}.{table.name}": table for prefix in prefixes for table in _PLACED}
+        return own.get(name) or next(t for t in registry.tables() if t.full_name == name)
 
     def _query(self, table: tables.Table, body: dict[str, Any]) -> bool:
         index = body.get("IndexName")

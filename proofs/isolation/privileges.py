@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from django.conf import settings
+
 from delivery.outbox.tables import OUTBOX
 from delivery.webhooks.tables import ENDPOINTS, SECRETS
 from portal.isolation import guard, iam, policies
@@ -57,6 +59,7 @@ def promises() -> Iterator[Promise]:
     """Each promise of the document, for each role that it is about."""
     for role in ROLES:
         yield from _of_every_role(role)
+        yield from _of_own_tables(role)
         if role != "platform":
             for table in _PEOPLE:
                 yield from _refused("only the platform knows of people", role, table, *_READS, *_WRITES)
@@ -155,15 +158,41 @@ def _of_every_role(role: Role) -> Iterator[Promise]:
         yield from _refused("only commands that write in bulk do so", role, TICKETS, "BatchWriteItem")
 
 
+def _of_own_tables(role: Role) -> Iterator[Promise]:
+    """Yield what no role may do with a table that a tenant has to itself."""
+    mine, anothers = (f"{settings.DYNAMODB_TABLE_PREFIX}.{tenant}.{TICKETS.name}" for tenant in (_TENANT, _OTHER))
+    if role != "lifecycle":
+        for operation in _OF_TABLES:
+            asked = iam.Request(f"dynamodb:{operation}", policies.table_arn(mine), (), _tag(role))
+            words = "only who takes up a whole tenant makes and removes tables of its own"
+            yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
+    if role == "tenant":
+        for operation in (*_READS, "PutItem", "UpdateItem"):
+            asked = iam.Request(
+                f"dynamodb:{operation}", policies.table_arn(anothers), (keys.ticket(_TENANT, 7),), _TENANT
+            )
+            yield Promise("own tables are their tenant's alone", IAM, role, partial(_not_allowed, role, asked))
+
+    def kept(documents: Policies) -> bool:
+        wanted = {"TableName": anothers, "Key": _TICKET}
+        with guard.acting_for(_TENANT):
+            return _guarded(guard.refuse_tables_of_others, "GetItem", wanted, documents)
+
+    yield Promise("own tables are their tenant's alone", GUARD, role, kept)
+
+
+def _tag(role: Role) -> str | None:
+    return _TENANT if role == "tenant" else None
+
+
 def _refused(
     words: str, role: Role, table: Table, *operations: str, keyless: bool = False, stream: bool = False
 ) -> Iterator[Promise]:
     """Yield the promise that the policy has none of these operations on a table, not even with a tenant's own keys."""
     arn = policies.table_arn(table.full_name) + ("/stream/2026" if stream else "")
     own = () if keyless or stream else (keys.ticket(_TENANT, 7) if table is TICKETS else _TENANT,)
-    tag = _TENANT if role == "tenant" else None
     for operation in operations:
-        asked = iam.Request(f"dynamodb:{operation}", arn, own, tag)
+        asked = iam.Request(f"dynamodb:{operation}", arn, own, _tag(role))
         yield Promise(words, IAM, role, partial(_not_allowed, role, asked))
 
 

@@ -12,6 +12,7 @@ from proofs.isolation.attempts import (
     key_conditions,
     many_items,
     other_operations,
+    own_tables,
     repository_calls,
     single_items,
 )
@@ -36,7 +37,7 @@ class AttackPlan:
         draw = Draw(rng, me, other)
         if rng.random() < HONEST:
             return honest.attempt(draw)
-        (family,) = rng.choices(self._families, (26, 28, 22, 14, 10))
+        (family,) = rng.choices(self._families, (24, 26, 20, 13, 10, 7))
         return family(draw)
 
     @property
@@ -47,4 +48,5 @@ class AttackPlan:
             many_items.attempt,
             lambda draw: other_operations.attempt(draw, self.operations),
             repository_calls.attempt,
+            own_tables.attempt,
         )

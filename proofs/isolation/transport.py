@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.dynamo import client, library_errors
+from portal.dynamo import client, library_errors, placement
 from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavailable
 from portal.isolation import guard
 from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
@@ -56,9 +56,10 @@ def iam_is_the_wall() -> bool:
 
 @dataclass
 class Wire:
-    """The tenant client while it is under attack."""
+    """The tenant clients, at home and at the sites of silos, while they are under attack."""
 
     oracles: dict[str, Oracle]
+    sites: frozenset[str] = frozenset()  # at which tenants have silos
     passed: int = 0  # requests that the guard let through
     answered: int = 0
     crossing: str = ""
@@ -108,8 +109,8 @@ class Wire:
         return OWN
 
     def _request(self, attempt: AttackAttempt) -> None:
-        shared = client.connection("tenant")
-        with guard.acting_for(attempt.draw.me.id):
+        shared, me = client.connection("tenant"), attempt.draw.me
+        with guard.acting_for(me.id), placement.at(me.tenant.placement):
             if attempt.operation in shared.client.meta.service_model.operation_names:
                 shared.call(attempt.operation, **attempt.params)
                 return
@@ -122,16 +123,19 @@ class Wire:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        events = client.connection("tenant").client.meta.events
+        connection = client.connection("tenant")
+        hooked = [connection.client_at(site).meta.events for site in sorted({"", *self.sites})]
         # Behind the guard, which is registered in the same way.
-        events.register_last("before-parameter-build", self._judge)
-        events.register_last("after-call.dynamodb", self._search)
+        for events in hooked:
+            events.register_last("before-parameter-build", self._judge)
+            events.register_last("after-call.dynamodb", self._search)
         with listening(self._count):
             try:
                 yield
             finally:
-                events.unregister("before-parameter-build", self._judge)
-                events.unregister("after-call.dynamodb", self._search)
+                for events in hooked:
+                    events.unregister("before-parameter-build", self._judge)
+                    events.unregister("after-call.dynamodb", self._search)
 
     def _judge(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         self.passed += 1

@@ -12,4 +12,4 @@ def slug(value: str) -> str:
 
 def placed(tenant_id: str, placement: str) -> str:
     """Sort key of a tenant's own tables among those that are followed: `<tenant id>/<placement>`."""
-    return keys.part(f"{keys.tenant(tenant_id)}/{placement}", "a placement")
+    return f"{keys.tenant(tenant_id)}/{keys.part(placement, 'a placement')}"

@@ -21,13 +21,8 @@ ACME, GLOBEX = "a" * 32, "b" * 32
 BRIDGE, SILO = Placement("bridge"), Placement("silo", "there")
 
 
-@pytest.fixture
-def sites(settings: Any) -> None:
-    settings.SILOS = {"there": {"endpoint_url": live.DYNAMODB_ENDPOINT_URL, "prefix": "There"}}
-
-
 @pytest.fixture(params=[BRIDGE, SILO], ids=str)
-def placed(engine: None, sites: None, request: pytest.FixtureRequest) -> Placement:
+def placed(engine: None, request: pytest.FixtureRequest) -> Placement:
     where: Placement = request.param
     provisioning.create_placed(ACME, where)
     return where
@@ -79,7 +74,7 @@ def test_settings_of_a_placed_tenant_are_at_home(placed: Placement) -> None:
     assert client.connection("platform").dispatch("GetItem", request)["Item"]["slug"] == {"S": "acme"}
 
 
-def test_no_transaction_spans_a_silo_and_home(engine: None, sites: None) -> None:
+def test_no_transaction_spans_a_silo_and_home(engine: None) -> None:
     transaction = Transaction()
     transaction.put(TenantItem(ACME, name="Acme", slug="acme", created_at="2026"))
     transaction.update(CounterItem(keys.counter(ACME), keys.COUNTER_TICKET), [CounterItem.last.add(1)])

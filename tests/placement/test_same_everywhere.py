@@ -17,7 +17,7 @@ from portal.dynamo.placement import POOL, Placement
 from tests.support import embedded
 from tests.support.api_client import api_client
 from tests.support.folding import Follower
-from tests.support.placed import BRIDGE, SILO, desk, inside, sites
+from tests.support.placed import BRIDGE, SILO, desk, inside
 from tests.support.searching import index_all
 from tests.support.world import Browser
 
@@ -147,9 +147,8 @@ def test_the_story_is_one_of_success(pooled: dict[str, Step]) -> None:
 
 @pytest.mark.parametrize("where", [BRIDGE, SILO], ids=str)
 def test_a_placed_desk_looks_answers_and_costs_as_a_pooled_one_does(
-    where: Placement, pooled: dict[str, Step], settings: Any, monkeypatch: pytest.MonkeyPatch
+    where: Placement, pooled: dict[str, Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SILOS = sites()
     placed = {step.what: step for step in Story(where, monkeypatch).run()}
     assert [*placed] == [*pooled]
     for what, step in placed.items():

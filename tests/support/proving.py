@@ -19,21 +19,20 @@ from proofs.isolation.calls.api_routes import api_routes
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import attack, tricks
 from proofs.isolation.visits.routes import routes
-from tenants.audit_trail.recording import SYSTEM
-from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.roles import Role
 from tests.support import commands, embedded
 from tests.support.commands import Ended
 from tests.support.endpoints import endpoint, tell, work_off
+from tests.support.placed import BRIDGE, SILO, desk
 from tests.support.world import World
 from tickets.desk import commenting, creating
 
 
 def three_tenants() -> World:
-    """Acme with most tickets, Globex, and Initech, where only Dora is; Alice is in two of them."""
-    world = World.create(shards=2)
-    dora = world.add_user("Dora")
-    world.tenants["initech"] = tenant_lifecycle.create(name="Initech", owner=dora, shards=1, by=SYSTEM)
+    """Acme in the pool, Globex on a bridge, and Initech, where only Dora is, in a silo; Alice is in two of them."""
+    world = World.create(shards=2, placements={"globex": BRIDGE})
+    world.add_user("Dora")
+    desk(world, SILO, owner="dora")
     world.join("charlie", "initech", Role.VIEWER)
     for where, who, count in (("acme", "alice", 6), ("globex", "charlie", 9), ("initech", "dora", 4)):
         author = world.context(who, where)

@@ -3,14 +3,17 @@ looks on there, Charlie belongs only to Globex."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.test import Client
 
+from portal.dynamo.placement import Placement
 from portal.errors import Unavailable
 from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
@@ -33,13 +36,18 @@ class World:
     tenants: dict[str, TenantItem] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, *, shards: int = 1) -> World:
+    def create(cls, *, shards: int = 1, placements: Mapping[str, Placement] = MappingProxyType({})) -> World:
+        """The world; desks lie where `placements` says by slug, else where the settings of the tests say."""
         world = cls()
         for name in ("Alice", "Bob", "Charlie", "Vera"):
             world.add_user(name)
         for slug, owner in (("acme", "alice"), ("globex", "charlie")):
             world.tenants[slug] = tenant_lifecycle.create(
-                name=slug.capitalize(), owner=world.users[owner], shards=shards, by=SYSTEM
+                name=slug.capitalize(),
+                owner=world.users[owner],
+                shards=shards,
+                placement=placements.get(slug, Placement.parse(settings.PLACEMENT)),
+                by=SYSTEM,
             )
         world.join("bob", "acme", Role.AGENT)
         world.join("vera", "acme", Role.VIEWER)

@@ -86,7 +86,9 @@ def _is_harmless(operation: str, params: dict[str, Any]) -> bool:
 
 def _is_idle(body: dict[str, Any]) -> bool:
     names = body.get("ExpressionAttributeNames") or {}
-    table = next(t for t in registry.tables() if t.full_name == body["TableName"])
+    # A table of a tenant's own is called as the one of all, with an id before the last two words.
+    named = body["TableName"].rsplit(".", 2)
+    table = next(t for t in registry.tables() if t.name == ".".join(named[1:]))
     return (body.get("ConditionExpression") == IMPOSSIBLE and names.get("#k") == table.hash) or _is_scratch(body)
 
 

@@ -111,7 +111,7 @@ def remove_scratch(targets: Sequence[Target]) -> None:
         AccountItem(identity_keys.email(SCRATCH_ADDRESS)).delete()
     for target in targets:
         left = target.tenant.repository.query_all(TICKETS, proof_keys.proof, consistent=True)
-        cleanup.delete_scratch(target.id, [item["sk"]["S"] for item in left])
+        cleanup.delete_scratch(target.tenant.repository, [item["sk"]["S"] for item in left])
 
 
 def scratch_left(targets: Sequence[Target]) -> int:
