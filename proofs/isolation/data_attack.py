@@ -60,8 +60,7 @@ def operations() -> list[str]:
 
 def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Callable[[int], object]) -> None:
     """Make these attempts, up to the first that shows a hole. Raises Unavailable where the engine is away."""
-    sites = frozenset(t.tenant.placement.site for t in plan.targets)
-    wire = Wire({t.id: Oracle(t.id) for t in plan.targets}, sites)
+    wire = Wire({t.id: Oracle(t.id) for t in plan.targets})
     started = time.monotonic()
     try:
         with wire.attached():

@@ -21,6 +21,7 @@ from django.conf import settings
 from portal.dynamo import client, library_errors, placement
 from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavailable
 from portal.isolation import guard
+from portal.schema.registry import Role
 from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
 from proofs.isolation.attempts.repository_calls import HostileInputAccepted
 from proofs.isolation.oracle import Oracle
@@ -59,7 +60,6 @@ class Wire:
     """The tenant clients, at home and at the sites of silos, while they are under attack."""
 
     oracles: dict[str, Oracle]
-    sites: frozenset[str] = frozenset()  # at which tenants have silos
     passed: int = 0  # requests that the guard let through
     answered: int = 0
     crossing: str = ""
@@ -123,8 +123,7 @@ class Wire:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        connection = client.connection("tenant")
-        hooked = [connection.client_at(site).meta.events for site in sorted({"", *self.sites})]
+        hooked = hooks_of("tenant")
         # Behind the guard, which is registered in the same way.
         for events in hooked:
             events.register_last("before-parameter-build", self._judge)
@@ -164,6 +163,12 @@ class Wire:
 
     def _count(self) -> None:
         self.events += 1
+
+
+def hooks_of(*roles: Role) -> list[Any]:
+    """Return the events of each role's clients, at home and at every site."""
+    connections = [client.connection(role) for role in roles]
+    return [connection.client_at(site).meta.events for connection in connections for site in ("", *settings.SILOS)]
 
 
 @contextmanager

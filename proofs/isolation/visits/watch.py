@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
-from portal.dynamo import client
 from portal.dynamo.repository import TRANSACTION_LIMIT
 from portal.isolation import guard
 from portal.nosql.tables import SESSIONS
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.transport import Crossed, listening
+from proofs.isolation.transport import Crossed, hooks_of, listening
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity.tables import THROTTLES
 from tickets.ticket.keys import COUNTER_TICKET
@@ -43,20 +42,20 @@ class Watch:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        tenant, seed, platform = (client.connection(role).client.meta.events for role in ("tenant", "seed", "platform"))
-        for events in (tenant, seed):
+        judged, withheld = hooks_of("tenant", "seed"), hooks_of("tenant", "seed", "platform")
+        for events in judged:
             events.register_last("before-parameter-build", self._judge)
             events.register_last("after-call.dynamodb", self._search)
-        for events in (tenant, seed, platform):
+        for events in withheld:
             events.register_first("before-call.dynamodb", self._withhold)
         with listening(self._count), _quiet("django"), _quiet("pooldesk.api"):
             try:
                 yield
             finally:
-                for events in (tenant, seed):
+                for events in judged:
                     events.unregister("before-parameter-build", self._judge)
                     events.unregister("after-call.dynamodb", self._search)
-                for events in (tenant, seed, platform):
+                for events in withheld:
                     events.unregister("before-call.dynamodb", self._withhold)
 
     @contextmanager
