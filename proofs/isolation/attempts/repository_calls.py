@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from django.core import signing
 
-from portal.dynamo import cursor
+from portal.dynamo import client, cursor
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.nosql.items import SessionItem
 from portal.schema import keys, registry
 from proofs.isolation import keys as proof_keys
-from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json
+from proofs.isolation.attempts.attempt import SCRATCH_SORT, AttackAttempt, as_json, typed_key
 from proofs.isolation.attempts.fuzzers import KEYS, Draw
 from proofs.isolation.targets import Cursor
 from tenants.identity.items import AccountItem
@@ -163,8 +163,19 @@ def _update(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], 
     return lambda: repository.update(item, [DetailItem.description.set("proof")], condition=never)
 
 
+def _here(draw: Draw, repository: TenantRepository, key: str) -> Callable[[], object]:
+    wanted = {"TableName": TICKETS.full_name, "Key": typed_key(TICKETS, {"S": key}, ticket_keys.SUMMARY)}
+
+    def call() -> object:
+        with repository.here():
+            return client.connection("tenant").dispatch("GetItem", wanted)
+
+    return call
+
+
 METHODS: Final[dict[str, Callable[[Draw, TenantRepository, str], Callable[[], object]]]] = {
     "get": _get,
+    "here": _here,
     "query": _query,
     "query_all": lambda d, r, key: lambda: [*r.query_all(TICKETS, lambda tenant_id: key, limit=5)],
     "query_pages": lambda d, r, key: lambda: [*r.query_pages(TICKETS, lambda tenant_id: key, limit=5)],
