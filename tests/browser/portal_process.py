@@ -18,6 +18,7 @@ from django.conf import settings
 
 from portal.engines.processes import LOOPBACK, Child, free_port
 
+HOST = "localhost"  # browsers make passkeys for names alone
 START_SECONDS = 120
 MAIL_SECONDS = 120
 STOP_SECONDS = 60
@@ -55,11 +56,11 @@ def serve(log: Path, **environ: str) -> Iterator[Portal]:
     command += ["--log-level", "warning"]
     mail = log.with_suffix(".mail")
     ours = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false", "WEB_THREADS": str(THREADS)}
-    ours["PORTAL_BASE_URL"] = f"http://{LOOPBACK}:{port}"
+    ours["PORTAL_BASE_URL"] = f"http://{HOST}:{port}"
     ours["TEST_MAIL_FOLDER"] = str(mail)
     with log.open("wb") as output:
         child = Child("web server", command, env={**os.environ, **ours, **environ}, output=output)
-    portal = Portal(f"http://{LOOPBACK}:{port}", log, mail)
+    portal = Portal(f"http://{HOST}:{port}", log, mail)
     try:
         _wait_until_it_answers(portal, child)
         yield portal
