@@ -54,6 +54,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.INVITATION_REVOKED: "revoked the invitation for",
     AuditAction.INVITATION_ACCEPTED: "accepted the invitation",
     AuditAction.TICKETS_HANDED_ON: "reassigned the tickets of",
+    AuditAction.TICKETS_RESTORED: "restored",
     AuditAction.USER_CREATED: "created the account of",
     AuditAction.USER_PASSWORD_SET: "set the password of",
     AuditAction.USER_DISABLED: "disabled the account of",

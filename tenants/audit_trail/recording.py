@@ -64,6 +64,7 @@ class AuditAction(StrEnum):
     INVITATION_REVOKED = "invitation.revoked"
     INVITATION_ACCEPTED = "invitation.accepted"
     TICKETS_HANDED_ON = "tickets.handed_on"
+    TICKETS_RESTORED = "tickets.restored"  # to what they were at a time
     USER_CREATED = "user.created"
     USER_PASSWORD_SET = "user.password_set"  # noqa: S105  # the name of an event
     USER_DISABLED = "user.disabled"

@@ -53,7 +53,11 @@ class EditConflict(Conflict):
 
 @dataclass(frozen=True)
 class Wishes:
-    """Hold what somebody wants a ticket's fields to be, None for those that stay. `resolver` is "" for nobody."""
+    """Hold what somebody wants a ticket's fields to be, None for those that stay. `resolver` is "" for nobody.
+
+    `restoring` is for a ticket that is to be as it was: what the history says of it. Then every status may follow the
+    present one.
+    """
 
     title: str | None = None
     description: str | None = None
@@ -61,6 +65,7 @@ class Wishes:
     tags: list[str] | None = None
     status: Status | None = None
     resolver: str | None = None
+    restoring: str = ""
 
     def cleaned(self) -> Wishes:
         """Return them as texts are stored. Raises Invalid."""
@@ -213,7 +218,7 @@ class _Revision:
         before, to = self.state.status, self.wishes.status
         if to is None or not self._is_wished("status", to.value, before.value):
             return
-        if to not in MOVES[before]:
+        if to not in MOVES[before] and not self.wishes.restoring:
             raise Invalid(f"A {before.value} ticket cannot become {to.value}.", field="status")
         self.status = to
         self.changes.append(("status", before.value, to.value))
@@ -243,6 +248,8 @@ class _Revision:
             changes=self.changes,
             actions=[*(summaries.set_to(name, value) for name, value in self.values.items()), *self.counts],
             description=description,
+            former_description=self.present.description if described else None,
+            verb=self.wishes.restoring or "changed",
         )
         if described:
             # An update, because the item says more than this: which request has made the ticket.

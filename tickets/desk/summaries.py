@@ -100,13 +100,16 @@ def revise(
     actions: Sequence[Action] = (),
     told_at: str = "",
     description: str | None = None,
+    former_description: str | None = None,
+    verb: str = "changed",
 ) -> list[Event]:
     """Add the change of one ticket to a transaction: its summary, and with `changes` the entry that tells of them.
 
     `actions` set what `status` and `resolver` do not. With `changes` the version grows by one. `at` is the moment of
     the change, `told_at` that of the entry where it differs. The summary's member of the transaction is named by the
-    ticket's number. Returns what there is to tell to those outside, for `telling.tell`; a new description is told in
-    full.
+    ticket's number. The entry keeps what its `changes` do not say in full: the assignee before, and with a new
+    description the former one. Returns what there is to tell to those outside, for `telling.tell`; a new description is
+    told in full.
     """
     pk = tenant.repository.key(keys.ticket, state.number)
     values = derived(
@@ -122,7 +125,10 @@ def revise(
     transaction.update(SummaryItem(pk, keys.SUMMARY), every, name=str(state.number), condition=state.still_holds)
     if not changes:
         return []
-    transaction.put(event(tenant, pk, told_at or at, verb="changed", changes=changes))
+    entry = event(tenant, pk, told_at or at, verb=verb, changes=changes)
+    entry.former_description = former_description
+    entry.former_resolver = state.resolver if values["resolver"] != state.resolver else None
+    transaction.put(entry)
     return ticket_events.revised(
         tenant,
         number=state.number,

@@ -92,7 +92,7 @@ def activity_entry(entry: TimelineEntry) -> SafeString:
             entry.id,
             icon("event"),
             entry.author_name,
-            "" if entry.changes else f" {entry.verb}",
+            "" if entry.verb in ("", "changed") else f" {entry.verb}",
             format_html_join("", '<span class="event-change"> {}</span>', ((change,) for change in _changes(entry))),
             when(entry.at),
         )

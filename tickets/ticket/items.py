@@ -77,7 +77,10 @@ class ChangeMap(MapAttribute[str, str]):
 class ActivityItem(Item):
     """An entry of a ticket's history: `kind` is comment, note (internal) or event (a change of fields).
 
-    `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`.
+    `request` is, in a comment or note that a form or a call has made, what it is in `DetailItem`. `former_resolver` is
+    the id of the assignee before a change ("" for nobody), whose name alone is among the changes, and
+    `former_description` the text before one, of which they have the length: both let a ticket be seen as it was, and
+    are missing in events of before they were kept.
     """
 
     table = TICKETS
@@ -92,6 +95,8 @@ class ActivityItem(Item):
     verb = UnicodeAttribute(default="")
     changes: ListAttribute[ChangeMap] = ListAttribute(of=ChangeMap, default=list)
     request = UnicodeAttribute(null=True)
+    former_resolver = UnicodeAttribute(null=True)
+    former_description = UnicodeAttribute(null=True)
 
 
 class CounterItem(Item):

@@ -38,6 +38,11 @@ def activity(at: str, entry_id: str) -> str:
     return keys.joined(_ACTIVITY, at, entry_id)
 
 
+def activity_from(at: str) -> str:
+    """The sort key before those of all entries of this moment and later, and after all earlier ones."""
+    return keys.joined(_ACTIVITY, at)
+
+
 def entry_id(activity_key: str) -> str:
     """The entry id in what `activity` formed."""
     return keys.split(activity_key)[-1]

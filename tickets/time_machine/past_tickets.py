@@ -1,0 +1,224 @@
+"""Tell what a ticket was at a moment: the ticket as it is now, with each later change of its history taken back.
+
+Every change has its entry, written in the same transaction, so the result is exact. Two things were not always kept:
+the text of a description before it was changed, and the id of an assignee. Where an entry lacks one of them, that field
+is None here. docs/time-machine.md says more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import NotFound
+from tenants.tenancy.context import TenantContext
+from tickets.desk.timelines import Activity
+from tickets.ticket import keys
+from tickets.ticket.items import CounterItem, SummaryItem
+from tickets.ticket.tables import TICKETS
+
+PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
+PROBES: Final = 50  # tickets that are read at once to find where a moment lies among the numbers
+ENTRIES_SHOWN: Final = 50  # of the history until then
+
+
+@dataclass(frozen=True)
+class PastTicket:
+    """A ticket as it was. `description` and `resolver` (a user id, "" for nobody) are None where they were not kept."""
+
+    number: int
+    title: str
+    status: str
+    priority: str
+    tags: tuple[str, ...]
+    resolver: str | None
+    resolver_name: str
+    requester_name: str
+    created_at: str
+    comment_count: int
+    version: int
+    description: str | None = None
+
+    @classmethod
+    def of(cls, summary: SummaryItem, description: str | None = None) -> PastTicket:
+        """Return the ticket as it is now."""
+        return cls(
+            number=int(summary.number),
+            title=summary.title,
+            status=summary.status,
+            priority=summary.priority,
+            tags=tuple(summary.tags),
+            resolver=summary.resolver,
+            resolver_name=summary.resolver_name,
+            requester_name=summary.requester_name,
+            created_at=summary.created_at,
+            comment_count=int(summary.comment_count),
+            version=int(summary.version),
+            description=description,
+        )
+
+
+@dataclass(frozen=True)
+class ThenAndNow:
+    """A ticket at a moment, None where it did not exist yet, and now. `since` are the later entries, newest first.
+
+    `until` are the last ENTRIES_SHOWN entries until then, oldest first.
+    """
+
+    summary: SummaryItem
+    then: PastTicket | None
+    now: PastTicket
+    since: tuple[Activity, ...]
+    until: tuple[Activity, ...] = ()
+
+
+def read(tenant: TenantContext, number: int, at: str) -> ThenAndNow:
+    """Return a ticket at this moment, a stamp, and now. Raises NotFound.
+
+    Two consistent Queries at the same time: what is newer than the moment, and the entries before; the first one goes
+    on where it is more than 1 MB.
+    """
+    later = clock.stamp(clock.parse(at), offset=1)
+    reads: list[Callable[[], Any]] = [lambda: _newer(tenant, number, later), lambda: _until(tenant, number, later)]
+    newer, until = fan_out(reads)
+    return replace(_then_and_now(number, newer, at), until=tuple(until))
+
+
+def _then_and_now(number: int, newer: Sequence[Mapping[str, Any]], at: str) -> ThenAndNow:
+    heads = {raw["sk"]["S"]: raw for raw in newer if not _is_entry(raw)}
+    if keys.SUMMARY not in heads:
+        raise NotFound(f"There is no ticket {number}.")
+    summary = SummaryItem.from_raw_data(dict(heads[keys.SUMMARY]))
+    description = heads.get(keys.DETAIL, {}).get("description", {"S": ""})["S"]
+    now = PastTicket.of(summary, description)
+    entries = [raw for raw in newer if _is_entry(raw)]
+    then = taken_back(now, entries) if summary.created_at <= at else None
+    return ThenAndNow(summary, then, now, tuple(Activity.of(dict(raw)) for raw in entries))
+
+
+def taken_back(now: PastTicket, entries: Iterable[Mapping[str, Any]]) -> PastTicket:
+    """Return the ticket as it was before these entries of its history, raw items, newest first."""
+    found: dict[str, Any] = {}
+    comments = changes = 0
+    for raw in entries:
+        comments += raw["kind"]["S"] == "comment"
+        made = [change["M"] for change in raw["changes"]["L"]] if "changes" in raw else []
+        changes += bool(made)
+        for change in made:
+            found |= _before(change["field"]["S"], change.get("before", {"S": ""})["S"], raw)
+    return replace(now, comment_count=now.comment_count - comments, version=now.version - changes, **found)
+
+
+def _before(field: str, text: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a PastTicket that a change takes back: `text` is the field's before it."""
+    if field == "tags":
+        return {"tags": tuple(text.split(", ")) if text else ()}
+    if field == "description":
+        return {"description": _kept(raw, "former_description", text)}
+    if field == "resolver":
+        return {"resolver": _kept(raw, "former_resolver", text), "resolver_name": text}
+    return {field: text} if field in ("title", "status", "priority") else {}
+
+
+def _kept(raw: Mapping[str, Any], name: str, text: str) -> str | None:
+    """Return what was kept of before, "" where the change says that there was nothing, None where nobody knows."""
+    stored = raw.get(name, {}).get("S")
+    return str(stored) if stored is not None else None if text else ""
+
+
+# --- many tickets ---
+
+
+@dataclass(frozen=True)
+class PastPage:
+    """Tickets that existed at a moment, the highest number first, among PAGE_SIZE numbers from `first` downwards.
+
+    `lower` and `higher` are where the pages beside this one begin, None at the ends.
+    """
+
+    tickets: list[ThenAndNow]
+    first: int
+    lower: int | None
+    higher: int | None
+
+
+def page(tenant: TenantContext, at: str, *, first: int | None = None) -> PastPage:
+    """Return the tickets that existed at this moment, by number; without `first`, where the moment lies among them.
+
+    A BatchGetItem of summaries, then at the same time a Query for each ticket that has changed since. Where the page
+    begins is found by reading the counter, then PROBES summaries at once, some three times for 100,000 tickets.
+    """
+    counter = tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
+    last = int(counter.last) if counter else 0
+    begin = min(max(first if first is not None else _highest(tenant, at, last), 1), max(last, 1))
+    numbers = range(begin, max(begin - PAGE_SIZE, 0), -1)
+    summaries = [s for s in many(tenant, numbers, at) if s.then is not None]
+    lower = numbers[-1] - 1
+    return PastPage(
+        summaries, begin, lower if lower > 0 else None, min(begin + PAGE_SIZE, last) if begin < last else None
+    )
+
+
+def many(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAndNow]:
+    """Return those of up to 100 tickets that exist, in the order of `numbers`, without their descriptions."""
+    found = _summaries(tenant, numbers)
+    later = clock.stamp(clock.parse(at), offset=1)
+    changed = [n for n, s in found.items() if s.created_at <= at <= s.updated_at]
+    newer = dict(zip(changed, fan_out([_reader(tenant, n, later) for n in changed]), strict=True)) if changed else {}
+    return [_then_and_now(n, newer[n], at) if n in newer else _as_it_is(found[n], at) for n in numbers if n in found]
+
+
+def _as_it_is(summary: SummaryItem, at: str) -> ThenAndNow:
+    now = PastTicket.of(summary)
+    return ThenAndNow(summary, now if summary.created_at <= at else None, now, ())
+
+
+def _highest(tenant: TenantContext, at: str, last: int) -> int:
+    """Return a number close above those of the tickets that existed at this moment.
+
+    Numbers are given in the order of time, but for imported tickets: those may have higher ones, which the page's links
+    lead to.
+    """
+    low, high = 1, last
+    while high - low >= PAGE_SIZE:
+        step = -(-(high - low) // PROBES)
+        probes = range(low, high + 1, step)
+        existed = [n for n, s in _summaries(tenant, probes).items() if s.created_at <= at]
+        low = max(existed, default=low)
+        high = min(low + step - 1, high)
+    return high
+
+
+def _summaries(tenant: TenantContext, numbers: Sequence[int]) -> dict[int, SummaryItem]:
+    if not numbers:
+        return {}
+    wanted = [(keys.ticket, (number,), keys.SUMMARY) for number in numbers]
+    found = tenant.repository.get_many(SummaryItem, wanted)
+    return {number: item for number, item in zip(numbers, found, strict=True) if item is not None}
+
+
+def _reader(tenant: TenantContext, number: int, later: str) -> Any:
+    return lambda: _newer(tenant, number, later)
+
+
+def _newer(tenant: TenantContext, number: int, later: str) -> list[dict[str, Any]]:
+    """Return the summary, the detail and the entries from this moment on, newest first."""
+    newer = (keys.activity_from(later), keys.SUMMARY)
+    return list(
+        tenant.repository.query_all(TICKETS, keys.ticket, number, between=newer, descending=True, consistent=True)
+    )
+
+
+def _until(tenant: TenantContext, number: int, later: str) -> list[Activity]:
+    older = (keys.ACTIVITY_PREFIX, keys.activity_from(later))
+    found = tenant.repository.query(
+        TICKETS, keys.ticket, number, between=older, descending=True, limit=ENTRIES_SHOWN, consistent=True
+    )
+    return [Activity.of(raw) for raw in reversed(found.items)]
+
+
+def _is_entry(raw: Mapping[str, Any]) -> bool:
+    return str(raw["sk"]["S"]).startswith(keys.ACTIVITY_PREFIX)
