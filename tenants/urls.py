@@ -7,6 +7,7 @@ from tenants.closing import views as closing_views
 from tenants.identity import session_views, views
 from tenants.impersonation import views as impersonation_views
 from tenants.membership import accepting_views, inviting_views, member_views
+from tenants.past_members import views as past_member_views
 from tenants.provisioning import sign_in_views, usage_views
 from tenants.provisioning import views as desk_views
 from tenants.second_factors import second_step_views
@@ -57,6 +58,7 @@ urlpatterns = [
     desk_pages(
         path("desk/leave/", member_views.leave, name="leave"),
         path("desk/members/", member_views.members_page, name="members"),
+        path("desk/members/past/", past_member_views.past_members, name="past_members"),
         path("desk/members/<str:user>/role/", member_views.change_role, name="member_role"),
         path("desk/members/<str:user>/remove/", member_views.remove, name="member_remove"),
         path("desk/invitations/", inviting_views.invite_people, name="invitations"),

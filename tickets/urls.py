@@ -7,6 +7,7 @@ from tickets.desk import change_views, people_views, queue_views, ticket_views
 from tickets.exporting import views as export_views
 from tickets.handover import views
 from tickets.search import views as search_views
+from tickets.time_machine import views as time_machine_views
 
 
 class TicketNumber(IntConverter):
@@ -30,6 +31,9 @@ _ticket_pages = [
     path("dashboard/verify/stop/", dashboard_views.stop_verifying, name="stop-verifying"),
     path("dashboard/verified/", dashboard_views.verified, name="verified"),
     path("people/", people_views.people, name="people"),
+    path("past/", time_machine_views.past_queue, name="past"),
+    path("past/restore/", time_machine_views.restore, name="past_restore"),
+    path("<ticket_number:number>/past/", time_machine_views.past_ticket, name="past_ticket"),
     path("handover/", views.handovers, name="handovers"),
     path("handover/<str:user>/", views.hand_on, name="handover"),
     path("dashboard/", dashboard_views.dashboard_page, name="dashboard"),

@@ -40,6 +40,9 @@ _SECTIONS = {
     "delivery:webhook_events": "webhooks",
     "delivery:webhook_new": "webhooks",
     "delivery:webhook_edit": "webhooks",
+    "tickets:past": "past",
+    "tickets:past_restore": "past",
+    "tenants:past_members": "past",
     "tickets:handover": "members",
     "tickets:handovers": "members",
 }

@@ -24,7 +24,7 @@ from tickets.desk.changing import Wishes
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Priority, Status
 from tickets.time_machine import past_tickets
-from tickets.time_machine.past_tickets import PastTicket
+from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
 MOST: Final = 50  # tickets that are restored at once
 _AT_A_TIME: Final = 8
@@ -32,7 +32,7 @@ _AT_A_TIME: Final = 8
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of one ticket. `left` says why it stays as it is, "" for one that was restored.
+    """Report what became of one ticket. `left` says why it stays as it is, "" for one that was restored.
 
     `lacks` names the fields that could not be restored.
     """
@@ -47,19 +47,39 @@ def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, b
 
     Each is a change of its own: some may be restored and others not. Raises Invalid for none, and for too many.
     """
-    if not tickets:
-        raise Invalid("Select tickets first.")
-    if len(tickets) > MOST:
-        raise Invalid(f"At most {MOST} tickets can be restored together; you selected {len(tickets)}.")
-    agents = {m.id for m in members.members_of(tenant.repository, consistent=True) if m.role.at_least(Role.AGENT)}
+    check(tickets)
+    able = agents(tenant)
     done: list[Restored] = []
     try:
         for begin in range(0, len(tickets), _AT_A_TIME):
             some = tickets[begin : begin + _AT_A_TIME]
-            done += fan_out([partial(_restore, tenant, state, at, agents) for state in some])
+            done += fan_out([partial(_restore, tenant, state, at, able) for state in some])
     finally:
         _record(tenant, [one.number for one in done if not one.left], at, by)
     return done
+
+
+def check(tickets: Sequence[TicketState]) -> None:
+    """Raise Invalid for no tickets, and for more than MOST."""
+    if not tickets:
+        raise Invalid("Select tickets first.")
+    if len(tickets) > MOST:
+        raise Invalid(f"At most {MOST} tickets can be restored together; you selected {len(tickets)}.")
+
+
+def agents(tenant: TenantContext) -> set[str]:
+    """Return the ids of those who can have tickets: one consistent Query."""
+    everybody = members.members_of(tenant.repository, consistent=True)
+    return {m.id for m in everybody if m.role.at_least(Role.AGENT)}
+
+
+def look(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAndNow]:
+    """Return tickets then and now, to be shown before they are restored: what `past_tickets.read` costs for each."""
+    found: list[ThenAndNow] = []
+    for begin in range(0, len(numbers), _AT_A_TIME):
+        some = numbers[begin : begin + _AT_A_TIME]
+        found += fan_out([partial(past_tickets.read, tenant, number, at) for number in some])
+    return found
 
 
 def _restore(tenant: TenantContext, state: TicketState, at: str, agents: set[str]) -> Restored:

@@ -1,0 +1,106 @@
+"""The pages of the past: what an admin sees of tickets as they were, and how they are restored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from portal import clock
+from tenants.tenancy.context import TenantContext
+from tests.support.operators import text_of
+from tests.support.world import Browser, World
+from tickets.desk import changing, summaries
+from tickets.desk.changing import Wishes
+from tickets.desk.summaries import TicketState
+from tickets.ticket.fields import Status
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    world.tickets("acme", 3)
+    return world.context("alice", "acme")
+
+
+@pytest.fixture
+def browser(world: World, alice: TenantContext) -> Browser:
+    return world.browser("alice", "acme")
+
+
+def changed(alice: TenantContext, number: int = 1) -> str:
+    """Change a ticket, and return the moment before."""
+    then = clock.stamp()
+    changing.change(alice, number, Wishes(title="Other title", status=Status.CLOSED))
+    return then
+
+
+def restore(browser: Browser, alice: TenantContext, at: str, *numbers: int, **more: str) -> Any:
+    states = [str(TicketState.of(summaries.read(alice, number))) for number in numbers]
+    return browser.send("/tickets/past/restore/", {"at": at, "tickets": states, **more}, follow=True)
+
+
+def test_a_ticket_stands_as_it_was_beside_what_it_is(browser: Browser, alice: TenantContext) -> None:
+    then = changed(alice)
+    page = text_of(browser.get("/tickets/1/past/", {"at": then}))
+    assert "Ticket #1 as it was on" in page
+    assert re.search(r"Title Different Then Ticket 1 Now Other title", page)
+    assert re.search(r"Status Different Then Open Now Closed", page)
+    assert "Nothing can be changed here" in page
+
+
+def test_a_ticket_offers_the_moments_before_its_changes(browser: Browser, alice: TenantContext) -> None:
+    changed(alice)
+    page = browser.get("/tickets/1/past/")
+    assert "Nothing has happened since" in text_of(page)
+    (before,) = [one["url"] for one in page.context["moments"]]
+    assert "Then Ticket 1 Now Other title" in text_of(browser.get(before))
+
+
+def test_tickets_are_listed_as_they_were(browser: Browser, alice: TenantContext) -> None:
+    then = changed(alice)
+    page = browser.get("/tickets/past/", {"at": then})
+    assert [row["ticket"].title for row in page.context["rows"]] == ["Ticket 3", "Ticket 2", "Ticket 1"]
+    assert len(re.findall(r'type="checkbox" name="tickets"', page.content.decode())) == 1
+
+
+def test_restoring_asks_first_and_says_what_will_change(browser: Browser, alice: TenantContext) -> None:
+    then = changed(alice)
+    asked = text_of(restore(browser, alice, then, 1))
+    assert "Title: Other title → Ticket 1" in asked
+    assert summaries.read(alice, 1).title == "Other title"
+    done = restore(browser, alice, then, 1, confirmed="yes")
+    assert "1 ticket was restored" in text_of(done)
+    stored = summaries.read(alice, 1)
+    assert (stored.title, stored.status) == ("Ticket 1", "open")
+    assert "restored the ticket as of" in text_of(browser.get("/tickets/1/"))
+
+
+def test_several_are_restored_and_each_that_was_not_is_named(browser: Browser, alice: TenantContext) -> None:
+    then = changed(alice, 1)
+    changed(alice, 2)
+    page = text_of(restore(browser, alice, then, 1, 2, 3, confirmed="yes"))
+    assert "2 tickets were restored" in page
+    assert "#3 is as it was then." in page
+
+
+@pytest.mark.parametrize("at", ["yesterday", "2999-01-01T00:00:00", "2026-13-01"])
+def test_a_moment_that_is_none_is_said(browser: Browser, at: str) -> None:
+    for address in ("/tickets/past/", "/tickets/1/past/", "/desk/members/past/"):
+        page = browser.get(address, {"at": at})
+        assert page.status_code == 400
+        assert 'role="alert"' in page.content.decode()
+
+
+def test_a_browsers_input_means_the_end_of_its_second(browser: Browser, alice: TenantContext) -> None:
+    second = f"{clock.now():%Y-%m-%dT%H:%M:%S}"
+    page = browser.get("/tickets/past/", {"at": second})
+    assert len(page.context["rows"]) == 3
+
+
+def test_another_tenants_ticket_is_not_there(world: World, alice: TenantContext) -> None:
+    charlie = world.browser("charlie", "globex")
+    assert charlie.get("/tickets/1/past/", {"at": clock.stamp()}).status_code == 404
+    page = charlie.send("/tickets/past/restore/", {"at": clock.stamp(), "tickets": ["1.1.open."], "confirmed": "yes"})
+    assert page.status_code == 302  # type: ignore[attr-defined]
+    assert summaries.read(alice, 1).version == 1

@@ -1,0 +1,86 @@
+"""The pages of the past: tickets as they were, one of them beside the present, and its restoration."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from portal import clock
+from portal.errors import Invalid
+from portal.web import moments
+from portal.web.access import member
+from portal.web.heavy_work import heavy
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.desk.summaries import TicketState
+from tickets.time_machine import past_tickets, presenters, restoring
+
+
+@member(Role.ADMIN)
+@require_safe
+def past_queue(request: TenantRequest) -> HttpResponse:
+    """List the tickets that existed at a moment; without one, ask for it."""
+    if not request.GET.get("at"):
+        return render(request, "tickets/past/queue.html", {"asks": True, **moments.page(clock.stamp())})
+    try:
+        at, first = moments.moment(request.GET["at"]), _number(request.GET.get("from", ""))
+    except Invalid as error:
+        page = {"asks": True, "problem": error.message, **moments.page(clock.stamp())}
+        return render(request, "tickets/past/queue.html", page, status=400)
+    found = past_tickets.page(request.tenant, at, first=first)
+    return render(request, "tickets/past/queue.html", presenters.queue_page(found, at))
+
+
+@member(Role.ADMIN)
+@require_safe
+def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
+    """Show a ticket as it was at a moment beside what it is now; without one, as it is, with its latest changes."""
+    problem = ""
+    try:
+        at = moments.moment(request.GET.get("at", ""))
+    except Invalid as error:
+        at, problem = clock.stamp(), error.message
+    found = past_tickets.read(request.tenant, number, at)
+    page = {"problem": problem, **presenters.ticket_page(found, at)}
+    return render(request, "tickets/past/ticket.html", page, status=400 if problem else 200)
+
+
+@member(Role.ADMIN)
+@require_POST
+@heavy
+def restore(request: TenantRequest) -> HttpResponse:
+    """Ask first, on a page that says what will change, then restore the chosen tickets."""
+    tenant = request.tenant
+    back = f"{reverse('tickets:past')}?{urlencode({'at': request.POST.get('at', '')})}"
+    try:
+        at = moments.moment(request.POST.get("at", ""))
+        chosen = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
+        restoring.check(chosen)
+        if "confirmed" not in request.POST:
+            found = restoring.look(tenant, [state.number for state in chosen], at)
+            page = {"states": [str(s) for s in chosen], **presenters.confirm_page(found, restoring.agents(tenant), at)}
+            return render(request, "tickets/past/restore.html", page | {"back": back})
+        done = restoring.restore(tenant, chosen, at, by=actor_of(request))
+    except Invalid as error:
+        messages.error(request, error.message)
+        return redirect(back)
+    said, others = presenters.outcome(done, at)
+    messages.success(request, said)
+    for sentence in others[:5]:
+        messages.warning(request, sentence)
+    if len(others) > 5:
+        messages.warning(request, f"{len(others) - 5} more tickets were not restored.")
+    return redirect("tickets:ticket", done[0].number) if len(done) == 1 else redirect(back)
+
+
+def _number(text: str) -> int | None:
+    """Return where a list begins, None for where the moment lies. Raises Invalid."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text)):
+        raise Invalid("A ticket's number has up to 15 digits.", field="from")
+    return int(text)
