@@ -9,6 +9,7 @@ import pytest
 
 from portal import clock
 from tenants.tenancy.context import TenantContext
+from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import Browser, World
 from tickets.desk import changing, summaries
@@ -104,3 +105,13 @@ def test_another_tenants_ticket_is_not_there(world: World, alice: TenantContext)
     page = charlie.send("/tickets/past/restore/", {"at": clock.stamp(), "tickets": ["1.1.open."], "confirmed": "yes"})
     assert page.status_code == 302  # type: ignore[attr-defined]
     assert summaries.read(alice, 1).version == 1
+
+
+def test_a_command_shows_what_is_different_and_restores_it(alice: TenantContext) -> None:
+    then = changed(alice)
+    shown = run("time_machine", "acme", 1, 2, "--at", then).out
+    assert "  Title: 'Ticket 1', now 'Other title'" in shown
+    assert "#2 is as it was: Ticket 2" in shown
+    assert summaries.read(alice, 1).title == "Other title"
+    assert "1 ticket was restored" in run("time_machine", "acme", 1, 2, "--at", then, "--restore").out
+    assert summaries.read(alice, 1).title == "Ticket 1"

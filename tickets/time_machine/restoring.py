@@ -27,6 +27,7 @@ from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
 MOST: Final = 50  # tickets that are restored at once
+SAME: Final = "is as it was then"
 _AT_A_TIME: Final = 8
 
 
@@ -100,7 +101,7 @@ def _restore(tenant: TenantContext, state: TicketState, at: str, agents: set[str
             raise
         return Restored(number, left=error.message)
     is_same = int(present.summary.version) == before
-    return Restored(number, "is as it was then" if is_same else "", lacks)
+    return Restored(number, SAME if is_same else "", lacks)
 
 
 def wishes_for(then: PastTicket, at: str, agents: set[str]) -> tuple[Wishes, tuple[str, ...]]:

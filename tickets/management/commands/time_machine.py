@@ -1,0 +1,64 @@
+"""`manage.py time_machine`: tickets as they were at a moment, for operators; with --restore, made so again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.errors import Invalid
+from portal.management.command import PortalCommand
+from portal.web import moments
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy import context, tenant_directory
+from tenants.tenancy.context import TenantContext
+from tickets.desk.summaries import TicketState
+from tickets.time_machine import presenters, restoring
+from tickets.time_machine.past_tickets import ThenAndNow
+
+BY = Actor(origin="time_machine")
+
+
+class Command(PortalCommand):
+    help = (
+        "Print what is different in tickets of a tenant since a moment. With --restore, make them what they were, each "
+        "by a change that its history and the tenant's audit trail tell of. Exit status: 0 done; 1 stopped by an error, "
+        "or a ticket could not be restored."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("tenant", metavar="SLUG", help="whose tickets")
+        parser.add_argument("tickets", metavar="NUMBER", type=int, nargs="+", help="up to 50 tickets")
+        parser.add_argument("--at", required=True, metavar="MOMENT", help="2026-11-20T10:00:00, in UTC")
+        parser.add_argument("--restore", action="store_true", help="restore them")
+
+    def work(self, options: dict[str, Any]) -> None:
+        tenant = context.for_system(tenant_directory.find(options["tenant"]))
+        numbers = list(dict.fromkeys(options["tickets"]))
+        if min(numbers) < 1 or len(numbers) > restoring.MOST:
+            raise Invalid(f"Name 1 to {restoring.MOST} tickets by their numbers.")
+        at = moments.moment(options["at"])
+        found = restoring.look(tenant, numbers, at)
+        for one in found:
+            self.stdout.write("\n".join(_lines(one)))
+        if options["restore"]:
+            self._restore(tenant, found, at)
+
+    def _restore(self, tenant: TenantContext, found: list[ThenAndNow], at: str) -> None:
+        states = [TicketState.of(one.summary) for one in found]
+        done = restoring.restore(tenant, states, at, by=BY)
+        said, others = presenters.outcome(done, at)
+        self.stdout.write("\n".join([said, *others]))
+        if any(one.left and one.left != restoring.SAME for one in done):
+            raise CommandError("Not all tickets were restored.")
+
+
+def _lines(one: ThenAndNow) -> Iterator[str]:
+    """Yield a line for the ticket, and one for each field that differs."""
+    if one.then is None:
+        yield f"#{one.now.number} did not exist."
+        return
+    fields = [field for field in presenters.differences(one) if field["differs"]]
+    yield f"#{one.now.number} {'has changed' if fields else 'is as it was'}: {one.then.title}"
+    yield from (f"  {field['label']}: {field['then']!r}, now {field['now']!r}" for field in fields)
