@@ -23,8 +23,8 @@ BY = Actor(origin="time_machine")
 class Command(PortalCommand):
     help = (
         "Print what is different in tickets of a tenant since a moment. With --restore, make them what they were, each "
-        "by a change that its history and the tenant's audit trail tell of. Exit status: 0 done; 1 stopped by an error, "
-        "or a ticket could not be restored."
+        "by a change that its history and the tenant's audit trail tell of. Exit status: 0 done; 1 stopped by an "
+        "error, or a ticket could not be restored."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
