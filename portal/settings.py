@@ -49,6 +49,8 @@ DYNAMODB_MAX_ATTEMPTS: int = env.int("DYNAMODB_MAX_ATTEMPTS", default=3)
 # The sites at which tenants can have a silo, as JSON by name: endpoint_url, sts_endpoint_url, region, prefix and
 # tenant_role_arn, worker_role_arn, platform_role_arn; see portal/dynamo/placement.py.
 SILOS: dict[str, dict[str, str]] = env.json("SILOS", default={})
+# Where the content of a new tenant of a plan lies, "large=bridge"; in the pool where a plan is not named.
+PLAN_PLACEMENTS: dict[str, str] = env.dict("PLAN_PLACEMENTS", default={})
 # Hold each tenant's request against the policy before it is sent.
 DYNAMODB_GUARD: bool = env.bool("DYNAMODB_GUARD", default=True)
 # The role assumed for each tenant, with the session tag TenantId. Empty: the process signs for all tenants.

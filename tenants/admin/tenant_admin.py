@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from portal import clock
+from portal.dynamo.placement import POOL
 from portal.errors import Invalid
 from portal.limits import rates
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
@@ -22,20 +23,25 @@ from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import placements, tenant_directory
 
 NOTICED = 5  # suspended tenants that the front page names
 
 
 class NewTenantForm(SeenForm):
     owner = forms.EmailField(label="First owner", help_text="The e-mail address of an account that exists.")
+    placement = forms.ChoiceField(
+        choices=lambda: [("", "as its plan asks"), *((str(p), str(p)) for p in (POOL, *placements.beside_the_pool()))],
+        required=False,
+        help_text="Where its content lies: in the tables of all, in tables of its own here, or at a site.",
+    )
 
 
 @admin.register(Tenant)
 class TenantAdmin(DynamoAdmin):
     may_add = may_change = True
     list_display = ("slug", "title", "status", "created_at")
-    list_filter = ("status", NameInput)
+    list_filter = ("status", "placement", NameInput)
     search_fields = ("^slug",)
     search_help_text = "The beginning of a slug, or else a part of a name."
     search_rows_by = "name"
@@ -63,18 +69,24 @@ class TenantAdmin(DynamoAdmin):
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
-            return ("name", "slug", "owner", "plan", "member_limit", "shards")
-        limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch")
+            return ("name", "slug", "owner", "plan", "placement", "member_limit", "shards")
+        limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch", "lies")
         return ("name", "slug", "status", "closes_at", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        shown = ("closes_at", "people", "may_ask_for", "shards", "shard_epoch", "created_at", "tenant_id")
+        shown = ("closes_at", "people", "may_ask_for", "shards", "shard_epoch", "lies", "created_at", "tenant_id")
         return ("name", "slug", "status", *shown) if obj else ()
 
     @admin.display(description="members")
     def people(self, obj: Any) -> Any:
         url = reverse("admin:tenants_membership_changelist")
         return format_html('<a href="{}?tenant_id={}">Its members</a>; act as one on their page', url, obj.tenant_id)
+
+    @admin.display(description="placement")
+    def lies(self, obj: Any) -> str:
+        """Say where its content lies, and where an old copy is kept."""
+        copy = f"; an old copy: {obj.former_placement}" if obj.former_placement else ""
+        return f"{obj.placement or POOL}{copy}"
 
     @admin.display(description="may ask for")
     def may_ask_for(self, obj: Any) -> str:
@@ -108,6 +120,7 @@ class TenantAdmin(DynamoAdmin):
             shards=obj.shards,
             plan=obj.plan,
             member_limit=obj.member_limit,
+            placement=placements.chosen(obj.placement) if obj.placement else None,
             by=actor(request),
         )
         obj.tenant_id, obj.slug = tenant.tenant_id, tenant.slug

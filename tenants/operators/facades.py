@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Final
 from django.db import models
 
 from portal import clock
+from portal.dynamo.pager import Pager
+from portal.dynamo.repository import BATCH_GET_LIMIT
 from portal.nosql.planner.facade import Facade
-from portal.nosql.planner.patterns import Get, Query
+from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
 from tenants.audit_trail import keys as audit_keys
 from tenants.audit_trail import recording
@@ -22,7 +24,7 @@ from tenants.audit_trail.tables import AUDIT_ACTOR, AUDIT_ENTITY
 from tenants.membership.items import InviteItem, MemberItem
 from tenants.operators.account_facades import valid_id
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import tenant_directory
+from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.items import DirectoryItem, MembershipItem, TenantItem
 from tenants.tenancy.roles import Role
 
@@ -36,6 +38,25 @@ _STATUSES: Final = [
         tenant_directory.PURGING,
     )
 ]
+
+
+# Beside the pool, which is listed by no partition of its own.
+_OWN_PLACEMENTS: Final = [(str(placement), str(placement)) for placement in placements.beside_the_pool()]
+
+
+def _placed_at(values: dict[str, Any], *, after: str | None, size: int) -> ResultPage:
+    """List the tenants whose content lies at a placement: one Query, and a BatchGetItem for each hundred of them."""
+    pager = Pager("", ("tenants by placement", values["placement"]))
+    last = str(pager.place(after, size=1).position[0]) if after else ""
+    ids = [placed.tenant_id for placed in placements.listed() if str(placed.placement) == values["placement"]]
+    hundreds = (ids[start : start + BATCH_GET_LIMIT] for start in range(0, len(ids), BATCH_GET_LIMIT))
+    found = [tenant for some in hundreds for tenant in tenant_directory.get_many(some)]
+    # An old copy is listed as well, and is not where the content lies.
+    listed = sorted((t for t in found if t.placement == values["placement"] and t.slug > last), key=lambda t: t.slug)
+    shown = [Tenant.from_item(tenant) for tenant in listed[:size]]
+    if len(listed) <= size:
+        return ResultPage(shown, len(ids))
+    return ResultPage(shown, len(ids), pager.links(None, begin=[""], end=[shown[-1].slug], more=True).next)
 
 
 class Tenant(Facade):
@@ -68,9 +89,12 @@ class Tenant(Facade):
     )
     shard_epoch = models.PositiveIntegerField(default=0)
     closes_at = models.DateTimeField("deleted from", null=True)
+    placement = models.CharField(max_length=50, choices=_OWN_PLACEMENTS, blank=True)
+    former_placement = models.CharField("old copy", max_length=50, blank=True)
     created_at = models.DateTimeField("created")
 
     patterns = (
+        CustomListing("by placement", ("placement",), "slug", _placed_at),
         Get(TenantItem, ("tenant_id",), keys.tenant, tenant=False),
         Query(
             "by slug",

@@ -57,14 +57,16 @@ def create(
     tenant_id: str | None = None,
     plan: str = STANDARD,
     member_limit: int | None = None,
-    placement: Placement = POOL,
+    placement: Placement | None = None,
     by: Actor,
 ) -> TenantItem:
     """Create a tenant, its first owner if one is given, and the audit row, in one transaction.
 
-    Where it is not placed in the pool, its tables are made before, and deleted again if the slug is taken. Raises
-    Invalid for a name, slug, plan, shard count or limit that cannot be, and Conflict if the slug is taken.
+    Where `placement` does not say so, its content lies where its plan asks. Tables of its own are made before, and
+    deleted again if the slug is taken. Raises Invalid for a name, slug, plan, shard count or limit that cannot be, and
+    Conflict if the slug is taken.
     """
+    placement = placements.of_plan(_plan(plan)) if placement is None else placement
     name = valid_name(name)
     slug = slugs.valid_slug(slug or slugs.slug_of(name))
     if tenant_id == recording.PLATFORM:

@@ -59,6 +59,16 @@ def sources() -> list[StreamSource]:
     return [StreamSource(placed.tenant_id, placed.placement) for placed in listed()]
 
 
+def of_plan(plan: str) -> Placement:
+    """Return where the content of a new tenant of this plan lies. Raises Invalid where the settings name no place."""
+    return chosen(settings.PLAN_PLACEMENTS.get(plan, "pool"))
+
+
+def beside_the_pool() -> list[Placement]:
+    """Return each placement that the settings know of, but for the pool."""
+    return [Placement("bridge"), *(Placement("silo", name) for name in sorted(settings.SILOS))]
+
+
 def list_it(transaction: Transaction, tenant_id: str, placement: Placement) -> None:
     """Add to the transaction that a tenant's tables at this placement are followed. The pool is, in any case."""
     if placement != POOL:

@@ -33,9 +33,9 @@ class Command(PortalCommand):
         )
         parser.add_argument(
             "--on",
-            default="pool",
             metavar="PLACEMENT",
-            help="where its content lies: pool, bridge (tables of its own) or silo/NAME (those at a site of SILOS)",
+            help="where its content lies: pool, bridge (tables of its own) or silo/NAME (those at a site of SILOS); "
+            "as the standard plan asks, if it is not given",
         )
 
     def work(self, options: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ class Command(PortalCommand):
             slug=options["slug"],
             owner=owner,
             shards=options["shards"],
-            placement=placements.chosen(options["on"]),
+            placement=placements.chosen(options["on"]) if options["on"] else None,
             by=Actor(origin="create_tenant"),
         )
         ownership = f"Its owner is {owner.email}." if owner else "It has no owner yet; add one with add_member."

@@ -1,0 +1,87 @@
+"""Where the contents of desks lie, as operators choose and see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.dynamo.placement import POOL, Placement
+from portal.errors import Conflict, Invalid
+from tenants.audit_trail.recording import SYSTEM
+from tenants.operators import facades
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import placements, tenant_directory
+from tests.support.commands import run
+from tests.support.operators import Operator, make_operator, tenant_url
+from tests.support.placed import BRIDGE, SILO, desk
+from tests.support.world import World
+
+LIST = "/admin/tenants/tenant/"
+
+
+@pytest.fixture
+def operator(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+@pytest.mark.parametrize("where", ["pool", "bridge", "silo/there"])
+def test_a_command_makes_a_desk_where_it_is_told(world: World, where: str) -> None:
+    ended = run("create_tenant", "Initech", "--on", where)
+    assert ended.status == 0, ended.err
+    tenant = tenant_directory.find("initech")
+    assert Placement.parse(tenant.placement) == Placement.parse(where)
+    assert [str(p.placement) for p in placements.listed()] == [where] * (where != "pool")
+
+
+@pytest.mark.parametrize("where", ["moon", "silo/nowhere"])
+def test_a_place_that_is_none_makes_no_desk(world: World, where: str) -> None:
+    assert run("create_tenant", "Initech", "--on", where).status == 1
+    assert tenant_directory.id_of("initech") is None
+
+
+def test_a_plan_may_ask_for_a_place(world: World, settings: Any) -> None:
+    settings.PLAN_PLACEMENTS = {"large": "bridge"}
+    large, standard = (
+        tenant_lifecycle.create(name=plan, plan=plan, by=SYSTEM) for plan in ("large", tenant_lifecycle.STANDARD)
+    )
+    assert (large.placement, standard.placement) == ("bridge", None)
+
+
+def test_a_plan_that_asks_for_a_place_which_is_none_is_refused(world: World, settings: Any) -> None:
+    settings.PLAN_PLACEMENTS = {"large": "silo/nowhere"}
+    with pytest.raises(Invalid, match="no site nowhere"):
+        tenant_lifecycle.create(name="Large", plan="large", by=SYSTEM)
+
+
+def test_a_slug_that_is_taken_leaves_no_tables_behind(world: World) -> None:
+    with pytest.raises(Conflict, match="taken"):
+        tenant_lifecycle.create(name="Acme", placement=BRIDGE, by=SYSTEM)
+    assert placements.listed() == []
+
+
+def test_operators_filter_the_desks_by_where_they_lie(world: World, operator: Operator) -> None:
+    desk(world, BRIDGE)
+    desk(world, SILO, slug="hooli")
+    for where, there in (("bridge", "initech"), ("silo/there", "hooli")):
+        page = operator.get(LIST, {"placement__exact": where})
+        assert [tenant.slug for tenant in page.context["cl"].result_list] == [there]
+
+
+def test_a_page_of_desks_of_a_place_goes_on_where_the_last_one_ended(world: World, operator: Operator) -> None:
+    slugs = sorted(desk(world, BRIDGE, slug=f"desk-{n}").slug for n in range(3))
+    found, after = [], ""
+    while True:
+        page = facades._placed_at({"placement": "bridge"}, after=after or None, size=2)
+        found += [tenant.slug for tenant in page.objects]
+        if not page.next:
+            break
+        after = page.next
+    assert found == slugs
+
+
+@pytest.mark.parametrize("where", [POOL, BRIDGE], ids=str)
+def test_the_page_of_a_desk_says_where_it_lies(world: World, operator: Operator, where: Placement) -> None:
+    desk(world, where)
+    assert f"placement: {where}" in operator.says(tenant_url(world, "initech")).casefold()
