@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Conflict, Invalid
+from portal.schema import placed_names
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators import facades
 from tenants.provisioning import tenant_lifecycle
@@ -85,3 +87,14 @@ def test_a_page_of_desks_of_a_place_goes_on_where_the_last_one_ended(world: Worl
 def test_the_page_of_a_desk_says_where_it_lies(world: World, operator: Operator, where: Placement) -> None:
     desk(world, where)
     assert f"placement: {where}" in operator.says(tenant_url(world, "initech")).casefold()
+
+
+def test_the_policy_of_a_site_names_own_tables_in_its_region_and_account_alone(settings: Any) -> None:
+    role = "arn:aws:iam::123456789012:role/pooldesk-tenant"
+    settings.SILOS = {"there": {"region": "eu-west-3", "prefix": "There", "tenant_role_arn": role}}
+    ended = run("iam_policy", "tenant", "--site", "there")
+    named = {arn for statement in json.loads(ended.out)["Statement"] for arn in statement["Resource"]}
+    own = "arn:aws:dynamodb:eu-west-3:123456789012:table/There.${aws:PrincipalTag/TenantId}."
+    assert {arn.partition("/index/")[0].removeprefix(own) for arn in named} == {
+        table.name for table in placed_names.placed_tables()
+    }
