@@ -62,8 +62,8 @@ def create(
 ) -> TenantItem:
     """Create a tenant, its first owner if one is given, and the audit row, in one transaction.
 
-    Where `placement` does not say so, its content lies where its plan asks. Tables of its own are made before, and
-    deleted again if the slug is taken. Raises Invalid for a name, slug, plan, shard count or limit that cannot be, and
+    Where `placement` does not say so, its content lies where its plan asks. Tables of its own are made before; they are
+    deleted again if the slug is taken and the id, being new, nobody else's. Raises Invalid for a name, slug, plan, shard count or limit that cannot be, and
     Conflict if the slug is taken.
     """
     placement = placements.of_plan(_plan(plan)) if placement is None else placement
@@ -86,19 +86,25 @@ def create(
     )
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
     after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
-    after |= {"placement": str(placement)} if placement != POOL else {}
+    after |= {"placement": tenant.placement} if tenant.placement else {}
     entry = _entry(tenant, AuditAction.TENANT_CREATED, by, after=after)
-    if placement != POOL:
-        if tenant_directory.id_of(slug) is not None:
-            raise Conflict(_TAKEN.format(slug), field="slug")
-        provisioning.create_placed(tenant.tenant_id, placement)
+    _make_tables(tenant, placement)
     try:
         recording.commit_built(lambda: _creation(tenant, owner), [entry], depending=[*_additions.values()])
     except TransactionRefused as error:
-        if placement != POOL:
+        if placement != POOL and tenant_id is None:
             provisioning.delete_placed(tenant.tenant_id, placement)
         raise Conflict(_TAKEN.format(slug), field="slug") from error
     return tenant
+
+
+def _make_tables(tenant: TenantItem, placement: Placement) -> None:
+    """Make the tables that a tenant will have to itself, unless it is clear already that it cannot be made."""
+    if placement == POOL:
+        return
+    if tenant_directory.id_of(tenant.slug) is not None:
+        raise Conflict(_TAKEN.format(tenant.slug), field="slug")
+    provisioning.create_placed(tenant.tenant_id, placement)
 
 
 def _creation(tenant: TenantItem, owner: User | None) -> Transaction:
