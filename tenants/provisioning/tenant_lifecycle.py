@@ -63,8 +63,8 @@ def create(
     """Create a tenant, its first owner if one is given, and the audit row, in one transaction.
 
     Where `placement` does not say so, its content lies where its plan asks. Tables of its own are made before; they are
-    deleted again if the slug is taken and the id, being new, nobody else's. Raises Invalid for a name, slug, plan, shard
-    count or limit that cannot be, and Conflict if the slug is taken.
+    deleted again if the slug is taken and the id, being new, nobody else's. Raises Invalid for a name, slug, plan,
+    shard count or limit that cannot be, and Conflict if the slug is taken.
     """
     placement = placements.of_plan(_plan(plan)) if placement is None else placement
     name = valid_name(name)
