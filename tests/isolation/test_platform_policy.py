@@ -21,11 +21,14 @@ from tenants.membership import accepting, inviting
 from tenants.membership.tables import MEMBERS
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
+from tenants.second_factors import factor_changes
+from tenants.second_factors.tables import FACTORS
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import DIRECTORY
 from tests.operators.test_admin_pages import paths
 from tests.support.admin_example import in_the_admin
+from tests.support.factors import code, give_app
 from tests.support.folding import Follower, plant, put_aside
 from tests.support.operators import Operator, make_operator, membership_url, tenant_url, user_url
 from tests.support.world import PASSWORD, Browser, World
@@ -154,3 +157,13 @@ def test_settling_dead_letters_is_allowed(world: World, held: set[str]) -> None:
         dead_letters.replay(kept, by=SYSTEM)
     dead_letters.drop(dropped, by=SYSTEM)
     assert f"UpdateItem {TICKETS.full_name}" in held
+
+
+def test_signing_in_with_a_second_factor_and_changing_it_is_allowed(world: World, held: set[str]) -> None:
+    secret, codes = give_app(world, "bob")
+    for text in (code(secret, later=1), codes[0]):
+        browser = Browser()
+        browser.sign_in("bob@example.com")
+        assert browser.post("/login/second-step/", {"one_time_code": text}).status_code == 302
+    factor_changes.remove_authenticator(world.users["bob"].id, by=SYSTEM)
+    assert {f"{action} {FACTORS.full_name}" for action in ("Query", "PutItem", "UpdateItem", "DeleteItem")} <= held
