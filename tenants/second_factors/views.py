@@ -212,12 +212,10 @@ def codes_renew(request: SignedInRequest) -> HttpResponse:
 def _changed(request: SignedInRequest, change: FactorChange, said: str) -> HttpResponse:
     """Keep this session, alone of all, and show the new recovery codes where there are some."""
     update_session_auth_hash(request, change.user)
-    said = f"{said} You are signed out on your other devices."
+    messages.success(request, f"{said} You are signed out on your other devices.")
     if not change.codes:
-        messages.success(request, said)
         return _back(request)
-    page = {"codes": change.codes, "said": said, "next": _next(request)}
-    return render(request, "tenants/recovery_codes.html", page)
+    return render(request, "tenants/recovery_codes.html", {"codes": change.codes, "next": _next(request)})
 
 
 def _ask_first(request: SignedInRequest) -> HttpResponse:
