@@ -18,7 +18,7 @@ from portal.management.worker_command import WorkerCommand
 from portal.noise import metrics_line
 from portal.schema.tables import Table
 from portal.streams import leases, poller_fleet
-from portal.streams.poller import THREADS, Poller
+from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 
 
@@ -46,8 +46,8 @@ class FollowCommand(WorkerCommand):
         )
         super().add_arguments(parser)
 
-    def poller(self, *, lease_seconds: float, threads: int = THREADS) -> Poller:
-        """Return a new poller, for the source in which this is called."""
+    def poller(self, *, lease_seconds: float, **size: Any) -> Poller:
+        """Return a new poller, for the source in which this is called; `size` is as `Poller` takes it."""
         raise NotImplementedError
 
     def is_done(self) -> bool:
@@ -61,8 +61,8 @@ class FollowCommand(WorkerCommand):
     def work(self, options: dict[str, Any]) -> None:
         self._options, self._asked_at = options, 0.0
         self._poller = self.poller(lease_seconds=options["lease"])
-        few = partial(self.poller, lease_seconds=options["lease"], threads=poller_fleet.THREADS)
-        self._fleet = PollerFleet(self.table, few)
+        small = {"threads": poller_fleet.THREADS, "idle_seconds": poller_fleet.IDLE_SECONDS}
+        self._fleet = PollerFleet(self.table, partial(self.poller, lease_seconds=options["lease"], **small))
         with self.working(options), self.beside(), self._fleet.running():
             self._poller.run(self._again)
 

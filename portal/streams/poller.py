@@ -47,12 +47,14 @@ class Poller:
         if_lost: str = "",
         lease_seconds: float = leases.LEASE_SECONDS,
         threads: int = THREADS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.me = uuid.uuid4().hex
         self.metrics = Metrics()
         self.taking = True
         self._table, self._handler, self._if_lost = table, stream_source.own_only(table, handler), if_lost
         self._watch = leases.HeartbeatWatch(lease_seconds)
+        self._rest_seconds = idle_seconds
         self._lease_seconds, self._look_seconds = lease_seconds, min(LOOK_SECONDS, lease_seconds / 4)
         self._arn = ""
         self._lister = ShardLister("", lease_seconds=lease_seconds, if_lost=if_lost)  # of no stream yet
@@ -255,7 +257,7 @@ class Poller:
         return read
 
     def _idle_seconds(self) -> float:
-        return max(IDLE_SECONDS, len(self._readers) / IDLE_READS_PER_SECOND)
+        return max(self._rest_seconds, len(self._readers) / IDLE_READS_PER_SECOND)
 
     def _pause(self) -> float:
         """Return seconds until something may be due."""

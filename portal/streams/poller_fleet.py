@@ -24,6 +24,7 @@ log = logging.getLogger("pooldesk.poller")
 
 LOOK_SECONDS: Final = 3.0  # between looks at which placements are listed; each is a Query
 THREADS: Final = 2  # of each poller: one tenant's stream has few shards
+IDLE_SECONDS: Final = 1.0  # between reads of a shard that bring nothing: each is paid for, and tenants may be many
 
 
 class _Following:

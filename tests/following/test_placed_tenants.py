@@ -26,6 +26,7 @@ from tests.support.commands import run
 from tests.support.folding import Follower, in_background, numbers
 from tests.support.waiting import wait_until
 from tests.support.world import World
+from tickets.counting import barrier
 from tickets.dashboards import dashboard
 from tickets.desk import creating
 from tickets.following.lambda_entry import stream_handler
@@ -232,3 +233,12 @@ def test_of_two_sites_in_one_region_the_account_of_the_role_decides(settings: An
     settings.SILOS = {"own": {"tenant_role_arn": "arn:aws:iam::111111111111:role/Tenants"}}
     settings.TENANT_ROLE_ARN = "arn:aws:iam::222222222222:role/Tenants"
     assert of_arn() == StreamSource(TENANT, Placement("silo", "own"))
+
+
+def test_a_barrier_waits_until_the_position_in_the_own_stream_is_noted(world: World, source: StreamSource) -> None:
+    world.tickets("acme", 1)
+    one = follow(source)
+    with in_background(lambda _: step(source, one, 1)):
+        barrier.wait_until_applied(world.context("alice", "acme").repository, timeout=60, for_good=True)
+    release(source, one)
+    assert opened(world, "acme") == 1

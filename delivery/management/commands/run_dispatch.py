@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from delivery.dispatching.dispatcher import IF_LOST, Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
@@ -14,7 +14,7 @@ from delivery.outbox.tables import OUTBOX
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
-from portal.streams.poller import THREADS, Poller
+from portal.streams.poller import Poller
 
 
 class Command(FollowCommand):
@@ -49,9 +49,9 @@ class Command(FollowCommand):
         refresher = Refresher(self._sender, self._transport)
         return PeriodicWork(self._dispatcher, self._sender, refresher=refresher, sweeps=lambda: self._poller.leads)
 
-    def poller(self, *, lease_seconds: float, threads: int = THREADS) -> Poller:
+    def poller(self, *, lease_seconds: float, **size: Any) -> Poller:
         handle = self._dispatcher.handle
-        return Poller(OUTBOX, handle, if_lost=IF_LOST, lease_seconds=lease_seconds, threads=threads)
+        return Poller(OUTBOX, handle, if_lost=IF_LOST, lease_seconds=lease_seconds, **size)
 
     def beside(self) -> AbstractContextManager[None]:
         return self._periodic_work.running()

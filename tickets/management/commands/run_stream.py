@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
-from portal.streams.poller import THREADS, Poller
+from portal.streams.poller import Poller
 from tickets.following.ticket_stream import IF_LOST, handle, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
@@ -44,9 +44,9 @@ class Command(FollowCommand):
     def _follower(self) -> ReshardFollower:
         return ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
 
-    def poller(self, *, lease_seconds: float, threads: int = THREADS) -> Poller:
+    def poller(self, *, lease_seconds: float, **size: Any) -> Poller:
         handler = self._follower.watching(handle)
-        return Poller(TICKETS, handler, if_lost=IF_LOST, lease_seconds=lease_seconds, threads=threads)
+        return Poller(TICKETS, handler, if_lost=IF_LOST, lease_seconds=lease_seconds, **size)
 
     def is_done(self) -> bool:
         return merges.is_idle
