@@ -13,13 +13,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from django.conf import settings
 
 from portal.errors import Unavailable
-from portal.isolation import guard
+from portal.isolation import guard, policies
 from portal.schema import placed_names
 
 Kind = Literal["pool", "bridge", "silo"]
@@ -100,6 +100,26 @@ def site(name: str) -> Site:
         raise Unavailable(f"The settings have no site {name}.")
     defaults = {"region": settings.AWS_REGION, "prefix": settings.DYNAMODB_TABLE_PREFIX}
     return Site(**{**defaults, "sts_endpoint_url": stated.get("endpoint_url", ""), **stated})
+
+
+def faults_of_settings() -> Iterator[str]:
+    """Yield a sentence for each site or plan of the settings that no tenant could be placed by."""
+    known = {field.name for field in fields(Site)}
+    for name, stated in settings.SILOS.items():
+        if not _SITE.match(name):
+            yield f"SILOS names a site {name!r}; use 1-40 lowercase letters, digits or hyphens, a letter first."
+        elif unknown := sorted(set(stated) - known):
+            yield f"The site {name} of SILOS has {unknown[0]!r}, which is nothing that a site has."
+        elif len(site(name).prefix) > policies.longest_prefix():
+            yield f"The prefix of the site {name} leaves no room for the names of tables."
+    for plan, text in settings.PLAN_PLACEMENTS.items():
+        try:
+            placed = Placement.parse(text)
+        except ValueError:
+            yield f"PLAN_PLACEMENTS places {plan} on {text!r}; use pool, bridge or silo/NAME."
+        else:
+            if placed.site and placed.site not in settings.SILOS:
+                yield f"PLAN_PLACEMENTS places {plan} on {text}, and SILOS has no such site."
 
 
 def table_name(declared: str) -> str:

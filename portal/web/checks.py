@@ -16,6 +16,7 @@ from django.core.checks.security import base as django_security
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
+from portal.dynamo import placement
 from portal.isolation import policies
 from portal.limits import rates
 
@@ -258,3 +259,10 @@ def rates_can_be_read(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessa
         hint = 'Name plans with their units a second, such as "standard=50 large=250", or "off" for no limits.'
         return [checks.Error(str(error), hint=hint, id="pooldesk.E013")]
     return []
+
+
+@checks.register
+def sites_can_be_reached(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Refuse a site or a plan's placement that fails only when a tenant is to be placed there."""
+    hint = 'As JSON: {"frankfurt": {"region": "eu-central-1", "prefix": "Pooldesk"}}; plans: "large=silo/frankfurt".'
+    return [checks.Error(fault, hint=hint, id="pooldesk.E020") for fault in placement.faults_of_settings()]

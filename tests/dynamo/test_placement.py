@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings as live
+from django.core import checks
 
 from portal.dynamo import client, placement, provisioning
 from portal.dynamo.placement import POOL, Placement
@@ -109,3 +110,24 @@ def test_the_pool_is_nobodys_own() -> None:
     for change in (provisioning.create_placed, provisioning.delete_placed):
         with pytest.raises(ValueError, match="nobody's own"):
             change(ACME, POOL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("SILOS", {"Far Away": {}}, "names a site 'Far Away'"),
+        ("SILOS", {"far": {"zone": "a"}}, "The site far of SILOS has 'zone'"),
+        ("SILOS", {"far": {"prefix": "P" * 250}}, "The prefix of the site far leaves no room"),
+        ("PLAN_PLACEMENTS", {"large": "moon"}, "places large on 'moon'"),
+        ("PLAN_PLACEMENTS", {"large": "silo/far"}, "places large on silo/far, and SILOS has no such site"),
+    ],
+)
+def test_settings_that_place_nobody_are_told_before_somebody_is_placed(
+    name: str, value: Any, sentence: str, settings: Any
+) -> None:
+    setattr(settings, name, value)
+    assert [fault for fault in checks.run_checks() if sentence in fault.msg and fault.id == "pooldesk.E020"]
+
+
+def test_settings_that_are_right_are_no_fault() -> None:
+    assert [*placement.faults_of_settings()] == []

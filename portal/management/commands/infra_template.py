@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.deployment import cfn_yaml, template
+from portal.deployment import cfn_yaml, placed_template, template
 
 PATH = "infra/template.yaml"
 
@@ -22,7 +22,16 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--check", action="store_true", help=f"print nothing, fail if {PATH} differs")
 
-    def handle(self, *args: Any, check: bool, **options: Any) -> None:
+        parser.add_argument("--placed", metavar="TENANT_ID", help="print that of a tenant's own tables instead")
+
+    def handle(self, *args: Any, check: bool, placed: str | None, **options: Any) -> None:
+        if placed is not None:
+            try:
+                found = placed_template.placed_template(placed)
+            except ValueError as error:
+                raise CommandError(f"{error}.") from error
+            self.stdout.write(cfn_yaml.dump(found), ending="")
+            return
         wanted = template.HEADER + "\n" + cfn_yaml.dump(template.template())
         if not check:
             self.stdout.write(wanted, ending="")
