@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from portal.dynamo import client, placement
+from portal.dynamo import keys as move_keys
 from portal.dynamo.batches import batch_write
 from portal.dynamo.pages import Page, all_pages, query_request
 from portal.dynamo.repository import TenantRepository
@@ -24,6 +25,7 @@ from tenants.identity.tables import USERS
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy.tables import DIRECTORY, TENANTS
 from tickets.counting import keys as aggregate_keys
+from tickets.moving import keys as moving_keys
 from tickets.search import keys as search_keys
 from tickets.search.tables import SEARCH
 from tickets.sharding import keys as sharding_keys
@@ -100,6 +102,13 @@ def delete_reshardings(tenant_id: str) -> None:
     """Delete what is kept of a tenant's reshardings."""
     _delete_partition(DIRECTORY, sharding_keys.history(tenant_id))
     _delete(DIRECTORY, [{"kind": {"S": sharding_keys.RESHARDINGS}, "name": {"S": keys.tenant(tenant_id)}}])
+
+
+def delete_moves(tenant_id: str) -> None:
+    """Delete what is kept of a tenant's moves, and what is left in the tables of all of the last one."""
+    _delete_partition(TICKETS, move_keys.move(tenant_id))
+    _delete_partition(DIRECTORY, moving_keys.history(tenant_id))
+    _delete(DIRECTORY, [{"kind": {"S": moving_keys.MOVES}, "name": {"S": keys.tenant(tenant_id)}}])
 
 
 def delete_items(table: Table, found: Iterable[dict[str, Any]]) -> None:

@@ -31,6 +31,7 @@ SLOW = {
     "engines",
     "exporting",
     "importing",
+    "moving",
     "operators",
     "proofs",
     "seeding",

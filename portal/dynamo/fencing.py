@@ -20,7 +20,7 @@ from portal.schema import keys as schema_keys
 from portal.schema import registry
 from portal.schema.tables import Table
 
-FENCES: Final = 16
+FENCES: Final = 6  # to be closed while writes wait, and to be met by two writes at once
 MEMBERS: Final = 2  # that a transaction gets
 CLOSED: Final = "closed"  # the attempt of the move that holds writes, in a fence and in a counter
 CHANGED: Final = "changed"  # the partition keys that an entry of the log names

@@ -29,7 +29,7 @@ from tickets.ticket.tables import TICKETS
 
 # What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
 _ACTIONS: Final = {
-    TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
+    TICKETS: ("GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem", "ConditionCheckItem"),
     MEMBERS: ("GetItem", "Query"),
     INVITES: ("GetItem", "Query"),
     UNREACHED: ("Query", "UpdateItem"),
@@ -41,18 +41,19 @@ _ACTIONS: Final = {
     ENDPOINTS: ("GetItem", "Query", "UpdateItem"),
     SECRETS: ("GetItem",),
     DELIVERIES: ("GetItem", "Query", "UpdateItem"),
-    ANSWERS: ("UpdateItem",),
+    ANSWERS: ("GetItem", "UpdateItem"),
     SEARCH: ("Query", "BatchGetItem"),
 }
 _PLACED: Final = (ANSWERS, OUTBOX, SEARCH, TICKETS)  # that a tenant can have to itself
 _MEMBERS: Final = {
-    "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem"},
+    "TransactWriteItems": {"Put": "PutItem", "Update": "UpdateItem", "ConditionCheck": "ConditionCheckItem"},
     "TransactGetItems": {"Get": "GetItem"},
 }
 _PARAMETERS: Final = {
     "GetItem": {"Key", "ConsistentRead"},
     "PutItem": {"Item", "ConditionExpression", "ReturnValues"},
     "UpdateItem": {"Key", "UpdateExpression", "ConditionExpression", "ReturnValues"},
+    "ConditionCheckItem": {"Key", "ConditionExpression"},
     "Query": {
         "IndexName", "KeyConditionExpression", "FilterExpression", "ExclusiveStartKey", "Limit", "ScanIndexForward",
         "ConsistentRead", "Select",

@@ -70,6 +70,7 @@ ALLOWED: list[tuple[str, Params]] = [
     ("UpdateItem", update("SET #s = :s, title = :t", {"#s": "tenant_status"}, s=OWN_STATUS, t=FOREIGN)),
     ("UpdateItem", update("ADD #n :by", {"#n": "last"}, by="1")),
     ("TransactWriteItems", transaction({"Put": put()}, {"Update": update("SET title = :t", t="x")})),
+    ("TransactWriteItems", transaction({"Put": put()}, {"ConditionCheck": get()})),
     ("TransactGetItems", {"TransactItems": [{"Get": get()}]}),
 ]
 
@@ -92,7 +93,6 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "an empty batch": ("BatchWriteItem", batch()),
     "no batch": ("BatchWriteItem", {"RequestItems": {}}),
     "an empty transaction": ("TransactWriteItems", transaction()),
-    "a check in a transaction": ("TransactWriteItems", transaction({"ConditionCheck": get()})),
     "a deletion in a transaction": ("TransactWriteItems", transaction({"Delete": get()})),
     "a read among writes": ("TransactWriteItems", transaction({"Get": get()})),
     "a write among reads": ("TransactGetItems", {"TransactItems": [{"Put": put()}]}),

@@ -51,7 +51,7 @@ def test_a_request_that_waits_for_the_switch_is_done_and_answered_at_the_new_pla
 ) -> None:
     client.send("/tickets", NEW)
     waits, answers = threading.Event(), []
-    sync = ticket_copies.TicketCopies.sync_counter
+    close = ticket_copies.TicketCopies.close
 
     def send() -> None:
         answers.append(client.send("/tickets/1/comments", {"body": "Held."}, Idempotency_Key="held"))
@@ -61,12 +61,12 @@ def test_a_request_that_waits_for_the_switch_is_done_and_answered_at_the_new_pla
     def held(copies: ticket_copies.TicketCopies) -> None:
         thread.start()
         assert waits.wait(FAR)
-        sync(copies)
+        close(copies)
 
     monkeypatch.setattr(whereabouts, "HOLD_SECONDS", FAR)
     monkeypatch.setattr(whereabouts, "PATIENCE_SECONDS", FAR)
     monkeypatch.setattr(whereabouts.retry, "sleep", lambda seconds: (waits.set(), threading.Event().wait(0.001)))
-    monkeypatch.setattr(ticket_copies.TicketCopies, "sync_counter", held)
+    monkeypatch.setattr(ticket_copies.TicketCopies, "close", held)
     move(world, BRIDGE)
     thread.join(FAR)
     assert answers[0].status_code == 201

@@ -139,7 +139,7 @@ def test_who_writes_during_the_switch_waits_and_has_written_at_the_new_place(
         waits[current.name].set()
         threading.Event().wait(0.001)
 
-    hold = ticket_copies.TicketCopies.sync_counter
+    close = ticket_copies.TicketCopies.close
 
     def held(copies: ticket_copies.TicketCopies) -> None:
         person = alice(world)
@@ -147,12 +147,12 @@ def test_who_writes_during_the_switch_waits_and_has_written_at_the_new_place(
         writers.append(write("ticket", lambda: creating.create(person, title="Held")))
         assert all(one.wait(FAR) for one in waits.values())
         assert made == []
-        hold(copies)
+        close(copies)
 
     monkeypatch.setattr(whereabouts, "HOLD_SECONDS", FAR)
     monkeypatch.setattr(whereabouts, "PATIENCE_SECONDS", FAR)
     monkeypatch.setattr(whereabouts.retry, "sleep", sleep)
-    monkeypatch.setattr(ticket_copies.TicketCopies, "sync_counter", held)
+    monkeypatch.setattr(ticket_copies.TicketCopies, "close", held)
     moved = move(world, BRIDGE)
     for thread in writers:
         thread.join(FAR)
@@ -172,7 +172,7 @@ def test_who_waits_for_a_dead_mover_breaks_its_hold_and_nothing_is_lost(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(ticket_copies.TicketCopies, "sync_counter", dead)
+        patch.setattr(ticket_copies.TicketCopies, "close", dead)
         with pytest.raises(Killed):
             mover(world).run()
     monkeypatch.setattr(whereabouts, "HOLD_SECONDS", 0)
@@ -199,7 +199,6 @@ def test_a_switch_whose_hold_was_broken_does_not_happen_and_the_next_one_has_all
 
     monkeypatch.setattr(whereabouts, "HOLD_SECONDS", 0)
     monkeypatch.setattr(place_changes, "switch", late)
-    monkeypatch.setattr("tickets.moving.tenant_mover.HOLD_SECONDS", FAR)
     moved = move(world, BRIDGE)
     assert int(moved.holds) == 2
     assert is_equal(world, POOL, BRIDGE, tickets=2)

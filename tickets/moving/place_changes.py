@@ -13,12 +13,12 @@ from portal.dynamo import platform
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Condition, Transaction
 from portal.dynamo.tenant_reader import TenantReader
-from portal.dynamo.whereabouts import Move
+from portal.dynamo.whereabouts import Move, Whereabouts
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.tenancy import placements, tenant_directory
+from tenants.tenancy import placements
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.places import tenant_moves
 from tickets.moving import move_notes
@@ -70,20 +70,23 @@ def announce(item: MoveItem) -> None:
         raise Conflict("The desk is being resharded or moved otherwise. Run it again when that has ended.") from refused
 
 
-def move_of(item: MoveItem) -> Move:
-    """Return the move as the tenant's item has it now. Raises Conflict where it has another one, or none."""
-    known = tenant_moves.stored(item.tenant_id).move
-    if known is None or known.id != item.move_id:
+def seen(item: MoveItem) -> Whereabouts:
+    """Return what the tenant's item says now: one consistent read."""
+    return tenant_moves.stored(item.tenant_id)
+
+
+def move_of(item: MoveItem, known: Whereabouts) -> Move:
+    """Return the move as the tenant's item has it. Raises Conflict where it has another one, or none."""
+    if known.move is None or known.move.id != item.move_id:
         raise Conflict("Somebody else carries this move out, or has ended it.")
-    return known
+    return known.move
 
 
-def switch(item: MoveItem, move: Move, *, me: str, values: dict[str, Any]) -> None:
+def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any]) -> None:
     """Let the content lie at its new place, in one transaction with the audit row.
 
     Raises TransactionRefused where somebody has broken the hold, or carries the move out in the place of `me`.
     """
-    tenant = tenant_directory.get(item.tenant_id)
     to = Placement.parse(item.to_place)
     there = TenantItem.placement.remove() if to == POOL else TenantItem.placement.set(str(to))
     transaction = Transaction()
@@ -92,10 +95,10 @@ def switch(item: MoveItem, move: Move, *, me: str, values: dict[str, Any]) -> No
         [
             there,
             TenantItem.former_placement.set(item.from_place),
-            TenantItem.placement_epoch.set(int(tenant.placement_epoch or 0) + 1),
+            TenantItem.placement_epoch.set(known.epoch + 1),
             TenantItem.move.remove(),
         ],
-        condition=TenantItem.move == tenant_moves.encoded(move),
+        condition=TenantItem.move == tenant_moves.encoded(move_of(item, known)),
     )
     mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id) & (MoveItem.state == move_notes.RUNNING)
     transaction.update(move_notes.of(item.tenant_id), move_notes.actions(**values), condition=mine)

@@ -24,7 +24,7 @@ from portal import clock
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
-from portal.dynamo.whereabouts import HOLD_SECONDS, Move
+from portal.dynamo.whereabouts import Move
 from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from tenants.tenancy.places import tenant_moves
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
@@ -41,7 +41,7 @@ from tickets.verification import recount
 SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS  # what began without knowing of the move may take as long again
 RATE: Final = 200.0  # tickets a second
 BLOCK: Final = 40  # tickets that are copied before the progress is written
-SHORT: Final = 40  # entries of the log that a hold has time for
+SHORT: Final = 20  # entries of the log that a hold has time for
 _ROUNDS: Final = 200  # of copying the log, before it is said not to get short
 _HOLDS: Final = 20
 _PAUSE: Final = 1.0  # seconds between two holds
@@ -115,7 +115,7 @@ class TenantMover:
             self._heed()
             steps = dict(zip(PHASES, self._steps(), strict=True))
             if self.item.phase in PHASES[2:-1]:
-                self._copies.open(place_changes.move_of(self.item).attempt)
+                self._open()
             for phase in PHASES[PHASES.index(self.item.phase) :]:
                 if phase != self.item.phase:
                     self._note(phase=phase, done=0)
@@ -152,7 +152,10 @@ class TenantMover:
             self._note(trouble="A resharding that had begun before has to end first.")
             self._rest(_PAUSE)
         self._note(trouble="")
-        self._copies.open(place_changes.move_of(self.item).attempt)
+        self._open()
+
+    def _open(self) -> None:
+        self._copies.open(place_changes.move_of(self.item, place_changes.seen(self.item)).attempt)
 
     def _copying(self) -> None:
         last = recount.last_number(TenantRepository(self.item.tenant_id, self._from))
@@ -174,11 +177,12 @@ class TenantMover:
 
     def _holding(self) -> None:
         for turn in range(_HOLDS):
+            self._follow_up()
             if self._attempt():
                 return
+            self._note(trouble=f"Writes were held {int(self.item.holds)} times, and somebody had to wait too long.")
             self._rest(_PAUSE * turn)
-            self._copies.open(place_changes.move_of(self.item).attempt)
-            self._follow_up()
+            self._open()
         raise Unavailable("Writes were held, and each time somebody had to wait for too long. Run it again.")
 
     def _verifying(self) -> None:
@@ -213,25 +217,25 @@ class TenantMover:
 
     def _attempt(self) -> bool:
         """Hold the writes, copy what is left, and switch. Tell whether that came about before somebody broke it."""
-        move = place_changes.move_of(self.item)
+        seen = place_changes.seen(self.item)
+        move = place_changes.move_of(self.item, seen)
         self._note(holds=int(self.item.holds) + 1)
         began = time.monotonic()
         try:
             self._hold.close(move.attempt)
-            while self._drain_once():
-                if time.monotonic() - began > HOLD_SECONDS:
-                    return self._give_up(move)
-            self._copies.sync_counter()
+            changes = self._hold.changes(limit=None)
+            self._copies.sync([self._hold.counter, *changes.partitions])
             self._copies.close()
+            self._changes += len(changes.entries)
             values = {"switched_at": clock.stamp(), "phase": "verifying", "done": 0, "changes": self._changes}
-            place_changes.switch(self.item, move, me=self.me, values=values)
+            place_changes.switch(self.item, seen, me=self.me, values=values)
         except (Throttled, TransactionRefused):
             return self._give_up(move)
         except PortalError:
             with suppress(PortalError):
                 self._give_up(move)
             raise
-        self._note(phase="verifying", held_ms=round((time.monotonic() - began) * 1000))
+        self._note(phase="verifying", trouble="", held_ms=round((time.monotonic() - began) * 1000))
         return True
 
     def _give_up(self, move: Move) -> bool:

@@ -83,29 +83,30 @@ class TicketCopies:
         """Make these collections equal, and the records of the requests that made them. Return how many items were
         written or deleted. Raises GateClosed, Unavailable; then the gates have to be opened anew.
         """
-        distinct = list(dict.fromkeys(partitions))
-        parts = [some for gate in range(GATES) if (some := distinct[gate::GATES])]
-        return sum(fan_out([partial(self._sync, some, gate) for gate, some in enumerate(parts)]))
+        wanted = list(dict.fromkeys(partitions))
+        changes, made = self._differences(wanted)
+        more, _ = self._differences([one for one in made if one not in wanted])
+        parts = list(_parts([*changes, *more]))
+        for start in range(0, len(parts), GATES):
+            some = parts[start : start + GATES]
+            fan_out([partial(self._write, part, gate) for gate, part in enumerate(some)])
+        return len(changes) + len(more)
 
     def sync_tickets(self, numbers: Iterable[int]) -> int:
         """Do that for the tickets of these numbers."""
         return self.sync([keys.ticket(self._tenant_id, number) for number in numbers])
 
-    def sync_counter(self) -> None:
-        """Copy the tenant's counters, which are open at the destination."""
-        self._sync([keys.counter(self._tenant_id)], 0)
-
-    def _sync(self, partitions: list[str], gate: int) -> int:
-        changes, waiting = [], dict.fromkeys(partitions)
-        while waiting:
-            partition = next(iter(waiting))
-            del waiting[partition]
-            here = [_opened(raw) for raw in self.source.collection(partition)]
-            changes += differences(here, self.destination.collection(partition))
-            waiting |= dict.fromkeys(self._requests(here))
-        for some in _parts(changes):
-            self._write(some, gate)
-        return len(changes)
+    def _differences(self, partitions: list[str]) -> tuple[list[tuple[str, Raw]], list[str]]:
+        """Return what has to be written so that these collections are equal, and the requests that made them."""
+        reads = [partial(place.collection, one) for one in partitions for place in (self.source, self.destination)]
+        found = fan_out(reads)
+        changes: list[tuple[str, Raw]] = []
+        made: dict[str, None] = {}
+        for left, there in zip(found[::2], found[1::2], strict=True):
+            here = [_opened(raw) for raw in left]
+            changes += differences(here, there)
+            made |= dict.fromkeys(self._requests(here))
+        return changes, list(made)
 
     def _requests(self, collection: list[Raw]) -> Iterator[str]:
         """Yield the partitions of the records that keep the forms of a ticket from being sent twice."""

@@ -45,6 +45,11 @@ class WriteHold:
     move_id: str
 
     @property
+    def counter(self) -> str:
+        """Return the partition of the counters, which nobody raises while writes are held."""
+        return keys.counter(self.source.tenant_id)
+
+    @property
     def _partition(self) -> str:
         return move_keys.move(self.source.tenant_id)
 
@@ -55,15 +60,23 @@ class WriteHold:
     def close(self, attempt: int) -> None:
         """Close fences and counter on behalf of an attempt: after this nothing passes that any writer sends."""
         values: dict[str, Raw] = {"attempt": {"N": str(attempt)}}
-        self._at_fences("SET #closed = :attempt", values, condition=_EXISTS)
-        self._at_counter("SET #closed = :attempt", values)
+        closing = "SET #closed = :attempt"
+        fan_out(
+            [
+                partial(self._at_counter, closing, values),
+                partial(self._at_fences, closing, values, condition=_EXISTS),
+            ]
+        )
 
     def open_counter(self) -> None:
         """Let those pass who know of no move: there is none any more."""
         self._at_counter("REMOVE #closed")
 
-    def changes(self, limit: int = PAGE) -> Changes:
-        """Return the oldest part of the log by its keys: one consistent Query."""
+    def changes(self, limit: int | None = PAGE) -> Changes:
+        """Return the part of the log that comes first by its keys, without a limit all of it: consistent Queries.
+
+        Behind closed fences that is all there will ever be.
+        """
         return Changes(
             self.source.collection(self._partition, begins_with=move_keys.changes(self.move_id), limit=limit)
         )
@@ -84,8 +97,7 @@ class WriteHold:
         fan_out([partial(turn, number) for number in range(fencing.FENCES)])
 
     def _at_counter(self, expression: str, values: dict[str, Raw] | None = None) -> None:
-        counter = keys.counter(self.source.tenant_id)
-        sort = keys.COUNTER_TICKET
+        counter, sort = self.counter, keys.COUNTER_TICKET
 
         def turn() -> None:
             try:

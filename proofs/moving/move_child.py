@@ -1,0 +1,103 @@
+"""Run one of the processes of a torture: `python -m proofs.moving.move_child ROLE SPECIFICATION`."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import django
+
+from proofs.counting.journal import Journal
+
+
+def main(role: str, specification: str) -> None:
+    django.setup()
+    from tenants.tenancy import shard_layout  # its models want a Django that is set up
+
+    how = json.loads(specification)
+    shard_layout.CONTEXT_SECONDS = how.pop("context_seconds")
+    roles: dict[str, Callable[..., None]] = {"writer": write, "reader": read, "mover": move}
+    roles[role](told=Journal(how.pop("journal")), **how)
+
+
+def write(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: int) -> None:
+    """Open tickets, comment and change until it is asked to stop; note each write that was acknowledged, with how long
+    it took in seconds. Some writes go out by the knowledge of the write before.
+    """
+    from portal.errors import PortalError
+    from tenants.tenancy import context, tenant_directory
+    from tickets.desk import changing, commenting, creating
+    from tickets.ticket.fields import Priority
+
+    rng, stopped = random.Random(seed), _stopped()  # noqa: S311  # it has to be repeatable
+    tenant = context.for_system(tenant_directory.get(tenant_id))
+    while not stopped:
+        began = time.monotonic()
+        text, number, kind = uuid.uuid4().hex, rng.randint(1, tickets), rng.choice(["ticket", "comment", "change"])
+        try:
+            if rng.random() < 0.7:
+                tenant = context.for_system(tenant_directory.get(tenant_id))
+            sent = time.monotonic()
+            if kind == "ticket":
+                number = creating.create(tenant, title=text)
+            elif kind == "comment":
+                commenting.comment(tenant, number, body=text)
+            else:
+                changing.change(tenant, number, changing.Wishes(title=text, priority=rng.choice(list(Priority))))
+        except PortalError as error:
+            told.write(kind="refused", why=f"{type(error).__name__}: {error.message}")
+        else:
+            told.write(kind=kind, number=number, text=text, seconds=round(time.monotonic() - sent, 4))
+        time.sleep(max(0.0, began + pause - time.monotonic()))
+
+
+def read(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: int) -> None:
+    """Read lists and tickets that are there for certain until it is asked to stop; note each read that failed."""
+    from portal.errors import PortalError
+    from tenants.tenancy import context, tenant_directory
+    from tickets.desk import lists, summaries
+    from tickets.ticket.fields import Status
+
+    rng, stopped = random.Random(seed), _stopped()  # noqa: S311  # it has to be repeatable
+    reads = 0
+    while not stopped:
+        try:
+            tenant = context.for_system(tenant_directory.get(tenant_id))
+            summaries.read(tenant, rng.randint(1, tickets))
+            if not lists.page(tenant, status=list(Status), size=20).rows:
+                told.write(reads=reads, failed="a list was empty")
+        except PortalError as error:
+            told.write(reads=reads, failed=f"{type(error).__name__}: {error.message}")
+        reads += 2
+        if reads % 20 == 0:
+            told.write(reads=reads, failed="")
+        time.sleep(pause)
+    told.write(reads=reads, failed="")
+
+
+def move(*, told: Journal, tenant_id: str, rate: float, settle_seconds: float) -> None:
+    """Carry the tenant's move out, whoever held it before: that one is dead."""
+    from tickets.moving import move_notes
+    from tickets.moving.tenant_mover import TenantMover
+
+    item = move_notes.last(tenant_id)
+    if item is not None:
+        say: Callable[[str], object] = lambda phase: told.write(phase=phase)  # noqa: E731  # it has a type
+        TenantMover(item, rate=rate, settle_seconds=settle_seconds, say=say).run()
+
+
+def _stopped() -> list[Any]:
+    """Return what is empty until the process is asked to stop."""
+    stopped: list[Any] = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    return stopped
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,44 @@
+"""A small `torture_move`: two kills, and nothing is lost; and each wrong figure is called wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs.moving import move_torture
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.tables import DIRECTORY
+from tests.support import commands
+
+
+@pytest.mark.timeout(600)
+def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    of_all = {"tickets": 10, "writers": 1, "readers": 1, "kills": 2, "writes": 5, "rate": 40, "seed": 5}
+    options = [f"--{name}={value}" for name, value in of_all.items()]
+    ended = commands.finish(commands.start("torture_move", *options, "--json", figures), timeout=580)
+    assert ended.status == 0, ended.out + ended.err
+    assert "0 lost, 0 doubled, 0 failed reads, both copies equal, dashboards exact." in ended.out
+    found = json.loads(figures.read_text())
+    assert (found["killed_at"], found["moved"], found["dashboards"]) == (["copying", "holding"], True, "ok")
+    assert (found["writes"] > 5, found["reads"] > 5) == (True, True)
+    assert list(tenant_directory.all_tenants()) == []
+    assert list(commands.everything(DIRECTORY)) == []
+
+
+def test_each_wrong_figure_is_called_wrong() -> None:
+    lists = ("refused", "failed_reads", "lost", "doubled", "missing_changes", "different")
+    right: dict[str, Any] = {"moved": True, "digest": "a", "digest_then": "a", "dashboards": "ok"}
+    right |= {name: [] for name in lists}
+    assert move_torture.is_broken(right) == []
+    for name, value in right.items():
+        wrong = right | {name: [7] if value == [] else False}
+        assert move_torture.is_broken(wrong) == ["digest" if name == "digest_then" else name]
+
+
+def test_it_is_refused_in_production() -> None:
+    ended = commands.run("torture_move")
+    assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
