@@ -74,6 +74,7 @@ SLOW = {
     "search/test_prove_search.py",
     "search/test_rebuild_search.py",
     "search/test_torture_search.py",
+    "transfer",
     "webhooks/test_pages.py",
 }
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from delivery.webhooks.keys import deliveries, is_endpoint_id
+from delivery.webhooks.signatures import new_secret
 from portal.schema import keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 from tenants.audit_trail.tables import AUDIT, CHAINS
@@ -55,6 +56,19 @@ def _secrets(reader: Reader) -> Iterator[StoredItem]:
     return reader.query(SECRETS, reader.tenant_id)
 
 
+def _fit_endpoint(item: Raw, arrival: TenantArrival) -> Raw:
+    """Pause an endpoint that comes without its secret."""
+    if arrival.with_secrets:
+        return item
+    why = {"S": "This desk was imported without secrets. Replace the secret of this endpoint, and resume it."}
+    return {**item, "state": {"S": "paused"}, "paused_because": why}
+
+
+def _fit_secret(item: Raw, arrival: TenantArrival) -> Raw:
+    """Give an endpoint that comes without its secret another one, which nobody knows until it is replaced."""
+    return item if "current" in item else {**item, "current": {"S": new_secret()}}
+
+
 def _deliveries(reader: Reader) -> Iterator[StoredItem]:
     known = {row["endpoint_id"]["S"]: None for _, row, _ in _endpoints(reader)}
     for _, row, _ in reader.query(AUDIT, reader.tenant_id):  # an endpoint that was removed has left its log
@@ -65,7 +79,7 @@ def _deliveries(reader: Reader) -> Iterator[StoredItem]:
 
 
 declare_holding(
-    Holding("endpoints", (ENDPOINTS,), _endpoints, Stage.OWN),
-    Holding("webhook secrets", (SECRETS,), _secrets, Stage.OWN, secret=("current", "previous")),
+    Holding("endpoints", (ENDPOINTS,), _endpoints, Stage.OWN, fit=_fit_endpoint),
+    Holding("webhook secrets", (SECRETS,), _secrets, Stage.OWN, secret=("current", "previous"), fit=_fit_secret),
     Holding("delivery log", (DELIVERIES,), _deliveries, Stage.BESIDE, left_out="it tells of calls of some weeks"),
 )

@@ -74,6 +74,19 @@ Find = Callable[[Reader], Iterator[StoredItem]]
 
 
 @dataclass(frozen=True)
+class TenantArrival:
+    """Hold what an item that is brought in has to fit: the tenant's own item as it will be, whether the file has the
+    secrets, and whether the tenant keeps its id."""
+
+    tenant: Raw
+    with_secrets: bool
+    same_id: bool
+
+
+Fit = Callable[[Raw, TenantArrival], Raw | None]
+
+
+@dataclass(frozen=True)
 class Holding:
     """One kind of what is stored for a tenant: in which tables, and how all of it is found.
 
@@ -83,8 +96,10 @@ class Holding:
     without this tenant's part; such a row is written over and not deleted.
     `keep_on_purge` says why an item outlives its tenant, "" for one that does not.
 
-    `left_out` says why an export does not hold it, "" where it does. `secret` names the attributes that an export
-    holds only where that is wished.
+    `left_out` says why an export does not hold it, "" where it does. `export` finds it for an export, which is made
+    while people work, where `find` would find what is of several moments. `secret` names the attributes that an export
+    holds only where that is wished. `fit` returns an item as it has to be where it is brought in, ids replaced already,
+    or None where it cannot be.
     """
 
     name: str
@@ -94,6 +109,8 @@ class Holding:
     without: Callable[[str, Raw], Raw] | None = None
     keep_on_purge: str = ""
     left_out: str = ""
+    export: Find | None = None
+    fit: Fit | None = None
     secret: tuple[str, ...] = ()
 
 

@@ -24,6 +24,8 @@ from tenants.audit_trail.tables import AUDIT
 PARTITIONS: Final = 8
 _HASH: Final = "hash"
 
+Ends = dict[str, tuple[int, str]]  # by partition, the number of its rows and the hash of the last one
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -68,13 +70,22 @@ def hash_of(raw: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class _Link(NamedTuple):
-    """The part of a row that the chain is made of. `at` is the row's sort key."""
+class Link(NamedTuple):
+    """The part of a row that the chain is made of. `at` is the row's sort key, `is_sound` whether its hash fits it."""
 
+    partition: str
     sequence: int
     previous: str
     hash: str
     at: str
+    is_sound: bool
+
+
+def link_of(raw: dict[str, Any]) -> Link:
+    """Return what the chain is made of in a stored row."""
+    item = AuditItem.from_raw_data(raw)
+    sound = hash_of(raw) == item.hash
+    return Link(item.partition, int(item.sequence), item.previous, item.hash, item.timestamp_event_id, sound)
 
 
 def verify(tenant_id: str, *, progress: Callable[[int], None] = lambda rows: None) -> Verified:
@@ -83,24 +94,31 @@ def verify(tenant_id: str, *, progress: Callable[[int], None] = lambda rows: Non
     `progress` is called with the number of rows of each page. Memory grows by some 300 bytes per row.
     """
     before = _ends(tenant_id)
-    partitions: dict[str, list[_Link]] = {partition: [] for partition in before}
-    findings, rows = [], 0
-    for raw in _rows(tenant_id, progress):
-        rows += 1
-        item = AuditItem.from_raw_data(raw)
-        link = _Link(int(item.sequence), item.previous, item.hash, item.timestamp_event_id)
-        if hash_of(raw) != item.hash:
-            findings.append(Finding("altered", item.partition, link.sequence, link.at))
-        partitions.setdefault(item.partition, []).append(link)
+    links = [link_of(raw) for raw in _rows(tenant_id, progress)]
     after = _ends(tenant_id)
-    for partition, links in sorted(partitions.items()):
-        findings += _check_partition(partition, links, before.get(partition, (0, "")), after.get(partition))
-    whole = json.dumps(sorted((partition, end) for partition, end in after.items()))
-    return Verified(rows, hashlib.sha256(whole.encode()).hexdigest()[:32], [*dict.fromkeys(findings)])
+    return Verified(len(links), fingerprint(after), faults(links, after, before=before))
+
+
+def faults(links: list[Link], ends: Ends, *, before: Ends | None = None) -> list[Finding]:
+    """Compare rows with the ends as they are afterwards, and as they were `before` where that was another moment."""
+    before = ends if before is None else before
+    findings = [Finding("altered", link.partition, link.sequence, link.at) for link in links if not link.is_sound]
+    partitions: dict[str, list[Link]] = {partition: [] for partition in before}
+    for link in links:
+        partitions.setdefault(link.partition, []).append(link)
+    for partition, own in sorted(partitions.items()):
+        findings += _check_partition(partition, own, before.get(partition, (0, "")), ends.get(partition))
+    return [*dict.fromkeys(findings)]
+
+
+def fingerprint(ends: Ends) -> str:
+    """Return a hash over the ends of all chain partitions."""
+    whole = json.dumps(sorted((partition, end) for partition, end in ends.items()))
+    return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
 
 def _check_partition(
-    partition: str, links: list[_Link], before: tuple[int, str], after: tuple[int, str] | None
+    partition: str, links: list[Link], before: tuple[int, str], after: tuple[int, str] | None
 ) -> Iterator[Finding]:
     """Follow one chain partition from its end to its first row, and yield its faults.
 
@@ -111,7 +129,7 @@ def _check_partition(
         if links:
             yield Finding("unknown end", partition, max(link.sequence for link in links), "")
         return
-    rows: dict[int, list[_Link]] = {}
+    rows: dict[int, list[Link]] = {}
     for link in links:
         rows.setdefault(link.sequence, []).append(link)
     expected = ""  # the hash that the row of this sequence must have; "" if the row that would name it is missing
@@ -134,7 +152,7 @@ def _check_partition(
         expected = true.previous
 
 
-def _ends(tenant_id: str) -> dict[str, tuple[int, str]]:
+def _ends(tenant_id: str) -> Ends:
     ends = ChainItem.query(keys.tenant(tenant_id), consistent_read=True)
     return {end.partition: (int(end.sequence), end.hash) for end in ends}
 

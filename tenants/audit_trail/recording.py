@@ -40,6 +40,7 @@ class AuditAction(StrEnum):
     """The events that can be recorded, as `subject.verb`."""
 
     TENANT_CREATED = "tenant.created"
+    TENANT_IMPORTED = "tenant.imported"  # all of it, from a file
     TENANT_SUSPENDED = "tenant.suspended"
     TENANT_RESUMED = "tenant.resumed"
     TENANT_CLOSED = "tenant.closed"  # it will be deleted once the grace is over

@@ -66,12 +66,14 @@ def with_second_factor(user_ids: Sequence[str]) -> set[str]:
     return {item.user_id for item in found if item is not None and item.second_factors}
 
 
-def create(*, email: str, name: str, password: str | None, is_operator: bool = False, by: Actor) -> User:
-    """Create an account, and its row in the platform's audit trail.
+def create(
+    *, email: str, name: str, password: str | None, is_operator: bool = False, user_id: str | None = None, by: Actor
+) -> User:
+    """Create an account, with a new id if none is given, and its row in the platform's audit trail.
 
-    Raises Conflict when the address is taken, Invalid when it is not an address.
+    Raises Conflict when the address or the id is taken, Invalid when it is not an address.
     """
-    unique, account = draft(email=email, name=name, password=password, is_operator=is_operator)
+    unique, account = draft(email=email, name=name, password=password, is_operator=is_operator, user_id=user_id)
     after = {"name": account.name, "operator": is_operator}
     return _commit_new(unique, account, [_entry(account, AuditAction.USER_CREATED, by, after=after)])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -90,7 +90,7 @@ def create(
     entry = _entry(tenant, AuditAction.TENANT_CREATED, by, after=after)
     _make_tables(tenant, placement)
     try:
-        recording.commit_built(lambda: _creation(tenant, owner), [entry], depending=[*_additions.values()])
+        write_new(tenant, owner, [entry])
     except TransactionRefused as error:
         if placement != POOL and tenant_id is None:
             provisioning.delete_placed(tenant.tenant_id, placement)
@@ -105,6 +105,14 @@ def _make_tables(tenant: TenantItem, placement: Placement) -> None:
     if tenant_directory.id_of(tenant.slug) is not None:
         raise Conflict(_TAKEN.format(tenant.slug), field="slug")
     provisioning.create_placed(tenant.tenant_id, placement)
+
+
+def write_new(tenant: TenantItem, owner: User | None, entries: Sequence[AuditEntry]) -> None:
+    """Write a tenant as it is given, with what each new one gets beside it, and these rows: one transaction.
+
+    Raises TransactionRefused where its id or slug is taken.
+    """
+    recording.commit_built(lambda: _creation(tenant, owner), entries, depending=[*_additions.values()])
 
 
 def _creation(tenant: TenantItem, owner: User | None) -> Transaction:

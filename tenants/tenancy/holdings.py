@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from tenants.identity.tables import USERS
 from tenants.tenancy import keys
 from tenants.tenancy.tables import DIRECTORY, PLACED, TENANTS
@@ -15,6 +15,18 @@ _KINDS = ("TENANT", "SUSPENDED")
 
 def _tenant(reader: Reader) -> Iterator[StoredItem]:
     return reader.get(TENANTS, (reader.tenant_id, None))
+
+
+def _fit(item: Raw, arrival: TenantArrival) -> Raw:
+    """Leave out what is about the place that the tenant comes from: queues, placement, a resharding, a deletion that
+    was asked for, and subscriptions of endpoints that do not work without their secrets."""
+    gone = {"queues", "placement", "former_placement", "placement_epoch", "move", "write_shards", "moving_to"}
+    gone |= {"former_slug", "closes_at", "status_before"} | (set() if arrival.with_secrets else {"subscriptions"})
+    as_here = {
+        "shards": item.get("write_shards") or item["shards"],
+        "status": item.get("status_before") or item["status"],
+    }
+    return {name: value for name, value in item.items() if name not in gone} | as_here
 
 
 def _slugs(reader: Reader) -> list[str]:
@@ -43,7 +55,7 @@ def _placed(reader: Reader) -> Iterator[StoredItem]:
 
 declare_holding(
     Holding("own tables", (DIRECTORY,), _placed, Stage.OWN, left_out="an installation gives its own tables"),
-    Holding("tenant", (TENANTS,), _tenant, Stage.TRAIL),
+    Holding("tenant", (TENANTS,), _tenant, Stage.TRAIL, fit=_fit),
     Holding("names", (USERS,), _names, Stage.OWN, left_out=_NAMED_AGAIN),
     Holding("directory", (DIRECTORY,), _entries, Stage.OWN, left_out=_NAMED_AGAIN),
 )

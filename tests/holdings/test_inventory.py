@@ -13,21 +13,22 @@ from portal.dynamo.tenant_reader import TenantReader
 from portal.schema import holdings, registry
 from portal.schema.holdings import StoredItem
 from tenants.tenancy.items import TenantItem
-from tests.support import embedded, used_desk
+from tests.support import used_desk
 from tests.support.commands import everything
 from tests.support.world import World
 
 Found = dict[tuple[str, str], list[str]]  # by table and key, the names of the holdings that have it
 
 
+@pytest.fixture(autouse=True)
+def few_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise is looked for minute by minute; the desk was used in the last few."""
+    monkeypatch.setattr("portal.noise.holdings.KEPT_MINUTES", 10)
+
+
 @pytest.fixture
 def used(tmp_path: Path) -> World:
-    def make() -> World:
-        world = World.create()
-        used_desk.use(world, tmp_path)
-        return world
-
-    return embedded.prepared("used-desk", make)
+    return used_desk.prepared(tmp_path)
 
 
 def key(stored: StoredItem) -> tuple[str, str]:

@@ -59,6 +59,10 @@ PLATFORM = {
     "tenants.membership.seeding",
     "tenants.tenancy.tenant_directory",
     "tenants.provisioning.renaming",
+    # A tenant that is brought in, with the memberships of its people.
+    "tenants.transfer.arriving_people",
+    "tenants.transfer.arriving_trail",
+    "tenants.transfer.bringing_in",
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
     "portal.limits.share_keeper",
@@ -83,6 +87,9 @@ CONNECTION = {
     "portal.dynamo.repository",  # in bulk, as the role of the seed
     "portal.streams.worker",
     "tickets.moving.placed_store",  # as the role that takes up whole tenants
+    # Whole tenants, as the role that takes them up.
+    "portal.dynamo.tenant_reader",
+    "tenants.transfer.bringing_in",
     "proofs.isolation.calls.lent_keys",
     "proofs.isolation.visits.watch",
 }
@@ -119,6 +126,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.provisioning.renaming",
         "tenants.tenancy.placements",
         "tenants.tenancy.tenant_directory",
+        "tenants.transfer.bringing_in",
     },
     HoldItem: {
         "delivery.admin.held_tenant_admin",
@@ -150,7 +158,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.sharding.reshard_requests",
         "tickets.sharding.stray_rows",
     },
-    ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain"},
+    ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain", "tenants.transfer.arriving_trail"},
     InvitedItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
     InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
     MembershipItem: {
@@ -163,6 +171,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.membership.members",
         "tenants.membership.seeding",
         "tenants.provisioning.renaming",
+        "tenants.transfer.arriving_people",
     },
     SharePostItem: {"portal.limits.share_keeper"},
     SessionItem: {

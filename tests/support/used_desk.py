@@ -15,12 +15,17 @@ from delivery.webhooks import endpoints
 from delivery.webhooks import keys as webhook_keys
 from delivery.webhooks.items import DeliveryItem
 from portal import clock
+from portal.dynamo import keys as move_keys
+from portal.dynamo import provisioning
 from portal.dynamo.placement import Placement
+from portal.dynamo.tenant_reader import TenantReader
 from portal.limits import keys as limit_keys
 from portal.limits.items import SharePostItem, UsageItem
 from portal.noise import keys as noise_keys
 from portal.noise.items import NoiseItem
 from portal.noise.noise_tally import NoiseTally
+from portal.schema import holdings
+from portal.schema.holdings import StoredItem
 from portal.streams import leases
 from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
@@ -32,16 +37,21 @@ from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import DirectoryItem
 from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import PLACED
-from tests.support import archives, mailing
+from tenants.transfer.items import ArrivingItem
+from tenants.transfer.keys import ARRIVING
+from tests.support import archives, embedded, mailing
 from tests.support.api_client import api_client
 from tests.support.commands import run
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower, put_aside
 from tests.support.searching import index_all
-from tests.support.stored import put_all
+from tests.support.stored import put_all, unguarded
 from tests.support.world import World
 from tickets.counting import barrier
+from tickets.counting.items import MarkerItem
 from tickets.desk import changing, commenting, creating
+from tickets.moving import keys as moving_keys
+from tickets.moving.items import MoveItem
 from tickets.search.care import index_rebuild
 from tickets.search.index import indexing
 from tickets.sharding import keys as sharding_keys
@@ -51,6 +61,29 @@ from tickets.ticket.fields import Status
 from tickets.ticket.tables import TICKETS
 
 SLUG = "umbrella"  # of the desk that was Acme
+
+
+def prepared(folder: Path) -> World:
+    """The world with its used desks: made once for all tests."""
+
+    def make() -> World:
+        world = World.create()
+        use(world, folder)
+        return world
+
+    return embedded.prepared("used-desk", make)
+
+
+def stored_of(tenant_id: str) -> list[StoredItem]:
+    """All that the holdings find of a tenant."""
+    return [stored for holding in holdings.holdings() for stored in holding.find(TenantReader(tenant_id))]
+
+
+def remove(tenant_id: str) -> None:
+    """Delete all of it, past every role."""
+    connection = unguarded()
+    for stored in stored_of(tenant_id):
+        connection.dispatch("DeleteItem", {"TableName": stored.table.full_name, "Key": stored.key})
 
 
 def use(world: World, folder: Path) -> None:
@@ -156,6 +189,7 @@ def _operators(world: World) -> None:
             sharding_keys.history(tenant.tenant_id), clock.stamp(), tenant_id=tenant.tenant_id, slug=tenant.slug,
             title=tenant.name, from_shards=2, to_shards=1, state="done", phase="", begun_at=clock.stamp(),
         )  # fmt: skip
+        provisioning.create_placed(tenant.tenant_id, Placement("bridge"))
         own_tables = DirectoryItem(
             PLACED, tenancy_keys.placed(tenant.tenant_id, "bridge"), tenant_id=tenant.tenant_id, title="bridge",
             created_at=clock.stamp(),
@@ -165,8 +199,15 @@ def _operators(world: World) -> None:
         leases.note_stream(own, arn)
         leases.add(arn, "shard", parent="")
         leases.give_heartbeat(arn, me="poller")
+        move = MoveItem(
+            moving_keys.MOVES, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
+            move_id="m", from_place="pool", to_place="bridge", state="done", phase="", begun_at=clock.stamp(),
+        )  # fmt: skip
+        put_all([move])
+        put_all([MarkerItem(move_keys.move(tenant.tenant_id), "FENCE", expires_at=_later())])
         put_all([former])
         put_all([own_tables])
+        put_all([ArrivingItem(ARRIVING, f"former-{tenant.slug}", tenant_id=tenant.tenant_id, file="")])
 
 
 def _shared_rows(world: World) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
 _AT_ONCE: Final = 100  # request records that are read together
+_TRIES: Final = 3  # for a ticket that changes while it is read
 
 
 def _counter(reader: Reader) -> Iterator[StoredItem]:
@@ -27,6 +28,35 @@ def _tickets(reader: Reader) -> Iterator[StoredItem]:
         yield from reader.query(TICKETS, keys.ticket(reader.tenant_id, number))
 
 
+def _settled(reader: Reader) -> Iterator[StoredItem]:
+    """Yield the items of each ticket as of one moment: a change writes several, and a reading may part them."""
+    for number in numbers(reader):
+        for _ in range(_TRIES):
+            items = [*reader.query(TICKETS, keys.ticket(reader.tenant_id, number))]
+            if _adds_up([stored.item for stored in items]):
+                break
+        yield from items
+
+
+def _adds_up(items: list[Raw]) -> bool:
+    summary = next((item for item in items if item["sk"]["S"] == keys.SUMMARY), None)
+    if summary is None:
+        return True  # an import is writing it
+    comments = sum(item.get("kind", {}).get("S") == "comment" for item in items)
+    versions = 1 + sum(bool(item.get("changes", {}).get("L")) for item in items)
+    told = [int(summary[name]["N"]) for name in ("comment_count", "version")]
+    return told == [comments, versions]
+
+
+def _fit(item: Raw, arrival: TenantArrival) -> Raw:
+    """Put a summary into the list of its status where it arrives: over how many partitions, the tenant says."""
+    if item["sk"]["S"] != keys.SUMMARY:
+        return item
+    tenant_id, shards = arrival.tenant["tenant_id"]["S"], int(arrival.tenant["shards"]["N"])
+    shard = keys.status_shard(int(item["number"]["N"]), shards)
+    return {**item, "tenant_status": {"S": keys.tenant_status(tenant_id, item["status"]["S"].upper(), shard)}}
+
+
 def _requests(reader: Reader) -> Iterator[StoredItem]:
     named: list[tuple[str, str | None]] = []
     for stored in _tickets(reader):
@@ -40,7 +70,7 @@ def _requests(reader: Reader) -> Iterator[StoredItem]:
 
 
 declare_holding(
-    Holding("tickets", (TICKETS,), _tickets, Stage.CONTENT),
+    Holding("tickets", (TICKETS,), _tickets, Stage.CONTENT, export=_settled, fit=_fit),
     Holding("ticket counter", (TICKETS,), _counter, Stage.OWN),
     Holding("requests", (TICKETS,), _requests, Stage.NAMED, left_out="each is forgotten a day after its request"),
 )

@@ -1,0 +1,57 @@
+"""`manage.py export_tenant`: all that belongs to a tenant, as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.template.defaultfilters import pluralize
+
+from portal.management.command import PortalCommand, Progress
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy import tenant_directory
+from tenants.transfer import taking_out
+
+BY = Actor(origin="export_tenant")
+
+
+class Command(PortalCommand):
+    help = (
+        "Write all that belongs to a tenant into one file, while its people work: tickets, members, endpoints, keys, "
+        "settings and the audit trail. import_tenant brings it in again. The file is there when it is whole. The "
+        "export is recorded in the tenant's audit trail. Exit status: 0 all written; 1 stopped by an error; 130 "
+        "stopped by Ctrl-C."
+    )
+    again = "Run it again: it begins anew."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="which tenant")
+        parser.add_argument("file", type=Path, metavar="FILE", help="where to: a zip archive of JSON lines")
+        parser.add_argument(
+            "--with-secrets",
+            action="store_true",
+            help="with the secrets of webhooks and the hashes of API keys, without which both have to be made anew",
+        )
+
+    def work(self, options: dict[str, Any]) -> None:
+        tenant = tenant_directory.find(options["slug"])
+        try:
+            with Progress(self, "Exporting", None) as progress:
+                manifest = taking_out.export(
+                    tenant,
+                    options["file"],
+                    with_secrets=options["with_secrets"],
+                    by=BY,
+                    begun=lambda holding: progress.label(f"Exporting: {holding}"),
+                    advance=progress.advance,
+                )
+        except OSError as error:
+            raise CommandError(f"{options['file']} cannot be written: {error.strerror}.") from error
+        for entry in manifest.entries:
+            self.stdout.write(f"{entry.lines:>9,} {entry.holding}")
+        secrets = "with" if manifest.with_secrets else "without"
+        self.stderr.write(
+            f"{manifest.lines:,} item{pluralize(manifest.lines)} of {manifest.name}, {secrets} secrets, "
+            f"in {options['file']}."
+        )

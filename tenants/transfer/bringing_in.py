@@ -1,0 +1,259 @@
+"""Bring a tenant in from its file: under its own id or another one, into an installation that does not have it.
+
+Nothing is written before all of the file is found whole, its audit trail included. Then the tenant's own item is
+written, its content, its trail, its keys, and at last its members: nobody enters a desk that is half there. A note in
+the directory says how far it is; the same command goes on from there, and what is written twice is written alike.
+Aggregates and index are not in the file: the stream of the tickets makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from portal.dynamo import client, platform, provisioning
+from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
+from portal.dynamo.placement import POOL, Placement, at
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, TransactionRefused
+from portal.isolation import guard
+from portal.schema import holdings, registry
+from portal.schema.holdings import Holding, Raw, TenantArrival
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity import accounts
+from tenants.provisioning import tenant_lifecycle
+from tenants.tenancy import slugs, tenant_directory
+from tenants.tenancy.items import DirectoryItem, TenantItem
+from tenants.transfer import arriving_people, arriving_trail, tenant_file
+from tenants.transfer.items import ArrivingItem
+from tenants.transfer.keys import ARRIVING
+from tenants.transfer.tenant_file import Entry, FileFault, Manifest
+
+_ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+_NOTED_EVERY: Final = 1000  # lines
+TENANT, TRAIL, KEYS, MEMBERS = "tenant", "audit trail", "API keys", "members"
+_AT_LAST: Final = (TRAIL, KEYS, MEMBERS)  # in this order, behind all else
+
+
+@dataclass
+class Arrived:
+    """Count what was brought in. `left_out` are items that cannot be here, by holding."""
+
+    tenant: TenantItem
+    items: int = 0
+    new_accounts: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class TenantImport:
+    """One run. `slug` is "" for the one in the file; `new_id` gives the tenant another id than it had.
+
+    `begun` is called with the name of each step and its lines, `advance` with the lines since the last call.
+    """
+
+    path: Path
+    by: Actor
+    slug: str = ""
+    new_id: bool = False
+    placement: Placement = POOL
+    begun: Callable[[str, int], object] = lambda step, lines: None
+    advance: Callable[[int], object] = lambda lines: None
+
+    def run(self) -> Arrived:
+        """Bring the tenant in. Raises FileFault, Conflict, Invalid, OSError, Unavailable, Throttled."""
+        with tenant_file.reading(self.path) as file:
+            self._file, self._manifest = file, file.manifest
+            self._entries = {entry.holding: entry for entry in self._manifest.entries}
+            fingerprint = self._check()
+            self._note = self._begin()
+            self._ids = {self._manifest.tenant_id: self._note.tenant_id}
+            people = self._people()
+            self._arrived = Arrived(self._make())
+            self._arrived.new_accounts = people
+            for entry in (*self._content(), *(self._entries[name] for name in _AT_LAST)):
+                self.begun(entry.holding, entry.lines)
+                self._take(entry)
+            self._end(fingerprint)
+        return self._arrived
+
+    def _check(self) -> str:
+        for name in (TENANT, *_AT_LAST):
+            if name not in self._entries:
+                raise FileFault(f"The file has no {name}, so it is not a whole tenant.")
+        self.begun("checking", self._manifest.lines)
+        self._file.check(self.advance)
+        return arriving_trail.check(self._file, self._entries[TRAIL])
+
+    def _begin(self) -> ArrivingItem:
+        """Return the note of this import: a new one, or that of one which was broken off."""
+        slug = slugs.valid_slug(self.slug or self._manifest.slug)
+        digest = _digest(self._manifest)
+        known = platform.query(ArrivingItem.table, ARRIVING, begins_with=slug).items
+        for raw in known:
+            if raw["name"]["S"] == slug:
+                if raw["file"]["S"] != digest:
+                    raise Conflict(f"Another file is being brought in as {slug}. Finish that one first.")
+                return ArrivingItem.from_raw_data(raw)
+        tenant_id = accounts.new_id() if self.new_id else self._manifest.tenant_id
+        self._refuse_taken(slug, tenant_id)
+        note = ArrivingItem(ARRIVING, slug, tenant_id=tenant_id, file=digest)
+        transaction = Transaction()
+        transaction.put(note, condition=ArrivingItem.name.does_not_exist())
+        platform.transact(transaction)
+        return note
+
+    def _refuse_taken(self, slug: str, tenant_id: str) -> None:
+        if tenant_directory.id_of(slug) is not None:
+            raise Conflict(f"Another desk is using the short name {slug}. Choose one by --as.")
+        if tenant_directory.get_many([tenant_id]):
+            raise Conflict("This installation has a tenant with the id of the file's. Give another one by --new-id.")
+
+    def _people(self) -> list[str]:
+        """Find or make the account of each member, and note by which id they go here. Returns the new addresses."""
+        made = []
+        for _, _, member in self._file.items(self._entries[MEMBERS]):
+            user, is_new = arriving_people.account_of(member, by=self.by)
+            self._ids[member["user_id"]["S"]] = user.id
+            made += [user.email] if is_new else []
+        return made
+
+    def _make(self) -> TenantItem:
+        """Write the tenant's own item, its names and its queues, unless a former attempt has."""
+        ((_, _, raw),) = self._file.items(self._entries[TENANT])
+        self._arrival = TenantArrival(
+            raw, self._manifest.with_secrets, self._note.tenant_id == self._manifest.tenant_id
+        )
+        fitted = {**(self._fitted(_of(TENANT), self._replaced(raw)) or {}), "slug": {"S": self._note.name}}
+        self._arrival = TenantArrival(fitted, self._arrival.with_secrets, self._arrival.same_id)
+        if stored := tenant_directory.get_many([self._note.tenant_id]):
+            return stored[0]
+        tenant: TenantItem = TenantItem.from_raw_data(fitted)
+        if self.placement != POOL:
+            tenant.placement = str(self.placement)
+            provisioning.create_placed(tenant.tenant_id, self.placement)
+        try:
+            tenant_lifecycle.write_new(tenant, None, [])
+        except TransactionRefused as refused:
+            raise Conflict(f"Another desk is using the short name {tenant.slug} by now.") from refused
+        return tenant
+
+    def _content(self) -> list[Entry]:
+        """Return the entries that are written one like the other, without those behind which an attempt has come."""
+        entries = [entry for name, entry in self._entries.items() if name not in (TENANT, *_AT_LAST)]
+        reached = next((i for i, entry in enumerate(entries) if entry.name == self._note.entry), 0)
+        return entries[reached:]
+
+    def _take(self, entry: Entry) -> None:
+        if entry.holding == TRAIL:
+            arriving_trail.bring_in(
+                self._file, entry, replaced=self._replaced, is_same=self._arrival.same_id, advance=self._advance
+            )
+        elif entry.holding == MEMBERS:
+            for _, _, member in self._file.items(entry):
+                user, _ = arriving_people.account_of(member, by=self.by)
+                arriving_people.join(self._arrived.tenant, user, member)
+                self._advance(1)
+        else:
+            self._write(entry, _of(entry.holding))
+
+    def _write(self, entry: Entry, holding: Holding) -> None:
+        behind = int(self._note.line) if self._note.entry == entry.name else 0
+        self.advance(behind)
+        waiting: list[tuple[str, dict[str, Any]]] = []
+        noted = behind
+        for number, table, raw in self._file.items(entry, behind=behind):
+            item = self._fitted(holding, self._replaced(raw))
+            if item is None:
+                self._arrived.left_out[holding.name] = self._arrived.left_out.get(holding.name, 0) + 1
+                continue
+            waiting.append((_tables()[table], {"PutRequest": {"Item": item}}))
+            if len(waiting) == BATCH_WRITE_LIMIT:
+                self._send(waiting)
+                waiting = []
+                if number - noted >= _NOTED_EVERY:
+                    noted = number
+                    self._tell(entry, noted)
+        self._send(waiting)
+        self._tell(entry, entry.lines)
+
+    def _send(self, members: list[tuple[str, dict[str, Any]]]) -> None:
+        with guard.acting_for(self._note.tenant_id), at(self._placement):
+            batch_write(client.connection("lifecycle"), members)
+        self._advance(len(members))
+
+    @property
+    def _placement(self) -> Placement:
+        return Placement.parse(self._arrived.tenant.placement)
+
+    def _advance(self, lines: int) -> None:
+        self._arrived.items += lines
+        self.advance(lines)
+
+    def _tell(self, entry: Entry, line: int) -> None:
+        """Note how far it is."""
+        self._note.entry, self._note.line = entry.name, line
+        transaction = Transaction()
+        transaction.put(self._note)
+        platform.transact(transaction)
+
+    def _fitted(self, holding: Holding, item: Raw) -> Raw | None:
+        return holding.fit(item, self._arrival) if holding.fit else item
+
+    def _replaced(self, item: Raw) -> Raw:
+        """Put the ids of here in place of those of the file, wherever they stand."""
+        changed = {old: new for old, new in self._ids.items() if old != new}
+        return _with_ids(item, changed) if changed else item
+
+    def _end(self, fingerprint: str) -> None:
+        """Record the import in the tenant's trail and forget how far it was."""
+        tenant, manifest = self._arrived.tenant, self._manifest
+        after: dict[str, object] = {"made_at": manifest.made_at, "items": manifest.lines}
+        if not self._arrival.same_id:
+            after |= {"former_id": manifest.tenant_id, "former_fingerprint": fingerprint}
+        entry = AuditEntry(
+            tenant.tenant_id, AuditAction.TENANT_IMPORTED, self.by, "tenant", tenant.tenant_id, tenant.name, {}, after
+        )
+        transaction = Transaction()
+        transaction.delete(self._note)
+        if tenant.status != tenant_directory.ACTIVE:
+            for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS):
+                transaction.put(_listed(kind, tenant))
+        recording.commit(transaction, [entry])
+
+
+def _listed(kind: str, tenant: TenantItem) -> DirectoryItem:
+    return DirectoryItem(
+        kind, tenant.slug, tenant_id=tenant.tenant_id, title=tenant.name, created_at=tenant.created_at,
+        status=tenant.status,
+    )  # fmt: skip
+
+
+def _of(name: str) -> Holding:
+    """Return the holding of this name. Raises FileFault where this version of the portal has none."""
+    found = next((holding for holding in holdings.holdings() if holding.name == name), None)
+    if found is None or found.left_out:
+        raise FileFault(f"The file has {name}, of which this version of the portal knows nothing.")
+    return found
+
+
+def _tables() -> Mapping[str, str]:
+    return {table.name: table.full_name for table in registry.tables()}
+
+
+def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_ids(inner, ids) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_ids(inner, ids) for inner in value]
+    return _ID.sub(lambda match: ids.get(match[0], match[0]), value) if isinstance(value, str) else value
+
+
+def _digest(manifest: Manifest) -> str:
+    return hashlib.sha256(json.dumps(asdict(manifest), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,24 @@
+"""Store how far a tenant is that is being brought in: a PynamoDB model and nothing else."""
+
+from __future__ import annotations
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from portal.dynamo.client import Item
+from tenants.tenancy.tables import DIRECTORY
+
+
+class ArrivingItem(Item):
+    """A tenant that is being brought in, until it is whole. `name` is its slug here, `tenant_id` its id here.
+
+    `file` is the hash of the manifest; `entry` and `line` are how far its entries are written.
+    """
+
+    table = DIRECTORY
+
+    kind = UnicodeAttribute(hash_key=True)
+    name = UnicodeAttribute(range_key=True)
+    tenant_id = UnicodeAttribute()
+    file = UnicodeAttribute()
+    entry = UnicodeAttribute(default="")
+    line = NumberAttribute(default=0)

@@ -1,0 +1,61 @@
+"""Write all that belongs to a tenant into one file, while its people work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from portal import clock
+from portal.dynamo.placement import Placement
+from portal.dynamo.tenant_reader import TenantReader
+from portal.schema import holdings
+from portal.schema.holdings import Holding, Raw
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.tenancy.items import TenantItem
+from tenants.transfer import tenant_file
+from tenants.transfer.tenant_file import Manifest
+
+
+def export(
+    tenant: TenantItem,
+    path: Path,
+    *,
+    with_secrets: bool = False,
+    by: Actor,
+    begun: Callable[[str], object] = lambda holding: None,
+    advance: Callable[[int], object] = lambda items: None,
+) -> Manifest:
+    """Write the tenant's file and return what is in it.
+
+    Each ticket is as it is when it is read, the audit trail as it was at one moment. The export is recorded in the
+    trail before that. Without `with_secrets` the file has no secret of a webhook and no hash of a key. `begun` is
+    called with the name of each holding. Raises OSError, Unavailable, Throttled.
+    """
+    what = "with secrets" if with_secrets else "without secrets"
+    entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name, {}, {"of": what})
+    recording.record(entry)
+    reader = TenantReader(tenant.tenant_id, Placement.parse(tenant.placement))
+    left_out: dict[str, str] = {}
+    made_at = clock.stamp()
+    with tenant_file.writing(path) as file:
+        for holding in holdings.holdings():
+            if holding.left_out:
+                left_out[holding.name] = holding.left_out
+                continue
+            begun(holding.name)
+            file.write(holding.name, _items(holding, reader, with_secrets, advance))
+        manifest = Manifest(
+            tenant.tenant_id, tenant.slug, tenant.name, made_at, with_secrets, tuple(file.entries), left_out
+        )
+        file.end(manifest)
+    return manifest
+
+
+def _items(
+    holding: Holding, reader: TenantReader, with_secrets: bool, advance: Callable[[int], object]
+) -> Iterator[tuple[str, Raw]]:
+    hidden = () if with_secrets else holding.secret
+    for stored in (holding.export or holding.find)(reader):
+        yield stored.table.name, {name: value for name, value in stored.item.items() if name not in hidden}
+        advance(1)

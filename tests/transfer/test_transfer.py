@@ -1,0 +1,274 @@
+"""A tenant is taken out as one file, and brought in again: under its own id, under another, or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.errors import Unavailable
+from portal.schema import holdings, registry
+from tenants.identity import accounts
+from tenants.tenancy import tenant_directory
+from tenants.transfer import bringing_in
+from tests.support import embedded, used_desk
+from tests.support.commands import Ended, everything, run
+from tests.support.folding import Follower, remember_nothing
+from tests.support.searching import index_all
+from tests.support.stored import unguarded
+from tests.support.world import Browser, World
+
+SLUG = used_desk.SLUG
+
+
+@pytest.fixture(autouse=True)
+def few_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise is looked for minute by minute; the desk was used in the last few."""
+    monkeypatch.setattr("portal.noise.holdings.KEPT_MINUTES", 10)
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> World:
+    world = used_desk.prepared(tmp_path)
+    remember_nothing()
+    return world
+
+
+def removed(folder: Path) -> tuple[World, bytes]:
+    """The world without Umbrella, and all that it was, with all secrets."""
+    world = used_desk.prepared(folder)
+    path = folder / "umbrella.zip"
+    assert run("export_tenant", SLUG, path, "--with-secrets").status == 0
+    used_desk.remove(world.tenants["acme"].tenant_id)
+    return world, path.read_bytes()
+
+
+@pytest.fixture
+def gone(tmp_path: Path) -> tuple[World, Path]:
+    world, content = embedded.prepared("removed-desk", lambda: removed(tmp_path))
+    remember_nothing()
+    path = tmp_path / "exported.zip"
+    path.write_bytes(content)
+    return world, path
+
+
+@pytest.fixture
+def file(gone: tuple[World, Path]) -> Path:
+    return gone[1]
+
+
+def imported(path: Path, *options: str) -> Ended:
+    return run("import_tenant", path, *options)
+
+
+def snapshot(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
+    """What an export holds of a tenant, by holding."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for holding in holdings.holdings():
+        if not holding.left_out:
+            items = [stored.item for stored in holding.find(used_desk.TenantReader(tenant_id))]
+            found[holding.name] = sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+    return found
+
+
+def all_items() -> dict[str, list[dict[str, Any]]]:
+    return {table.name: everything(table) for table in registry.tables()}
+
+
+def pages(world: World, slug: str) -> list[str]:
+    """What Alice sees of the desk: its tickets, one of them, the dashboard, members and what a search finds."""
+    index_all()
+    Follower().fold()
+    browser: Browser = world.browser("alice")
+    tenant_id = tenant_directory.find(slug).tenant_id
+    browser.enter(tenant_id)
+    paths = ("tickets/?status=resolved", "tickets/1/", "desk/", "desk/members/", "search/?q=printer")
+    return [main_of(browser.get(f"/{slug}/{path}").content.decode(), slug) for path in paths]
+
+
+def main_of(page: str, slug: str) -> str:
+    """The main part of a page, without what says how old its numbers are and what each rendering has anew."""
+    inner = page[page.index("<main") : page.index("</main>")]
+    texts = re.sub(r"<[^>]*>", " ", inner).replace(slug, "desk")
+    return " ".join(re.sub(r"(?s)(Counted|Up to|as of).*?(ago|now|UTC)", "", texts).split())
+
+
+def rewritten(path: Path, entry: str, change: Callable[[list[bytes]], list[bytes]]) -> Path:
+    """The same archive with other lines in one entry, its name given by a part of it."""
+    to = path.with_name("changed.zip")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(to, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if entry in name:
+                content = b"".join(change(content.splitlines(keepends=True)))
+            new.writestr(name, content)
+    return to
+
+
+def test_what_was_exported_and_removed_is_the_same_again(used: World, tmp_path: Path) -> None:
+    acme = used.tenants["acme"].tenant_id
+    seen = pages(used, SLUG)
+    path = tmp_path / "umbrella.zip"
+    assert run("export_tenant", SLUG, path, "--with-secrets").status == 0
+    before = snapshot(acme)
+    used_desk.remove(acme)
+    remember_nothing()
+
+    ended = imported(path)
+
+    assert (ended.status, ended.out.splitlines()[0]) == (0, f"Umbrella is here as umbrella, with the id {acme}.")
+    after = snapshot(acme)
+    (told,) = [row for row in after["audit trail"] if row not in before["audit trail"]]
+    assert told["action"]["S"] == "tenant.imported"
+    for name in before.keys() - {"audit trail", "ends of the audit chain", "tenant"}:
+        assert after[name] == before[name], name
+    assert run("verify_audit", "--tenant", SLUG).status == 0
+    assert pages(used, SLUG) == seen
+
+
+def test_under_another_id_all_is_there_and_the_former_id_only_in_the_row_that_says_so(gone: tuple[World, Path]) -> None:
+    used, file = gone
+    old = used.tenants["acme"].tenant_id
+    assert imported(file, "--as", "copy", "--new-id").status == 0
+
+    copy = tenant_directory.find("copy")
+    assert copy.tenant_id != old
+    assert run("verify_audit", "--tenant", "copy").status == 0
+    named = [item for items in all_items().values() for item in items if old in json.dumps(item, default=repr)]
+    ours = [item for item in named if copy.tenant_id in json.dumps(item, default=repr)]
+    (row,) = [item for item in ours if "action" in item]
+    assert json.loads(row["after"]["S"])["former_id"] == old
+    assert "The printer" in pages(used, "copy")[1]
+    assert snapshot(copy.tenant_id)["API keys"] == []
+
+
+def test_an_import_that_is_broken_off_anywhere_goes_on(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, file = gone
+    acme = used.tenants["acme"].tenant_id
+    send = bringing_in.TenantImport._send
+    join = bringing_in.arriving_people.join
+    calls: Iterator[int] = iter(range(10**6))
+    breaks = {0, 2, 5, 7, 8, 9, 11}
+
+    def broken(*arguments: Any, then: Any = send) -> Any:
+        made = then(*arguments)
+        if next(calls) in breaks:
+            raise Unavailable("The database cannot be reached.")
+        return made
+
+    monkeypatch.setattr(bringing_in, "_NOTED_EVERY", 1)
+    monkeypatch.setattr(bringing_in, "BATCH_WRITE_LIMIT", 4)
+    monkeypatch.setattr(bringing_in.TenantImport, "_send", broken)
+    monkeypatch.setattr(bringing_in.arriving_people, "join", lambda *a: broken(*a, then=join))
+    statuses = []
+    while not statuses or (statuses[-1] and len(statuses) < 20):
+        statuses.append(imported(file).status)
+    assert statuses == [1] * (len(statuses) - 1) + [0]
+    assert len(statuses) > len(breaks) / 2
+    assert run("verify_audit", "--tenant", SLUG).status == 0
+    with zipfile.ZipFile(file) as archive:
+        entries = json.loads(archive.read("manifest.json"))["entries"]
+    lines = {entry["holding"]: entry["lines"] for entry in entries if entry["holding"] != "audit trail"}
+    assert lines == {name: len(items) for name, items in snapshot(acme).items() if name != "audit trail"}
+    assert tenant_directory.find(SLUG).tenant_id == acme
+
+
+@pytest.mark.parametrize(
+    ("entry", "change", "said"),
+    [
+        ("tickets", lambda lines: [lines[0], lines[1].replace(b'"S":"', b'"S":"x', 1), *lines[2:]], "Line 2 of"),
+        ("tickets", lambda lines: [lines[0].replace(b'"item"', b'"itom"'), *lines[1:]], "Line 1 of"),
+        ("members", lambda lines: lines[:-1], "there should be"),
+        ("members", lambda lines: lines[::-1], "is not what the manifest says"),
+        ("audit-trail", lambda lines: lines[:-1], "there should be"),
+        ("manifest", lambda lines: [b"{}"], "no manifest"),
+        ("manifest", lambda lines: [b"".join(lines).replace(b'"version": 1', b'"version": 2')], "version 2"),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_written_is_refused_by_its_line_and_nothing_is_written(
+    file: Path, entry: str, change: Callable[[list[bytes]], list[bytes]], said: str
+) -> None:
+    before = all_items()
+    ended = imported(rewritten(file, entry, change))
+    assert (ended.status, said in ended.err) == (1, True), ended.err
+    assert all_items() == before
+
+
+def test_a_file_that_ends_in_its_midst_is_refused(file: Path) -> None:
+    short = file.with_name("short.zip")
+    short.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    ended = imported(short)
+    assert (ended.status, "no whole file" in ended.err) == (1, True)
+    assert imported(file.with_name("none.zip")).status == 1
+
+
+def test_without_secrets_the_file_has_none_and_endpoints_wait_for_new_ones(used: World, tmp_path: Path) -> None:
+    acme = used.tenants["acme"].tenant_id
+    before = snapshot(acme)
+    secrets = [item[name]["S"] for item in before["webhook secrets"] for name in ("current",)]
+    secrets += [item["digest"]["S"] for item in before["API keys"]]
+    assert len(secrets) == 2
+    path = tmp_path / "plain.zip"
+    assert run("export_tenant", SLUG, path).status == 0
+    with zipfile.ZipFile(path) as archive:
+        whole = b"".join(archive.read(name) for name in archive.namelist())
+    assert [secret for secret in secrets if secret.encode() in whole] == []
+
+    used_desk.remove(acme)
+    ended = imported(path)
+    assert "Left out: 1 of the API keys." in ended.out
+    after = snapshot(acme)
+    assert [(item["state"]["S"], "secret" in item["paused_because"]["S"]) for item in after["endpoints"]] == [
+        ("paused", True)
+    ]
+    assert after["webhook secrets"][0]["current"]["S"] not in secrets
+    assert "subscriptions" not in after["tenant"][0]
+
+
+def test_who_has_no_account_here_gets_one_without_a_password_and_with_the_same_id(gone: tuple[World, Path]) -> None:
+    used, file = gone
+    vera = used.users["vera"]
+    for key in (accounts.keys.user(vera.id), accounts.keys.email(vera.email)):
+        unguarded().dispatch(
+            "DeleteItem", {"TableName": accounts.AccountItem.table.full_name, "Key": {"pk": {"S": key}}}
+        )
+    ended = imported(file)
+    assert "vera@example.com has a new account, without a password." in ended.out
+    found = accounts.find_by_email(vera.email)
+    assert found is not None
+    assert (found.id, found.has_usable_password()) == (vera.id, False)
+    assert "Vera Example" in pages(used, SLUG)[3]
+
+
+def test_a_tenant_that_is_here_is_not_replaced(used: World, tmp_path: Path) -> None:
+    path = tmp_path / "umbrella.zip"
+    run("export_tenant", SLUG, path)
+    assert "short name umbrella" in imported(path).err
+    assert "--new-id" in imported(path, "--as", "other").err
+
+
+def test_an_export_stands_under_its_name_when_it_is_whole(
+    used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "umbrella.zip"
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", interrupted)
+    assert run("export_tenant", SLUG, path).status == 130
+    assert list(tmp_path.glob("umbrella*")) == []
+
+
+def test_an_export_is_recorded_in_the_tenants_trail(used: World, tmp_path: Path) -> None:
+    run("export_tenant", SLUG, tmp_path / "umbrella.zip", "--with-secrets")
+    rows = snapshot(used.tenants["acme"].tenant_id)["audit trail"]
+    (row,) = [row for row in rows if row["action"]["S"] == "export.made"]
+    assert json.loads(row["after"]["S"]) == {"of": "with secrets"}
