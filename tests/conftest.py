@@ -75,6 +75,7 @@ SLOW = {
     "search/test_rebuild_search.py",
     "search/test_torture_search.py",
     "transfer",
+    "privacy",
     "webhooks/test_pages.py",
 }
 

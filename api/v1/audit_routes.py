@@ -17,6 +17,7 @@ from portal import clock
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailRow
+from tenants.audit_trail.erased_people import ErasedPeople
 
 router: Final = ApiRouter()
 
@@ -111,7 +112,11 @@ def list_audit_events(request: ApiRequest, query: Query[AuditQuery]) -> HttpResp
     """List the events of the audit trail, newest first."""
     asked = query.model_dump(exclude_none=True, exclude={"after", "limit"}, mode="json")
     page = browsing.page(
-        request.acting.repository, only=browsing.filter_of(**asked), after=query.after, size=query.limit
+        request.acting.repository,
+        only=browsing.filter_of(**asked),
+        after=query.after,
+        size=query.limit,
+        erased=ErasedPeople.parse(request.acting.erased),
     )
     found = AuditPage(data=[AuditEvent.of(row) for row in page.rows], next=answers.next_url(request, page.next))
     return answers.page(request, found, after=page.next)

@@ -20,6 +20,7 @@ from portal.dynamo.repository import Page, TenantRepository
 from portal.errors import Invalid
 from portal.schema import keys, tables
 from tenants.audit_trail import keys as audit_keys
+from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
 from tenants.audit_trail.recording import AuditAction
 from tenants.audit_trail.tables import AUDIT, AUDIT_ACTOR, AUDIT_ENTITY
 
@@ -30,6 +31,7 @@ _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 # Each stands between who did it and the name of what it was done to.
 WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_CREATED: "created",
+    AuditAction.TENANT_IMPORTED: "brought in",
     AuditAction.TENANT_SUSPENDED: "suspended",
     AuditAction.TENANT_RESUMED: "resumed",
     AuditAction.TENANT_CLOSED: "closed",
@@ -53,6 +55,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.INVITATION_RESENT: "resent the invitation to",
     AuditAction.INVITATION_REVOKED: "revoked the invitation for",
     AuditAction.INVITATION_ACCEPTED: "accepted the invitation",
+    AuditAction.PERSON_ERASED: "erased from the desk",
     AuditAction.TICKETS_HANDED_ON: "reassigned the tickets of",
     AuditAction.TICKETS_RESTORED: "restored",
     AuditAction.USER_CREATED: "created the account of",
@@ -160,9 +163,17 @@ class TrailPage:
 
 
 def page(
-    repository: TenantRepository, *, only: TrailFilter, after: str | None = None, size: int = PAGE_SIZE
+    repository: TenantRepository,
+    *,
+    only: TrailFilter,
+    after: str | None = None,
+    size: int = PAGE_SIZE,
+    erased: ErasedPeople = NOBODY,
 ) -> TrailPage:
-    """Return a page of the trail: one Query. Raises Invalid for a cursor of another list."""
+    """Return a page of the trail, in which those who are erased have other names: one Query.
+
+    Raises Invalid for a cursor of another list.
+    """
     pager = Pager(repository.tenant_id, _bound(only))
     place = pager.place(after, size=1) if after else None
     backwards = place is not None and place.backwards
@@ -175,13 +186,20 @@ def page(
     begin, end = ([raw[str(AUDIT.range)]["S"]] for raw in (rows[0], rows[-1]))
     links = pager.links(place, begin=begin, end=end, more=more)
     in_order = rows[::-1] if backwards else rows
-    return TrailPage([_row(raw) for raw in in_order], links.next, links.previous)
+    return TrailPage([_shown(_row(raw), erased) for raw in in_order], links.next, links.previous)
 
 
-def everything(repository: TenantRepository, *, only: TrailFilter) -> Iterator[TrailRow]:
+def everything(repository: TenantRepository, *, only: TrailFilter, erased: ErasedPeople = NOBODY) -> Iterator[TrailRow]:
     """Yield all rows of a filter, newest first, read while they are taken."""
     for stored in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
-        yield from (_row(raw) for raw in stored.items)
+        yield from (_shown(_row(raw), erased) for raw in stored.items)
+
+
+def _shown(row: TrailRow, erased: ErasedPeople) -> TrailRow:
+    if not erased.pseudonyms:
+        return row
+    before, after = erased.values(row.before), erased.values(row.after)
+    return replace(row, actor=erased.shown(row.actor), entity=erased.shown(row.entity), before=before, after=after)
 
 
 def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:

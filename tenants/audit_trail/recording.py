@@ -64,6 +64,7 @@ class AuditAction(StrEnum):
     INVITATION_RESENT = "invitation.resent"
     INVITATION_REVOKED = "invitation.revoked"
     INVITATION_ACCEPTED = "invitation.accepted"
+    PERSON_ERASED = "person.erased"  # from the desk, not from the trail
     TICKETS_HANDED_ON = "tickets.handed_on"
     TICKETS_RESTORED = "tickets.restored"  # to what they were at a time
     USER_CREATED = "user.created"

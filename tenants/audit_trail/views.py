@@ -16,6 +16,7 @@ from portal.web.access import member
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
+from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.forms import AuditFilterForm
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -35,7 +36,8 @@ def audit_page(request: TenantRequest) -> HttpResponse:
     except Invalid as error:
         problem = error.message
     else:
-        trail = browsing.page(request.tenant.repository, only=only, after=request.GET.get("after"))
+        erased = ErasedPeople.parse(request.tenant.erased)
+        trail = browsing.page(request.tenant.repository, only=only, after=request.GET.get("after"), erased=erased)
     page: dict[str, Any] = {
         "form": AuditFilterForm(initial=chosen),
         "problem": problem,
@@ -80,7 +82,8 @@ def export(request: TenantRequest) -> HttpResponseBase:
     recording.record(entry)
     name = f"audit-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    rows = spreadsheet.lines(_COLUMNS, map(_cells, browsing.everything(tenant.repository, only=only)))
+    erased = ErasedPeople.parse(tenant.erased)
+    rows = spreadsheet.lines(_COLUMNS, map(_cells, browsing.everything(tenant.repository, only=only, erased=erased)))
     return StreamingHttpResponse(rows, content_type="text/csv; charset=utf-8", headers=headers)
 
 

@@ -58,6 +58,7 @@ class TenantContext:
     needs_second_factor: bool = False  # members without one are kept out
     former_slug: str = ""  # its name in addresses before the last renaming
     defaults: str | None = None  # as stored; tenants/provisioning/defaults.py reads it
+    erased: str | None = None  # as stored; tenants/audit_trail/erased_people.py reads it
     subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # destinations by event type
     units_per_second: float = rates.UNLIMITED  # that it may ask for
     queues: tuple[int, ...] = ()  # the numbers of its queues, through which all that leaves the desk goes
@@ -150,6 +151,7 @@ def of_tenant(
         closes_at=(tenant.closes_at or "") if tenant.status == tenant_directory.CLOSING else "",
         needs_second_factor=bool(tenant.needs_second_factor),
         defaults=tenant.defaults,
+        erased=tenant.erased,
         **_of_layout(tenant),
         units_per_second=rates.of(tenant.plan, tenant.request_rate),
         **_of_delivery(tenant),
@@ -200,6 +202,7 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
         user_id="",
         user_name=name,
         defaults=tenant.defaults,
+        erased=tenant.erased,
         **_of_layout(tenant),
         **_of_delivery(tenant),
         where=tenant_moves.whereabouts(tenant),

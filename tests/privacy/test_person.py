@@ -1,0 +1,179 @@
+"""What a desk knows of one person is found, handed out and forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenants.audit_trail.recording import SYSTEM, Actor
+from tenants.membership import inviting, member_changes
+from tenants.tenancy.roles import Role
+from tests.support.api_client import api_client
+from tests.support.commands import everything, run
+from tests.support.folding import Follower, numbers
+from tests.support.searching import index_all
+from tests.support.world import World
+from tickets.desk import changing, commenting, creating
+from tickets.privacy import person_erasing
+
+BOB = "bob@example.com"
+
+
+@pytest.fixture
+def desk(world: World) -> World:
+    """Bob asked for ticket 1 and wrote in it, had ticket 2, and is mentioned in 3. He has left Acme for Globex."""
+    bob, alice = world.context("bob", "acme"), world.context("alice", "acme")
+    creating.create(bob, title="The lift is stuck", description=f"Call me: {BOB.upper()}.")
+    commenting.comment(bob, 1, body="Still stuck.")
+    commenting.comment(alice, 1, body=f"I wrote to {BOB} twice.")
+    creating.create(alice, title="The door")
+    changing.assign(alice, 2, to=bob.user_id, version=1)
+    changing.assign(alice, 2, to=alice.user_id, version=2)
+    changing.assign(alice, 2, to=bob.user_id, version=3)
+    creating.create(alice, title=f"{BOB} and notbob@example.community", description="Nothing.")
+    creating.create(alice, title="Not his")
+    world.join("bob", "globex", Role.AGENT)
+    creating.create(world.context("bob", "globex"), title="Elsewhere")
+    member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice.user_id, "alice@example.com"))
+    return world
+
+
+def tickets(world: World, where: str = "acme") -> str:
+    tenant_id = world.tenants[where].tenant_id
+    return json.dumps([item for item in everything() if f"{tenant_id}|TICKET#" in item["pk"]["S"]])
+
+
+def erase(*options: str) -> Any:
+    return run("erase_person", "acme", BOB, *options)
+
+
+def test_each_place_is_found(desk: World) -> None:
+    before = tickets(desk)
+    found = run("find_person", "acme", " Bob@Example.com ")
+    assert found.out.splitlines() == [
+        "audit trail, 1 row",
+        "ticket 1: author: event",
+        "ticket 1: author: comment",
+        "ticket 1: text: body: I wrote to bob@example.com twice.",
+        "ticket 1: text: description: Call me: BOB@EXAMPLE.COM.",
+        "ticket 1: requester",
+        "ticket 2: former assignee",
+        "ticket 2: assignee",
+        "ticket 3: text: title: bob@example.com and notbob@example.community",
+    ]
+    assert found.err == "9 places.\n"
+    assert tickets(desk) == before
+
+
+def test_an_erased_person_is_nowhere_in_the_tickets_and_the_numbers_stay(desk: World) -> None:
+    follower = Follower()
+    follower.fold()
+    index_all()
+    acme, bob = desk.context("alice", "acme"), desk.users["bob"]
+    before = numbers(acme)
+    elsewhere = tickets(desk, "globex")
+
+    ended = erase("--texts")
+
+    assert ended.status == 0, ended.err
+    whole = tickets(desk).replace(f"not{BOB}munity", "somebody else").casefold()
+    assert [text for text in (bob.id, bob.name, BOB) if text.casefold() in whole] == []
+    assert "somebody else" in whole
+    name = ended.out.split(":")[0]
+    assert name.startswith("Erased person ")
+    page = desk.browser("alice", "acme").get("/tickets/1/").content.decode()
+    assert (name in page, "Bob Example" in page) == (True, False)
+
+    follower.fold()
+    index_all()
+    after = numbers(acme)
+    assert without_people(after) == without_people(before)
+    assert sum(of_people(after)) == sum(of_people(before)) > 0
+    assert not [kind for kind in after if bob.id in kind]
+    found = run("search", "--tenant", "acme", f'"{BOB}"')
+    assert (found.out, found.err) == ("", "Nothing was found.\n")
+    assert tickets(desk, "globex") == elsewhere
+
+
+def without_people(counts: dict[str, int]) -> dict[str, int]:
+    return {kind: many for kind, many in counts.items() if not kind.startswith("r.")}
+
+
+def of_people(counts: dict[str, int]) -> list[int]:
+    return [many for kind, many in counts.items() if kind.startswith("r.")]
+
+
+def test_texts_stay_where_that_is_not_wished(desk: World) -> None:
+    assert "0 texts" in erase().out
+    whole = tickets(desk)
+    assert f"I wrote to {BOB} twice." in whole
+    assert desk.users["bob"].id not in whole
+
+
+def test_a_record_stays_without_the_address_and_the_trail_shows_the_pseudonym(desk: World) -> None:
+    erase()
+    browser = desk.browser("alice", "acme")
+    page = browser.get("/desk/audit/").content.decode()
+    assert "erased from the desk" in page
+    assert (BOB in page, "alice@example.com" in page) == (False, True)
+    sheet: Any = browser.send("/desk/audit/export/")
+    assert BOB.encode() not in b"".join(sheet.streaming_content)
+    events = api_client(desk).ask("/audit-events").json()["data"]
+    assert BOB not in json.dumps(events)
+    (row,) = [event for event in events if event["action"] == "person.erased"]
+    assert row["entity"]["name"].startswith("Erased person ")
+    assert run("verify_audit", "--tenant", "acme").status == 0
+
+
+def test_a_member_is_not_erased(desk: World) -> None:
+    ended = run("erase_person", "globex", BOB)
+    assert (ended.status, "Remove them from the desk first" in ended.err) == (1, True)
+    assert desk.users["bob"].id in tickets(desk, "globex")
+
+
+def test_an_erasure_that_was_broken_off_goes_on_under_the_same_name(
+    desk: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erase_in = person_erasing._erase_in
+
+    def broken(tenant: Any, number: int, replacement: Any) -> None:
+        if number == 2:
+            raise KeyboardInterrupt
+        erase_in(tenant, number, replacement)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(person_erasing, "_erase_in", broken)
+        assert erase().status == 130
+    half = tickets(desk)
+    assert ("Erased person" in half, desk.users["bob"].id in half) == (True, True)
+    assert erase().status == 0
+    whole = tickets(desk)
+    assert desk.users["bob"].id not in whole
+    assert len({text[:4] for text in whole.split("Erased person ")[1:]}) == 1
+
+
+def test_somebody_who_was_only_invited_is_withdrawn(desk: World) -> None:
+    alice = desk.context("alice", "acme")
+    inviting.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=SYSTEM)
+    assert "invitation: " in run("find_person", "acme", "nora@example.org").out
+    assert run("erase_person", "acme", "nora@example.org").status == 0
+    assert "invitation: " not in run("find_person", "acme", "nora@example.org").out
+
+
+def test_what_is_held_of_a_person_is_handed_out(desk: World, tmp_path: Path) -> None:
+    path = tmp_path / "bob.json"
+    assert run("export_person", "acme", BOB, path).status == 0
+    told = json.loads(path.read_text())
+    assert (told["address"], told["membership"]) == (BOB, None)
+    assert [ticket["number"] for ticket in told["tickets"]] == [1, 2, 3]
+    bodies = [item["body"] for ticket in told["tickets"] for item in ticket["items"] if item.get("body")]
+    assert bodies == ["Still stuck.", f"I wrote to {BOB} twice."]
+    assert [row["action"] for row in told["audit_trail"]] == ["member.removed"]
+    assert "Not his" not in path.read_text()
+
+
+def test_what_is_no_address_is_refused(desk: World) -> None:
+    assert run("find_person", "acme", " ").status == 1

@@ -1,0 +1,42 @@
+"""`manage.py erase_person`: forget somebody at a desk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.template.defaultfilters import pluralize
+
+from portal.management.command import PortalCommand, Progress
+from tenants.audit_trail.recording import Actor
+from tenants.tenancy import context, tenant_directory
+from tickets.privacy import person_erasing, personal_places
+from tickets.verification.recount import last_number
+
+BY = Actor(origin="erase_person")
+
+
+class Command(PortalCommand):
+    help = (
+        "Replace somebody who is no member any more by a pseudonym in all tickets of a desk. The numbers stay. The "
+        "audit trail is not changed, and shows the pseudonym. find_person says beforehand what will be replaced. Exit "
+        "status: 0 done; 1 refused, such as for a member; 130 stopped by Ctrl-C."
+    )
+    again = "Run it again: it goes on with what is left."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="which desk")
+        parser.add_argument("address", metavar="ADDRESS", help="the person's e-mail address")
+        parser.add_argument(
+            "--texts", action="store_true", help="replace the address in titles, descriptions and comments, too"
+        )
+
+    def work(self, options: dict[str, Any]) -> None:
+        tenant = context.for_system(tenant_directory.find(options["slug"]))
+        person = personal_places.person_of(tenant, options["address"])
+        with Progress(self, "Erasing", last_number(tenant.repository)) as progress:
+            done = person_erasing.erase(tenant, person, texts=options["texts"], by=BY, advance=progress.advance)
+        self.stdout.write(
+            f"{done.name}: {done.places:,} place{pluralize(done.places)} and {done.texts:,} "
+            f"text{pluralize(done.texts)} in {done.tickets:,} ticket{pluralize(done.tickets)}."
+        )
