@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo.placement import Placement
+from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Unavailable
 from portal.schema import holdings, registry
 from tenants.identity import accounts
@@ -178,6 +180,23 @@ def test_an_import_that_is_broken_off_anywhere_goes_on(
     lines = {entry["holding"]: entry["lines"] for entry in entries if entry["holding"] != "audit trail"}
     assert lines == {name: len(items) for name, items in snapshot(acme).items() if name != "audit trail"}
     assert tenant_directory.find(SLUG).tenant_id == acme
+
+
+def test_a_tenant_arrives_in_tables_of_its_own_and_leaves_them_again(gone: tuple[World, Path]) -> None:
+    used, file = gone
+    assert imported(file, "--on", "bridge").status == 0
+    tenant = tenant_directory.find(SLUG)
+    assert tenant.placement == "bridge"
+    reader = TenantReader(tenant.tenant_id, Placement("bridge"))
+    tickets = [stored for h in holdings.holdings() if h.name == "tickets" for stored in h.find(reader)]
+    assert {stored.placement for stored in tickets} == {"bridge"}
+    assert b"The printer" in used.browser("alice", "acme").get("/tickets/1/").content
+
+    back = file.with_name("back.zip")
+    assert run("export_tenant", SLUG, back).status == 0
+    lines = [json.loads(zipfile.ZipFile(path).read("manifest.json"))["entries"] for path in (file, back)]
+    by_name = [{entry["holding"]: entry["lines"] for entry in entries} for entries in lines]
+    assert by_name[0]["tickets"] == by_name[1]["tickets"] == len(tickets) > 5
 
 
 @pytest.mark.parametrize(
