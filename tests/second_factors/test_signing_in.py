@@ -14,6 +14,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
 from tenants.operators.facades import AuditRow
 from tenants.second_factors import authenticator, factor_changes, half_signed_in
+from tenants.second_factors.items import AuthenticatorItem
 from tests.desk.test_cost import _watching
 from tests.support.factors import code, confirmed, give_app, wrong
 from tests.support.world import PASSWORD, Browser, World
@@ -95,6 +96,23 @@ def test_a_code_of_the_app_works_once(world: World) -> None:
     digits = code(secret, later=1)
     assert enter(at_second_step(), digits).status_code == 302
     assert enter(at_second_step(), digits).status_code == 422
+
+
+def test_of_two_who_enter_one_code_at_the_same_moment_one_gets_in(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, _ = give_app(world, "bob")
+    digits = code(secret, later=1)
+    first, second = at_second_step(), at_second_step()
+    update = AuthenticatorItem.update
+
+    def overtaken(item: AuthenticatorItem, *args: Any, **values: Any) -> Any:
+        monkeypatch.undo()
+        assert enter(second, digits).status_code == 302
+        return update(item, *args, **values)
+
+    monkeypatch.setattr(AuthenticatorItem, "update", overtaken)
+    assert enter(first, digits).status_code == 422
 
 
 def test_a_code_before_one_that_was_used_is_void(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
