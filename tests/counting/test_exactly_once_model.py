@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from portal.errors import Throttled
 from portal.memory import Memory
+from portal.streams import stream_source
 from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
@@ -250,6 +251,11 @@ def some(numbers: range) -> list[dict[str, Any]]:
     return [record(n, None, image(ACME, n)) for n in numbers]
 
 
+def forget(tenant_id: str) -> None:
+    """Let this process know nothing of a tenant in the pool any more."""
+    stream_handler._memory.forget((stream_source.POOLED, tenant_id))
+
+
 def opened(table: AggregateTable) -> int:
     recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
     counts = stored_counts.of(list(table.items.values()), recent).counts
@@ -304,7 +310,7 @@ def test_who_finds_no_mark_reads_the_position_of_the_shard(table: AggregateTable
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     table.positions[SHARDS[0]] = "5".zfill(40)
     merge_now(table)
-    stream_handler._memory.forget(ACME)
+    forget(ACME)
     handle(batch_of(ARN, SHARDS[0], some(range(4, 8))))
     assert opened(table) == 7
 
@@ -337,7 +343,7 @@ def test_who_slept_until_its_shard_had_left_the_stream_counts_nothing(table: Agg
 def test_who_looks_at_a_batch_only_when_its_shard_has_left_the_stream_counts_nothing(table: AggregateTable) -> None:
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     left(table, SHARDS[0], 5)
-    stream_handler._memory.forget(ACME)
+    forget(ACME)
     result = handle(batch_of(ARN, SHARDS[0], some(range(4, 8))))
     assert (opened(table), result.deferred) == (5, ())
 
@@ -347,7 +353,7 @@ def test_a_mark_whose_shard_left_the_stream_before_a_merge_is_pruned_by_it(table
     table.leave(SHARDS[0])
     merge_now(table)
     assert not Recent.of(table.items[keys.aggregate(ACME), keys.RECENT]).marks
-    stream_handler._memory.forget(ACME)
+    forget(ACME)
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     assert opened(table) == 5
 
@@ -365,7 +371,7 @@ def test_a_merge_that_was_overtaken_by_an_update_loses_nothing(
 def test_a_mark_that_no_position_covers_survives_a_merge(table: AggregateTable) -> None:
     handle(batch_of(ARN, SHARDS[0], some(range(1, 6))))
     merge_now(table)
-    stream_handler._memory.forget(ACME)
+    forget(ACME)
     handle(batch_of(ARN, SHARDS[0], some(range(1, 8))))
     assert opened(table) == 7
 
@@ -403,7 +409,7 @@ def test_a_tenant_whose_mark_is_there_or_who_is_new_costs_a_process_that_starts_
     table.before = operations.append
     handle(batch_of(ARN, SHARDS[0], some(range(1, 4))))
     merge_now(table)
-    stream_handler._memory.forget(ACME)
+    forget(ACME)
     operations.clear()
     new = record(5, None, image("b" * 32, 5))
     handle(batch_of(ARN, SHARDS[0], [*some(range(4, 5)), new]))
@@ -415,7 +421,7 @@ def test_who_knows_nothing_of_a_tenant_does_not_count_again_what_a_merge_has_pru
     handle(batch_of(ARN, SHARDS[0], some(range(1, 4))))
     table.positions[SHARDS[0]] = "3".zfill(40)
     merge_now(table)
-    stream_handler._memory.forget(ACME)
+    forget(ACME)
     assert handle(batch_of(ARN, SHARDS[0], some(range(1, 4)))).counts["applied"] == 0
     assert opened(table) == 3
 
@@ -427,7 +433,7 @@ def test_tenants_that_a_process_meets_together_read_the_position_once(table: Agg
     for tenant in tenants:
         recent = Recent.of(table.items[keys.aggregate(tenant), keys.RECENT])
         assert merge.merge(tenant, recent, position=stream_handler.Positions(ARN))
-        stream_handler._memory.forget(tenant)
+        forget(tenant)
     operations: list[str] = []
     table.before = operations.append
     handle(batch_of(ARN, SHARDS[0], [record(n, None, image(t, n)) for n, t in enumerate(tenants, 9)]))
