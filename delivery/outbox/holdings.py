@@ -15,5 +15,5 @@ def _rows(reader: Reader) -> Iterator[StoredItem]:
 
 
 declare_holding(
-    Holding("outbox", (OUTBOX,), _rows, Stage.BESIDE, left_out="what is to be told is told by where it happened")
+    Holding("outbox", (OUTBOX,), _rows, Stage.NAMED, left_out="what is to be told is told by where it happened")
 )

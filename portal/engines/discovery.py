@@ -20,6 +20,7 @@ from portal.engines.processes import LOOPBACK, inspect_lock
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"
 _NEED_NO_DATABASE = {
+    "certificate_keys",
     "demo",
     "event_document",
     "iam_evaluate",
@@ -27,6 +28,7 @@ _NEED_NO_DATABASE = {
     "infra_template",
     "noisy_neighbour",
     "torture_demo",
+    "verify_certificate",
     "weigh_search",
 }
 _MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one

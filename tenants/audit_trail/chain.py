@@ -93,9 +93,9 @@ def verify(tenant_id: str, *, progress: Callable[[int], None] = lambda rows: Non
 
     `progress` is called with the number of rows of each page. Memory grows by some 300 bytes per row.
     """
-    before = _ends(tenant_id)
+    before = ends_of(tenant_id)
     links = [link_of(raw) for raw in _rows(tenant_id, progress)]
-    after = _ends(tenant_id)
+    after = ends_of(tenant_id)
     return Verified(len(links), fingerprint(after), faults(links, after, before=before))
 
 
@@ -152,7 +152,8 @@ def _check_partition(
         expected = true.previous
 
 
-def _ends(tenant_id: str) -> Ends:
+def ends_of(tenant_id: str) -> Ends:
+    """Return the number and the hash of the last row by chain partition: one consistent Query."""
     ends = ChainItem.query(keys.tenant(tenant_id), consistent_read=True)
     return {end.partition: (int(end.sequence), end.hash) for end in ends}
 

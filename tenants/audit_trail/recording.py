@@ -45,6 +45,10 @@ class AuditAction(StrEnum):
     TENANT_RESUMED = "tenant.resumed"
     TENANT_CLOSED = "tenant.closed"  # it will be deleted once the grace is over
     TENANT_REOPENED = "tenant.reopened"
+    TENANT_PURGE_ORDERED = "tenant.purge_ordered"
+    TENANT_PURGE_WITHDRAWN = "tenant.purge_withdrawn"
+    TENANT_PURGE_BEGUN = "tenant.purge_begun"
+    TENANT_PURGED = "tenant.purged"  # of the platform: it names the certificate and no tenant
     TENANT_RENAMED = "tenant.renamed"
     TENANT_DEFAULTS_CHANGED = "tenant.defaults_changed"
     TENANT_SIGN_IN_CHANGED = "tenant.sign_in_changed"

@@ -25,7 +25,7 @@ from tenants.membership import member_changes, members
 from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.items import DirectoryItem, TenantItem
+from tenants.tenancy.items import TenantItem
 
 MOST_DAYS: Final = 366
 _OPEN: Final = (tenant_directory.ACTIVE, tenant_directory.SUSPENDED)
@@ -117,7 +117,7 @@ def _commit(
     transaction = Transaction()
     seen = (TenantItem.status == tenant.status) & (TenantItem.slug == tenant.slug) & (TenantItem.name == tenant.name)
     transaction.update(tenant, actions, condition=seen)
-    _list(transaction, tenant, to, closes_at)
+    tenant_directory.list_as(transaction, tenant, to, closes_at=closes_at)
     if at_work is not None:
         member_changes.require_role(transaction, at_work)
     owners = members.owners_of(TenantRepository(tenant.tenant_id))
@@ -131,28 +131,3 @@ def _commit(
     except TransactionRefused as error:
         raise Conflict(_CHANGED) from error
     outgoing.send_all(mails)
-
-
-def _list(transaction: Transaction, tenant: TenantItem, status: str, closes_at: str) -> None:
-    """Say in the directory what the tenant is from now on, and in which partition of its kind it stands."""
-    partitions = {
-        tenant_directory.SUSPENDED: tenant_directory.SUSPENDED_TENANTS,
-        tenant_directory.CLOSING: tenant_directory.CLOSING_TENANTS,
-    }
-
-    def listed(kind: str) -> DirectoryItem:
-        return DirectoryItem(
-            kind,
-            tenant.slug,
-            tenant_id=tenant.tenant_id,
-            title=tenant.name,
-            created_at=tenant.created_at,
-            status=status,
-            closes_at=closes_at or None,
-        )
-
-    transaction.put(listed(tenant_directory.TENANTS))
-    if status in partitions:
-        transaction.put(listed(partitions[status]))
-    if tenant.status in partitions:
-        transaction.delete(listed(partitions[tenant.status]))

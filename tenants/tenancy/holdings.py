@@ -10,7 +10,7 @@ from tenants.tenancy import keys
 from tenants.tenancy.tables import DIRECTORY, PLACED, TENANTS
 
 _NAMED_AGAIN = "it follows from the tenant's own item"
-_KINDS = ("TENANT", "SUSPENDED")
+_KINDS = ("TENANT", "SUSPENDED", "CLOSING")
 
 
 def _tenant(reader: Reader) -> Iterator[StoredItem]:

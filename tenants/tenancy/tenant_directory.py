@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from portal.dynamo import platform
+from portal.dynamo.repository import Transaction
 from portal.errors import NotFound
 from portal.schema import keys
 from tenants.identity.items import UniqueItem
@@ -19,6 +20,7 @@ PURGING = "purging"  # what it had is being deleted
 TENANTS = "TENANT"  # the directory's partition that lists them
 SUSPENDED_TENANTS = "SUSPENDED"  # the partition of those that are suspended
 CLOSING_TENANTS = "CLOSING"  # the partition of those that are closing or purged
+_PARTITIONS = {SUSPENDED: SUSPENDED_TENANTS, CLOSING: CLOSING_TENANTS, PURGING: CLOSING_TENANTS}
 
 
 def find(slug: str) -> TenantItem:
@@ -69,6 +71,28 @@ def suspended_tenants(limit: int) -> list[DirectoryItem]:
 def closing_tenants(limit: int) -> list[DirectoryItem]:
     """Up to `limit` tenants by slug that are closing or purged: one Query of the partition that they have."""
     return _listed(CLOSING_TENANTS, limit)
+
+
+def list_as(transaction: Transaction, tenant: TenantItem, status: str, *, closes_at: str = "") -> None:
+    """Say in the directory what a tenant, as it was stored, is from now on, and in which partition it stands."""
+
+    def listed(kind: str) -> DirectoryItem:
+        return DirectoryItem(
+            kind,
+            tenant.slug,
+            tenant_id=tenant.tenant_id,
+            title=tenant.name,
+            created_at=tenant.created_at,
+            status=status,
+            closes_at=closes_at or None,
+        )
+
+    before, after = _PARTITIONS.get(tenant.status), _PARTITIONS.get(status)
+    transaction.put(listed(TENANTS))
+    if after is not None:
+        transaction.put(listed(after))
+    if before not in (None, after):
+        transaction.delete(listed(str(before)))
 
 
 def _listed(partition: str, limit: int) -> list[DirectoryItem]:

@@ -17,12 +17,14 @@ from portal.limits.items import SharePostItem
 from portal.noise.items import NoiseItem
 from portal.nosql.items import SessionItem
 from tenants.audit_trail.items import ChainItem
+from tenants.certificates.items import CertificateItem
 from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, UniqueItem
 from tenants.membership.items import InvitedItem, InviteLinkItem
 from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, RecoveryItem
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tests.architecture.test_layers import imports, modules, name
 from tickets.moving.items import MoveItem
+from tickets.purging.items import PurgeItem
 from tickets.sharding.items import HeatItem, ReshardItem
 
 # Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
@@ -73,6 +75,11 @@ PLATFORM = {
     "tenants.tenancy.places.tenant_moves",
     "tickets.moving.move_notes",
     "tickets.moving.place_changes",
+    # What is deleted with its tenant, and what certifies it.
+    "tenants.certificates.certificate_chain",
+    "tickets.purging.erasing",
+    "tickets.purging.purge_notes",
+    "tickets.purging.purge_requests",
     # Which tenant has which queues, which operators see side by side.
     "delivery.queues.allocation",
     "delivery.queues.depths",
@@ -90,6 +97,7 @@ CONNECTION = {
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
     "tenants.transfer.bringing_in",
+    "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
     "proofs.isolation.calls.lent_keys",
     "proofs.isolation.visits.watch",
 }
@@ -146,6 +154,13 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.moving.place_changes",
         "tickets.moving.tenant_mover",
     },
+    PurgeItem: {
+        "tickets.management.commands.purge_tenant",
+        "tickets.purging.purge_notes",
+        "tickets.purging.purge_requests",
+        "tickets.purging.tenant_purge",
+    },
+    CertificateItem: {"tenants.certificates.certificate_chain"},
     ReshardItem: {
         "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",

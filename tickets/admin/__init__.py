@@ -2,6 +2,7 @@
 
 from tickets.admin import (
     dead_letter_admin,
+    deletion_pages,
     noise_pages,
     place_pages,
     search_pages,
@@ -12,6 +13,7 @@ from tickets.admin import (
 
 __all__ = [
     "dead_letter_admin",
+    "deletion_pages",
     "noise_pages",
     "place_pages",
     "search_pages",

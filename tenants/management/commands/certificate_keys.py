@@ -1,0 +1,26 @@
+"""`manage.py certificate_keys`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from portal.management.command import PortalCommand
+from tenants.certificates import signing_keys
+
+
+class Command(PortalCommand):
+    help = (
+        "Print the public keys of this installation's certificates as JSON, former ones included: who verifies "
+        "certificates elsewhere gives this to verify_certificate --keys. Needs no database."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--new", action="store_true", help="make a private key for CERTIFICATE_KEY, and print it")
+
+    def work(self, options: dict[str, Any]) -> None:
+        if options["new"]:
+            self.stdout.write(f"CERTIFICATE_KEY={signing_keys.new_key()}")
+        else:
+            self.stdout.write(signing_keys.write_keys(signing_keys.known_keys()))

@@ -1,0 +1,49 @@
+"""`manage.py verify_certificate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.errors import Invalid
+from portal.management.command import PortalCommand
+from tenants.certificates import certificate_chain, certificate_file, signing_keys
+
+
+class Command(PortalCommand):
+    help = (
+        "Verify certificates of deletion: that every byte is as it was signed, and of several ones that each names the "
+        "one before it. Needs no database and no network. Status 0: all are good; 1: one is not, with what is wrong."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+        parser.add_argument(
+            "--keys", type=Path, metavar="FILE", help="what certificate_keys printed (the keys of the settings)"
+        )
+
+    def work(self, options: dict[str, Any]) -> None:
+        try:
+            keys = signing_keys.read_keys(options["keys"].read_text()) if options["keys"] else signing_keys.known_keys()
+            verified = []
+            for path in options["files"]:
+                content = path.read_bytes()
+                verified.append((content, _verified(path, content, keys)))
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"A file cannot be read: {error}") from error
+        certificate_chain.refuse_gap(verified)
+        for _, said in verified:
+            tenant, items = said["tenant"], sum(one["deleted"] for one in said["holdings"])
+            self.stdout.write(
+                f"Certificate {said['number']} is good: {tenant['slug']} ({tenant['id']}), {items:,} items deleted, "
+                f"issued {said['issued_at']}, signed by the key {said['key']}."
+            )
+
+
+def _verified(path: Path, content: bytes, keys: Any) -> dict[str, Any]:
+    try:
+        return certificate_file.verify(content, keys)
+    except Invalid as error:
+        raise CommandError(f"{path.name}: {error.message}") from error

@@ -1,0 +1,149 @@
+"""Certificates of deletion: each byte of one counts, each names the one before it, and anybody can verify them."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Invalid
+from tenants.audit_trail.recording import SYSTEM
+from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tests.support.commands import run
+from tests.support.world import World
+
+FIRST, SECOND = "11" * 32, "22" * 32
+FACTS = {
+    "tenant": {"id": "a" * 32, "slug": "acme", "name": "Acmé"},
+    "holdings": [{"name": "tickets", "counted": 12, "deleted": 12, "found_after": 0}],
+    "number": 1,
+    "previous": "",
+    "issued_at": "2026-11-22T21:00:00.000000Z",
+}
+
+
+@pytest.fixture(autouse=True)
+def first_key() -> Any:
+    with override_settings(CERTIFICATE_KEY=FIRST, CERTIFICATE_FORMER_KEYS=[]):
+        yield
+
+
+def public(private: str) -> str:
+    return certificate_file.private_key(private).public_key().public_bytes_raw().hex()
+
+
+def signed(**facts: Any) -> bytes:
+    return certificate_file.sign(FACTS | facts, signing_keys.signing_key())
+
+
+def issue(number_of: str) -> bytes:
+    facts = {name: value for name, value in FACTS.items() if name in ("tenant", "holdings")}
+    return certificate_chain.issue(facts, tenant_id=number_of * 32, title="Gone", by=SYSTEM, transaction=Transaction())
+
+
+def test_what_was_signed_verifies_and_says_what_it_said() -> None:
+    said = certificate_file.verify(signed(), signing_keys.known_keys())
+    assert {name: said[name] for name in FACTS} == FACTS
+
+
+def test_a_change_of_any_byte_is_noticed() -> None:
+    content, keys = signed(), signing_keys.known_keys()
+    for place, byte in enumerate(content):
+        for other in {byte ^ 1, byte ^ 0x20, ord(" "), ord("0")} - {byte}:
+            with pytest.raises(Invalid):
+                certificate_file.verify(content[:place] + bytes([other]) + content[place + 1 :], keys)
+        with pytest.raises(Invalid):
+            certificate_file.verify(content[:place] + content[place + 1 :], keys)
+        with pytest.raises(Invalid):
+            certificate_file.verify(content[:place] + b" " + content[place:], keys)
+    with pytest.raises(Invalid):
+        certificate_file.verify(content + b"\n", keys)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"signature": 7}', b'{"signature": "ab"}'])
+def test_what_is_no_certificate_is_refused_with_a_sentence(content: bytes) -> None:
+    with pytest.raises(Invalid, match=r"certificate"):
+        certificate_file.verify(content, signing_keys.known_keys())
+
+
+def test_a_key_that_is_not_ours_signs_nothing_that_verifies() -> None:
+    foreign = certificate_file.sign(FACTS, certificate_file.private_key(SECOND))
+    with pytest.raises(Invalid, match="is not among the known ones"):
+        certificate_file.verify(foreign, signing_keys.known_keys())
+
+
+def test_after_a_rotation_both_keys_verify_and_the_new_one_signs() -> None:
+    before = signed()
+    with override_settings(CERTIFICATE_KEY=SECOND, CERTIFICATE_FORMER_KEYS=[public(FIRST)]):
+        after, keys = signed(), signing_keys.known_keys()
+        assert certificate_file.verify(before, keys)["key"] != certificate_file.verify(after, keys)["key"]
+        assert [*keys] == [certificate_file.verify(content, keys)["key"] for content in (after, before)]
+
+
+def test_without_a_key_nothing_is_signed() -> None:
+    with override_settings(CERTIFICATE_KEY=""), pytest.raises(Conflict, match="CERTIFICATE_KEY"):
+        signing_keys.signing_key()
+
+
+def test_the_command_verifies_with_the_printed_keys_alone_and_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a connection was made")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr("portal.dynamo.client.make_client", refuse)
+    file, keys = tmp_path / "certificate.json", tmp_path / "keys.json"
+    file.write_bytes(signed())
+    keys.write_text(run("certificate_keys").out)
+    with override_settings(CERTIFICATE_KEY=""):
+        done = run("verify_certificate", file, "--keys", keys)
+        assert (done.status, done.out.split(":")[0]) == (0, "Certificate 1 is good")
+        assert run("verify_certificate", file).status == 1
+    file.write_bytes(signed().replace(b'"counted": 12', b'"counted": 13'))
+    assert "its signature does not fit" in run("verify_certificate", file, "--keys", keys).err
+    assert run("verify_certificate", tmp_path / "none").status == 1
+    keys.write_text("{")
+    assert "no file of keys" in run("verify_certificate", file, "--keys", keys).err
+
+
+def test_a_new_key_that_is_printed_can_be_set() -> None:
+    name, _, value = run("certificate_keys", "--new").out.strip().partition("=")
+    with override_settings(**{name: value}):
+        assert certificate_file.verify(signed(), signing_keys.known_keys())
+
+
+def test_each_certificate_names_the_one_before_it_by_its_hash(world: World, tmp_path: Path) -> None:
+    issued = [issue(digit) for digit in "abc"]
+    said = [certificate_file.verify(content, signing_keys.known_keys()) for content in issued]
+    assert [one["number"] for one in said] == [1, 2, 3]
+    assert [one["previous"] for one in said] == ["", *map(certificate_file.digest, issued[:-1])]
+    assert certificate_chain.get("00000002").content.encode() == issued[1]
+
+    files = [tmp_path / f"{number}.json" for number in (1, 2, 3)]
+    for file, content in zip(files, issued, strict=True):
+        file.write_bytes(content)
+    assert run("verify_certificate", *files).status == 0
+    files[1].write_bytes(signed(number=2, previous=said[1]["previous"]))  # ours, but not the one that was issued
+    assert "does not name the certificate 2" in run("verify_certificate", *files).err
+
+
+def test_a_certificate_that_somebody_else_issues_at_the_same_moment_gets_the_next_number(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_last = certificate_chain._last
+
+    def somebody_is_faster() -> Any:
+        monkeypatch.setattr(certificate_chain, "_last", read_last)
+        last = read_last()
+        issue("b")
+        return last
+
+    monkeypatch.setattr(certificate_chain, "_last", somebody_is_faster)
+    said = certificate_file.verify(issue("a"), signing_keys.known_keys())
+    assert said["number"] == 2
+    assert said["previous"] == certificate_chain.get("00000001").digest

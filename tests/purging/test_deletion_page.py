@@ -1,0 +1,68 @@
+"""The operators' page of deletions: what is closed, an order with its reason, and the certificates as files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from portal.dynamo.repository import Transaction
+from tenants.audit_trail.recording import SYSTEM
+from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tenants.closing import closing_mails, desk_closing
+from tests.support.operators import Operator, make_operator
+from tests.support.world import World
+from tickets.purging import purge_notes
+
+PAGE = "/admin/deletions/"
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    make_operator()
+    return Operator.signed_in()
+
+
+def close(world: World, days: int) -> Any:
+    tenant_id = world.tenants["acme"].tenant_id
+    desk_closing.close(tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=days)
+    return tenant_id
+
+
+def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_taken_back(
+    world: World, root: Operator
+) -> None:
+    world.tickets("acme", 2)
+    acme = close(world, days=0)
+    assert "Acme" in root.says(PAGE)
+    assert "3 members, and 2 ticket numbers were given out" in root.says(f"{PAGE}?tenant=acme")
+    assert root.post(f"{PAGE}?tenant=acme", {"reason": ""}).status_code == 422
+    assert purge_notes.get(acme) is None
+    root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
+    ordered = purge_notes.get(acme)
+    assert ordered is not None
+    assert (ordered.state, ordered.reason, ordered.by_email) == ("ordered", "They left.", "root@example.com")
+    assert "its purge is ordered" in root.says(PAGE)
+    root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"})
+    assert purge_notes.get(acme) is None
+
+
+def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Operator) -> None:
+    acme = close(world, days=3)
+    assert "The grace of Acme is over on" in root.says(f"{PAGE}?tenant=acme")
+    root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
+    assert purge_notes.get(acme) is None
+
+
+def test_certificates_are_listed_and_downloaded_as_they_were_signed(world: World, root: Operator) -> None:
+    with override_settings(CERTIFICATE_KEY="11" * 32):
+        facts = {"tenant": {"slug": "gone"}, "holdings": []}
+        issued = certificate_chain.issue(facts, tenant_id="a" * 32, title="Gone", by=SYSTEM, transaction=Transaction())
+        assert "00000001 Gone" in root.says(PAGE)
+        file = root.get(f"{PAGE}?certificate=00000001")
+        assert file.content == issued
+        assert "certificate-00000001.json" in file["Content-Disposition"]
+        assert certificate_file.verify(file.content, signing_keys.known_keys())["number"] == 1
+    assert root.get(f"{PAGE}?certificate=7").status_code == 404
+    assert world.browser("alice", "acme").get(PAGE).status_code == 403

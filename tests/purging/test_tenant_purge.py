@@ -1,0 +1,372 @@
+"""A purge leaves nothing of its tenant and changes nothing of others, wherever it is killed, and says what it did."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delivery.consuming.handling import MessageHandler
+from delivery.outbox import telling
+from portal.dynamo import client, placement, provisioning
+from portal.dynamo.placement import Placement
+from portal.dynamo.tenant_reader import TenantReader
+from portal.errors import Conflict, Invalid
+from portal.isolation import guard, iam, policies
+from portal.schema import holdings, registry
+from tenants.audit_trail import chain
+from tenants.audit_trail.recording import SYSTEM
+from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tenants.closing import closing_mails, desk_closing
+from tenants.tenancy import tenant_directory
+from tests.support import deliveries, embedded, placed, used_desk
+from tests.support.commands import everything, run
+from tests.support.endpoints import endpoint, rows
+from tests.support.folding import Follower
+from tests.support.stored import put_all
+from tests.support.world import World
+from tickets.desk import creating
+from tickets.following import ticket_stream
+from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
+from tickets.purging.tenant_purge import TenantPurge
+from tickets.sharding import reshard_requests
+from tickets.ticket.tables import TICKETS
+
+UMBRELLA = used_desk.SLUG
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@pytest.fixture(autouse=True)
+def key(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CERTIFICATE_KEY = "11" * 32
+    monkeypatch.setattr("portal.noise.holdings.KEPT_MINUTES", 2)  # each minute is a Query, and tests are shorter
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> World:
+    def make() -> World:
+        world = World.create()
+        used_desk.use(world, tmp_path)
+        return world
+
+    return embedded.prepared("used-desk", make)
+
+
+def close(tenant_id: str, days: int = 0) -> None:
+    desk_closing.close(tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=days)
+
+
+def begin(tenant_id: str) -> Any:
+    close(tenant_id)
+    return purge_requests.begin(tenant_directory.get(tenant_id), by=SYSTEM, reason="They left.")
+
+
+def purge(item: Any, follower: Follower, **how: Any) -> dict[str, Any]:
+    """The whole of a purge, or the rest of it; the stream is applied where it is waited for."""
+    quick = {"settle": 0, "sleep": lambda seconds: None, "caught_up": lambda repository: follower.fold()}
+    content = TenantPurge(item, **(quick | how)).run(by=SYSTEM)
+    return certificate_file.verify(content, signing_keys.known_keys())
+
+
+def follow() -> Follower:
+    """Both that follow the tickets' stream, up to now."""
+    follower = Follower(handler=ticket_stream.handle)
+    follower.fold()
+    return follower
+
+
+def traces(*texts: str) -> list[tuple[str, str]]:
+    """What a scan of each table finds."""
+    return [
+        (table.name, json.dumps({name: raw[name] for name in (table.hash, table.range) if name}, default=repr))
+        for table in registry.tables()
+        for raw in everything(table)
+        if any(text in json.dumps(raw, default=repr) for text in texts)
+    ]
+
+
+def digest(tenant_id: str) -> str:
+    """A hash of all that is a tenant's alone, keys and contents."""
+    known = [
+        (one.name, json.dumps(stored.item, sort_keys=True, default=repr))
+        for one in holdings.holdings()
+        if not one.without
+        for stored in one.find(TenantReader(tenant_id))
+    ]
+    return hashlib.sha256(repr(sorted(known)).encode()).hexdigest()
+
+
+def end_reshardings() -> None:
+    for item in reshard_requests.all_last():
+        item.state = "done"
+        put_all([item])
+
+
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, calls: int) -> Iterator[None]:
+    """The process ends right after its write of this number."""
+    dispatch, left = client.SharedConnection.dispatch, calls
+
+    def dying(self: client.SharedConnection, operation: str, *request: Any, **more: Any) -> Any:
+        nonlocal left
+        answer = dispatch(self, operation, *request, **more)
+        if operation in ("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem", "TransactWriteItems"):
+            left -= 1
+            if not left:
+                raise Killed
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client.SharedConnection, "dispatch", dying)
+        yield
+
+
+def test_a_used_desk_is_gone_from_every_table_and_the_other_is_as_it_was(used: World) -> None:
+    acme, globex = (used.tenants[slug].tenant_id for slug in ("acme", "globex"))
+    end_reshardings()
+    follower, before = follow(), digest(globex)
+    assert len({name for name, _ in traces(acme, UMBRELLA)}) > 15
+    said = purge(begin(acme), follower)
+    follower.fold()
+    assert [(table, "CERTIFICATE" in which) for table, which in traces(acme, UMBRELLA, "Umbrella")] == [
+        ("Platform.Directory", True)
+    ]
+    assert digest(globex) == before
+    assert said["tenant"] == {"id": acme, "slug": UMBRELLA, "name": "Umbrella"}
+    of = {one["name"]: one for one in said["holdings"]}
+    assert of["tickets"]["counted"] == of["tickets"]["deleted"] > 5
+    assert of["audit trail"]["deleted"] > 5
+    assert [one for one in of.values() if one["deleted"] < one["counted"]] == []
+    assert sum(one["counted"] > 0 for one in of.values()) > 25
+    assert {one["found_after"] for one in of.values()} == {0}
+    assert sum(end["rows"] for end in said["audit_chain"]) == of["audit trail"]["counted"]
+    assert said["reason"] == "They left."
+
+
+def test_the_certificate_names_the_fingerprint_that_the_trail_had(world: World) -> None:
+    acme, follower = world.tenants["acme"].tenant_id, follow()
+    item = begin(acme)
+    fingerprint = chain.verify(acme).fingerprint
+    assert purge(item, follower)["audit_fingerprint"] == fingerprint
+
+
+def test_the_accounts_of_members_stay_and_the_desk_is_no_more_for_them(world: World) -> None:
+    follower = follow()
+    purge(begin(world.tenants["acme"].tenant_id), follower)
+    assert world.browser("alice").get("/tenants/").status_code == 200
+    assert world.browser("alice", "globex").get("/tickets/").status_code == 200
+    assert run("purge_tenant", "acme").status == 1
+
+
+@pytest.fixture
+def small(world: World) -> World:
+    world.tickets("acme", 3)
+    world.tickets("globex", 2)
+    return world
+
+
+@pytest.mark.parametrize("write", [1, 4, 8, 12, 16, 20, 24])
+def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: pytest.MonkeyPatch, write: int) -> None:
+    acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
+    follower, before = follow(), digest(globex)
+    item = begin(acme)
+    with pytest.raises(Killed), killed_at(monkeypatch, write):
+        purge(item, follower)
+    said = purge(purge_notes.by_slug("acme"), follower)
+    assert [which for _, which in traces(acme, "acme") if "CERTIFICATE" not in which] == []
+    assert digest(globex) == before
+    of = {one["name"]: (one["counted"], one["deleted"]) for one in said["holdings"]}
+    assert of["tickets"][0] == of["tickets"][1]
+    assert of["members"] == (3, 3)
+
+
+def test_who_dies_right_after_the_certificate_has_left_it_and_nothing_else(
+    small: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue, follower = certificate_chain.issue, follow()
+
+    def dying(*args: Any, **more: Any) -> None:
+        issue(*args, **more)
+        raise Killed
+
+    item = begin(small.tenants["acme"].tenant_id)
+    monkeypatch.setattr(certificate_chain, "issue", dying)
+    with pytest.raises(Killed):
+        purge(item, follower)
+    assert purge_notes.by_slug("acme") is None
+    content = certificate_chain.get("00000001").content.encode()
+    assert certificate_file.verify(content, signing_keys.known_keys())["tenant"]["slug"] == "acme"
+
+
+def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    with pytest.raises(Conflict, match="Close it first"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    close(acme, days=3)
+    with pytest.raises(Conflict, match="grace of Acme is over on"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    with pytest.raises(Invalid, match="Say why"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM, now=True)
+    purge_requests.begin(tenant_directory.get(acme), by=SYSTEM, now=True, reason="A court asks for it.")
+    assert tenant_directory.get(acme).status == "purging"
+    with pytest.raises(Conflict, match="there is no closing to undo"):
+        desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
+    assert world.browser("alice", "acme").get("/tickets/").status_code == 403
+
+
+def test_without_a_key_that_signs_nothing_begins(world: World, settings: Any) -> None:
+    acme = world.tenants["acme"].tenant_id
+    close(acme)
+    settings.CERTIFICATE_KEY = ""
+    with pytest.raises(Conflict, match="CERTIFICATE_KEY"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    assert tenant_directory.get(acme).status == "closing"
+
+
+def test_what_is_being_spread_anew_is_not_purged_meanwhile(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    reshard_requests.begin(tenant_directory.get(acme), shards=2, by=SYSTEM)
+    close(acme)
+    with pytest.raises(Conflict, match="being spread anew"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+
+
+def test_of_two_who_purge_the_same_desk_the_second_takes_over(small: World) -> None:
+    follower = follow()
+    item = begin(small.tenants["acme"].tenant_id)
+    first = TenantPurge(item, settle=0, sleep=lambda seconds: None)
+    stored = purge_notes.by_slug("acme")
+    said = purge(stored, follower)
+    with pytest.raises(Conflict, match="taken this purge over"):
+        first.run(by=SYSTEM)
+    assert said["number"] == 1
+
+
+def test_what_is_written_while_a_purge_waits_is_deleted_too(small: World) -> None:
+    acme = small.tenants["acme"].tenant_id
+    alice, follower = small.context("alice", "acme"), follow()
+    item = begin(acme)
+
+    def write_once_more(seconds: float) -> None:
+        if seconds == 7:  # let in before everybody was shut out
+            creating.create(alice, title="The very last", description="Acme forever.")
+
+    said = purge(item, follower, settle=7, sleep=write_once_more)
+    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+    tickets = next(one for one in said["holdings"] if one["name"] == "tickets")
+    assert tickets["deleted"] > tickets["counted"]
+
+
+def test_something_that_comes_back_stops_the_certificate(small: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower, item = follow(), begin(small.tenants["acme"].tenant_id)
+    count = erasing.Eraser.count
+
+    def one_too_many(self: erasing.Eraser, holding: Any) -> int:
+        return count(self, holding) + (holding.name == "usage" and int(item.stage) == max(holdings.Stage))
+
+    monkeypatch.setattr(erasing.Eraser, "count", one_too_many)
+    with pytest.raises(Conflict, match="Something was written meanwhile: usage"):
+        purge(item, follower)
+    monkeypatch.undo()
+    assert purge(purge_notes.by_slug("acme"), follower)["number"] == 1
+
+
+def test_others_are_spared_by_a_rate(small: World) -> None:
+    waits: list[float] = []
+    follower, item = follow(), begin(small.tenants["acme"].tenant_id)
+    said = purge(item, follower, rate=50, settle=0, sleep=waits.append)
+    deleted = sum(one["deleted"] for one in said["holdings"])
+    assert sum(wait for wait in waits if wait != tenant_purge._LOOK_SECONDS) == pytest.approx(deleted / 50)
+
+
+def test_a_message_of_a_purged_desk_is_dropped(world: World) -> None:
+    endpoint(world.context("alice", "acme"), types=("ticket.created",))
+    world.tickets("acme", 1)
+    row = rows()[-1]
+    member = sorted(row.open or ())[0]
+    message = deliveries.message(row, telling.member_parts(member)[1])
+    follower = follow()
+    purge(begin(world.tenants["acme"].tenant_id), follower)
+    assert MessageHandler().handle(deliveries.received(message), message).did == "closed"
+    assert [which for _, which in traces(message.tenant_id) if "CERTIFICATE" not in which] == []
+
+
+@pytest.mark.parametrize("where", [placed.BRIDGE, placed.SILO], ids=str)
+def test_a_desk_with_tables_of_its_own_leaves_none(world: World, settings: Any, where: Placement) -> None:
+    settings.SILOS = placed.sites()
+    acme = placed.lay(world, "acme", where)
+    creating.create(world.context("alice", "acme"), title="In its own table", description="x")
+    said = purge(begin(acme), follow(), caught_up=lambda repository: None)
+    assert said["placements"] == [str(where)]
+    with guard.acting_for(acme), placement.at(where):
+        assert provisioning.describe(TICKETS) is None
+    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+
+
+def test_the_roles_that_delete_may_do_so() -> None:
+    for one in holdings.holdings():
+        for table in one.tables:
+            role = erasing.role_for(table)
+            action = "PutItem" if one.without else "BatchWriteItem" if table.scope == "tenant" else "DeleteItem"
+            role = "platform" if one.without else role
+            held = iam.Policy(policies.document(role))
+            asked = iam.Request(f"dynamodb:{action}", policies.table_arn(table.full_name), ("x",), None)
+            assert held.allows(asked), (one.name, table.name, role, action)
+
+
+# --- the command, and what operators order ---
+
+
+def test_the_command_counts_first_then_purges_and_writes_the_certificate(small: World, tmp_path: Path) -> None:
+    acme, file = small.tenants["acme"].tenant_id, tmp_path / "certificate.json"
+    close(acme)
+    said = run("purge_tenant", "acme", "--count").out
+    assert "3 members" in said
+    assert "Nothing was deleted." in said
+    assert tenant_directory.get(acme).status == "closing"
+    with follow().following():
+        ended = run("purge_tenant", "acme", "--settle", 0, "--rate", 10_000, "--certificate", file)
+    assert (ended.status, ended.out.split(":")[0]) == (0, "acme is purged")
+    assert run("verify_certificate", file).status == 0
+
+
+def test_the_command_says_why_it_refuses(world: World) -> None:
+    assert "Close it first" in run("purge_tenant", "acme").err
+    assert "with a reason only" in run("purge_tenant", "acme", "--now").err
+    assert run("purge_tenant", "nobody").status == 1
+
+
+def test_what_is_ordered_is_purged_by_the_next_run_unless_it_was_undone(small: World) -> None:
+    acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
+    for tenant_id in (acme, globex):
+        with pytest.raises(Conflict, match="Close it first"):
+            purge_requests.order(tenant_id, by=SYSTEM, reason="They left.")
+        close(tenant_id)
+        purge_requests.order(tenant_id, by=SYSTEM, reason="They left.")
+    desk_closing.reopen(globex, by=SYSTEM, write=closing_mails.to_owners)
+    with follow().following():
+        ended = run("purge_tenant", "--ordered", "--settle", 0, "--rate", 10_000)
+    assert "acme is purged" in ended.out
+    assert "globex was reopened since" in ended.out
+    assert tenant_directory.get(globex).status == "active"
+    assert [*purge_notes.all_purges()] == []
+
+
+def test_an_order_is_taken_back(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    close(acme)
+    purge_requests.order(acme, by=SYSTEM, reason="They left.")
+    with pytest.raises(Conflict):
+        purge_requests.order(acme, by=SYSTEM, reason="Again.")
+    purge_requests.withdraw(acme, by=SYSTEM)
+    assert purge_notes.get(acme) is None
+    with pytest.raises(Conflict, match="No purge of Acme is ordered"):
+        purge_requests.withdraw(acme, by=SYSTEM)

@@ -1,0 +1,113 @@
+"""Show which tenants are closed and which are being deleted, order a purge, and hand certificates out.
+
+A web process has no right to delete a tenant: an order is carried out by the next `purge_tenant --ordered`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, NotFound
+from portal.nosql.admin.object_actions import ReasonForm
+from tenants.certificates import certificate_chain
+from tenants.membership import members
+from tenants.operators.operator_site import OperatorSite, actor
+from tenants.tenancy import context, tenant_directory
+from tenants.tenancy.items import TenantItem
+from tickets.purging import purge_notes, purge_requests
+from tickets.verification import recount
+
+SHOWN: Final = 100  # closed tenants, and certificates
+
+
+@OperatorSite.page("deletions/", name="deletions", title="Deletions")
+def deletions(request: HttpRequest) -> HttpResponse:
+    """Show closed tenants, purges and the last certificates: three Queries at the same time.
+
+    With `?tenant=<slug>` also what that tenant has, and the form that orders its purge. With `?certificate=<number>`
+    the certificate itself, as a file: one GetItem.
+    """
+    if number := request.GET.get("certificate", ""):
+        return _file(number)
+    tenant = _tenant(request.GET.get("tenant", "").strip())
+    form = ReasonForm(request.POST if tenant and "reason" in request.POST else None)
+    if request.method == "POST" and tenant and _acted(request, tenant, form):
+        return redirect(reverse("admin:deletions"))
+    reads: list[Any] = [
+        lambda: tenant_directory.closing_tenants(SHOWN),
+        lambda: list(purge_notes.all_purges()),
+        lambda: certificate_chain.last_issued(SHOWN),
+    ]
+    closed, purges, certificates = fan_out(reads)
+    orders = {item.tenant_id: item for item in purges}
+    page = {
+        **OperatorSite.context_of(request),
+        "title": "Deletions",
+        "closed": [_row(item, orders.pop(item.tenant_id, None)) for item in closed],
+        "purges": [*orders.values()],  # of whose directory nothing is left
+        "certificates": certificates,
+        "form": form,
+        **(_of_tenant(tenant) if tenant else {}),
+    }
+    return TemplateResponse(request, "tickets/admin/deletions.html", page, status=422 if form.is_bound else 200)
+
+
+def _file(number: str) -> HttpResponse:
+    found = certificate_chain.get(number)
+    response = HttpResponse(found.content, content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="certificate-{found.name}.json"'
+    return response
+
+
+def _tenant(slug: str) -> TenantItem | None:
+    try:
+        return tenant_directory.find(slug) if slug else None
+    except NotFound:
+        return None
+
+
+def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
+    """Return what of the tenant can be counted cheaply, and whether its purge can be ordered."""
+    repository = context.for_system(tenant).repository
+    reads: list[Any] = [lambda: members.members_of(repository), lambda: recount.last_number(repository)]
+    people, tickets = fan_out(reads)
+    obstacle = ""
+    try:
+        purge_requests.refuse_early(tenant)
+    except Conflict as error:
+        obstacle = error.message
+    ordered = purge_notes.get(tenant.tenant_id)
+    return {"tenant": tenant, "people": len(people), "tickets": tickets, "obstacle": obstacle, "ordered": ordered}
+
+
+def _row(item: Any, purge: Any) -> dict[str, Any]:
+    until = clock.parse(item.closes_at) if item.closes_at else None
+    state = "its grace is over" if until and until <= clock.now() else "can be undone"
+    if purge is not None:
+        state = "its purge is ordered" if purge.state == purge_notes.ORDERED else "is being deleted"
+    return {"slug": item.name, "title": item.title, "until": until, "state": state}
+
+
+def _acted(request: HttpRequest, tenant: TenantItem, form: ReasonForm) -> bool:
+    """Do what the button says; False, with the reason in the form, where that cannot be."""
+    withdraws = "withdraw" in request.POST
+    if not withdraws and not form.is_valid():
+        return False
+    try:
+        if withdraws:
+            purge_requests.withdraw(tenant.tenant_id, by=actor(request))
+            messages.success(request, f"The purge of {tenant.name} is not ordered any more.")
+        else:
+            purge_requests.order(tenant.tenant_id, by=actor(request), reason=form.cleaned_data["reason"])
+            messages.success(request, f"The purge of {tenant.name} is ordered. Run: manage.py purge_tenant --ordered")
+    except Conflict as error:
+        messages.error(request, error.message)
+    return True

@@ -1,0 +1,115 @@
+"""`manage.py purge_tenant`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from portal.dynamo.placement import Placement
+from portal.errors import Conflict, NotFound
+from portal.management.command import PortalCommand, Progress
+from portal.management.option_types import number
+from tenants.audit_trail.recording import Actor
+from tenants.certificates import certificate_file, signing_keys
+from tenants.tenancy import tenant_directory
+from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
+from tickets.purging.items import PurgeItem
+from tickets.purging.tenant_purge import TenantPurge
+
+MOST_RATE = 10_000
+
+
+class Command(PortalCommand):
+    help = (
+        "Delete a closed tenant whose grace is over, with all that is stored for it, and print the certificate. It "
+        "cannot be undone. It may be stopped at any time; run again, it goes on where it was. Needs a running stream "
+        "worker, and on AWS the lifecycle role. Deleted items count against the tables: --rate bounds them."
+    )
+    again = "Run it again: it goes on where it was."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("slug", nargs="?", help="the slug of the tenant")
+        which.add_argument("--ordered", action="store_true", help="each tenant whose purge an operator has ordered")
+        parser.add_argument("--count", action="store_true", help="say what would be deleted, and delete nothing")
+        parser.add_argument("--now", action="store_true", help="although its grace is not over; needs --reason")
+        parser.add_argument("--reason", default="", metavar="TEXT", help="why; it stands in the certificate")
+        parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the certificate there as well")
+        parser.add_argument(
+            "--rate", type=number(1, MOST_RATE, "a rate"), default=erasing.RATE, metavar="N",
+            help="items a second that are deleted at most (%(default)g)",
+        )  # fmt: skip
+        parser.add_argument(
+            "--settle", type=number(0, 3600, "a number of seconds"), default=tenant_purge.SETTLE_SECONDS,
+            metavar="SECONDS", help="how long to wait for what was begun before (%(default)g)",
+        )  # fmt: skip
+
+    def work(self, options: dict[str, Any]) -> None:
+        by = Actor(origin="purge_tenant")
+        if options["ordered"]:
+            for ordered in [*purge_notes.all_purges()]:
+                if begun := _begun(ordered, by):
+                    self._purge(begun, options, by)
+                else:
+                    self.stdout.write(f"{ordered.slug} was reopened since: its order is dropped.")
+            return
+        if options["count"]:
+            self._say_counts(options["slug"])
+            return
+        item = purge_notes.by_slug(options["slug"])
+        if item is not None and item.state != purge_notes.ORDERED:
+            self._purge(item, options, by)
+            return
+        tenant = tenant_directory.find(options["slug"])
+        self._purge(purge_requests.begin(tenant, by=by, reason=options["reason"], now=options["now"]), options, by)
+
+    def _say_counts(self, slug: str) -> None:
+        tenant = tenant_directory.find(slug)
+        places = [Placement.parse(place) for place in (tenant.placement, tenant.former_placement)]
+        counts = tenant_purge.count(tenant.tenant_id, list(dict.fromkeys(places[: 1 + bool(tenant.former_placement)])))
+        for name, items in counts.items():
+            self.stdout.write(f"{items:>9,} {name}")
+        self.stdout.write(f"{sum(counts.values()):>9,} items in all. Nothing was deleted.")
+
+    def _purge(self, item: PurgeItem, options: dict[str, Any], by: Actor) -> None:
+        with Progress(self, f"Purging {item.slug}", None) as progress:
+            purge = TenantPurge(
+                item,
+                rate=options["rate"],
+                settle=options["settle"],
+                say=lambda what: progress.label(f"{item.slug}: {what}"),
+                advance=progress.advance,
+            )
+            content = purge.run(by=by)
+        if options["certificate"]:
+            try:
+                options["certificate"].write_bytes(content)
+            except OSError as error:
+                raise CommandError(f"The tenant is purged; its certificate is in the admin, but: {error}") from error
+        said = certificate_file.verify(content, signing_keys.known_keys())
+        total = sum(one["deleted"] for one in said["holdings"])
+        self.stdout.write(f"{item.slug} is purged: {total:,} items deleted, none found again. {_where(options, said)}")
+
+
+def _where(options: dict[str, Any], said: dict[str, Any]) -> str:
+    file = f", and in {options['certificate']}" if options["certificate"] else ""
+    return f"Certificate {said['number']} is in the admin{file}."
+
+
+def _begun(item: PurgeItem, by: Actor) -> PurgeItem | None:
+    """Begin what is ordered, or go on with what has begun. None, and the order gone, where the tenant was reopened."""
+    if item.state != purge_notes.ORDERED:
+        return item
+    try:
+        tenant = tenant_directory.get(item.tenant_id)
+    except NotFound:
+        tenant = None
+    if tenant is None or tenant.status != tenant_directory.CLOSING or tenant.closes_at != item.closes_at:
+        purge_requests.drop(item)
+        return None
+    try:
+        return purge_requests.begin(tenant, by=by)
+    except Conflict as error:
+        raise CommandError(error.message) from error

@@ -1,0 +1,119 @@
+"""Delete what the holdings of a tenant find, each item in the role that may, and no faster than others can bear."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from portal.dynamo import client, platform
+from portal.dynamo.batches import BATCH_WRITE_LIMIT, batch_write
+from portal.dynamo.placement import Placement, at
+from portal.dynamo.tenant_reader import TenantReader
+from portal.errors import ConditionFailed
+from portal.isolation import guard
+from portal.schema import registry
+from portal.schema.holdings import Holding, Raw, StoredItem
+from portal.schema.tables import Table
+
+RATE: Final = 200.0  # items a second, each some write units with its indexes
+
+
+class Eraser:
+    """Deletes items of one tenant, whose content lies or lay at these placements, the present one first."""
+
+    def __init__(
+        self,
+        tenant_id: str,
+        places: Sequence[Placement],
+        *,
+        rate: float = RATE,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.tenant_id = tenant_id
+        self._readers = [TenantReader(tenant_id, place) for place in places]
+        self._rate, self._sleep = rate, sleep
+
+    def find(self, holding: Holding) -> Iterator[StoredItem]:
+        """Read all that is stored of a holding: what is placed wherever it may be, and everything once."""
+        yield from holding.find(self._readers[0])
+        if not all(table.placed for table in holding.tables):
+            return
+        seen = {_identity(stored) for stored in holding.find(self._readers[0])} if self._readers[1:] else set()
+        for reader in self._readers[1:]:
+            for stored in holding.find(reader):
+                if _identity(stored) not in seen:
+                    seen.add(_identity(stored))
+                    yield stored
+
+    def count(self, holding: Holding) -> int:
+        return sum(1 for _ in self.find(holding))
+
+    def clear(self, holding: Holding, *, deleted: Callable[[int], object]) -> int:
+        """Delete all that is found of a holding and return how many that were; each batch is told to `deleted`."""
+        total = 0
+        for some in _in_batches(self.find(holding)):
+            self._delete(holding, some)
+            total += len(some)
+            deleted(len(some))
+            self._sleep(len(some) / self._rate)
+        return total
+
+    def _delete(self, holding: Holding, some: Sequence[StoredItem]) -> None:
+        if holding.without is not None:
+            for stored in some:
+                self._write_without(stored.table, stored.item, holding.without(self.tenant_id, stored.item))
+            return
+        with guard.purging(self.tenant_id):
+            for place, members in groupby(some, key=lambda stored: stored.placement):
+                with at(Placement.parse(place)):
+                    _delete_here([*members])
+
+    def _write_without(self, table: Table, before: Raw, after: Raw) -> None:
+        """Write a row of several tenants over as it is without this one, unless somebody has just changed it."""
+        changed = [name for name in before if before[name] != after.get(name)]
+        request: dict[str, Any] = {
+            "TableName": table.full_name,
+            "Item": after,
+            "ConditionExpression": " AND ".join(f"#{place} = :{place}" for place in range(len(changed))),
+            "ExpressionAttributeNames": {f"#{place}": name for place, name in enumerate(changed)},
+            "ExpressionAttributeValues": {f":{place}": before[name] for place, name in enumerate(changed)},
+        }
+        try:
+            platform.connection().dispatch("PutItem", request)
+        except ConditionFailed:
+            return  # it is found again, as it is by then
+
+
+def role_for(table: Table) -> registry.Role:
+    """Return the role that deletes from a table: the lifecycle role where it may, else the platform's."""
+    own = any(g.table is table and "DeleteItem" in g.actions for g in registry.grants("lifecycle"))
+    return "lifecycle" if own or table.scope == "tenant" else "platform"
+
+
+def _delete_here(some: Sequence[StoredItem]) -> None:
+    in_batch = [stored for stored in some if stored.table.scope == "tenant"]
+    if in_batch:
+        members = [(stored.table.full_name, {"DeleteRequest": {"Key": stored.key}}) for stored in in_batch]
+        batch_write(client.connection("lifecycle"), members)
+    for stored in some:
+        if stored.table.scope != "tenant":
+            request = {"TableName": stored.table.full_name, "Key": stored.key}
+            client.connection(role_for(stored.table)).dispatch("DeleteItem", request)
+
+
+def _in_batches(found: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
+    """Put what is found together in batches: what is deleted while a partition is read changes nothing before it."""
+    some: list[StoredItem] = []
+    for stored in found:
+        some.append(stored)
+        if len(some) == BATCH_WRITE_LIMIT:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _identity(stored: StoredItem) -> tuple[str, str, str]:
+    return stored.table.name, stored.placement, repr(sorted(stored.key.items()))

@@ -1,0 +1,128 @@
+"""Begin a purge, order one for later, and refuse what may not be purged yet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from portal import clock
+from portal.dynamo import platform
+from portal.dynamo.repository import Transaction
+from portal.errors import Conflict, Invalid, TransactionRefused
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.certificates import signing_keys
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.items import TenantItem
+from tickets.purging import purge_notes
+from tickets.purging.items import PurgeItem
+from tickets.sharding import reshard_notes, reshard_requests
+
+_CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
+
+
+def order(tenant_id: str, *, by: Actor, reason: str) -> None:
+    """Let the next `purge_tenant --ordered` purge a tenant whose grace is over. Until it begins it can be undone.
+
+    Raises NotFound, and Conflict where it may not be purged or is ordered already.
+    """
+    tenant = tenant_directory.get(tenant_id)
+    refuse_early(tenant)
+    transaction = Transaction()
+    transaction.put(
+        purge_notes.new(tenant, state=purge_notes.ORDERED, by=by, reason=reason),
+        condition=PurgeItem.name.does_not_exist(),
+    )
+    transaction.check(tenant, TenantItem.status == tenant.status)
+    entry = AuditEntry(
+        tenant_id, AuditAction.TENANT_PURGE_ORDERED, by, "tenant", tenant_id, tenant.name, after={"reason": reason}
+    )
+    _commit(transaction, entry)
+
+
+def withdraw(tenant_id: str, *, by: Actor) -> None:
+    """Take an order back. Raises NotFound, and Conflict where there is none or its purge has begun."""
+    tenant, item = tenant_directory.get(tenant_id), purge_notes.get(tenant_id)
+    if item is None or item.state != purge_notes.ORDERED:
+        raise Conflict(f"No purge of {tenant.name} is ordered.")
+    transaction = Transaction()
+    transaction.delete(item, condition=PurgeItem.state == purge_notes.ORDERED)
+    entry = AuditEntry(tenant_id, AuditAction.TENANT_PURGE_WITHDRAWN, by, "tenant", tenant_id, tenant.name)
+    _commit(transaction, entry)
+
+
+def drop(item: PurgeItem) -> None:
+    """Forget an order whose tenant was reopened since: that has undone it."""
+    transaction = Transaction()
+    transaction.delete(item, condition=PurgeItem.state == purge_notes.ORDERED)
+    try:
+        platform.transact(transaction)
+    except TransactionRefused as refused:
+        raise Conflict(_CHANGED) from refused
+
+
+def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False) -> PurgeItem:
+    """Shut everybody out, and return the note of the purge. From here on there is no undo.
+
+    With `now` and a reason a tenant is purged whose grace is not over. Raises Invalid without the reason, and Conflict
+    where it may not be purged, nothing could sign the certificate, or somebody else was faster.
+    """
+    if now and not reason.strip():
+        raise Invalid("Say why: without its grace a tenant is purged with a reason only.", field="reason")
+    if not now:
+        refuse_early(tenant)
+    _refuse_at_work(tenant)
+    signing_keys.signing_key()
+    ordered = purge_notes.get(tenant.tenant_id)
+    item = purge_notes.new(tenant, state=purge_notes.RUNNING, by=by, reason=reason)
+    if ordered is not None:
+        item.reason, item.by_id, item.by_email = ordered.reason or reason, ordered.by_id, ordered.by_email
+        item.by_origin, item.asked_at = ordered.by_origin, ordered.asked_at
+    item.begun_at = clock.stamp()
+    transaction = Transaction()
+    unchanged = (TenantItem.status == tenant.status) & (TenantItem.slug == tenant.slug)
+    transaction.update(
+        tenant,
+        [TenantItem.status.set(tenant_directory.PURGING)],
+        condition=unchanged & TenantItem.move.does_not_exist() & TenantItem.moving_to.does_not_exist(),
+    )
+    free = PurgeItem.state == purge_notes.ORDERED if ordered else PurgeItem.name.does_not_exist()
+    transaction.put(item, condition=free)
+    tenant_directory.list_as(transaction, tenant, tenant_directory.PURGING)
+    after = {"status": tenant_directory.PURGING} | ({"reason": item.reason} if item.reason else {})
+    entry = AuditEntry(
+        tenant.tenant_id,
+        AuditAction.TENANT_PURGE_BEGUN,
+        by,
+        "tenant",
+        tenant.tenant_id,
+        tenant.name,
+        before={"status": tenant.status},
+        after=after,
+    )
+    _commit(transaction, entry)
+    return item
+
+
+def refuse_early(tenant: TenantItem) -> None:
+    """Raise Conflict unless a tenant is closing and its grace is over."""
+    if tenant.status != tenant_directory.CLOSING:
+        raise Conflict(f"{tenant.name} is {tenant.status}. Close it first: close_tenant {tenant.slug}.")
+    if tenant.closes_at and tenant.closes_at > clock.stamp():
+        raise Conflict(f"The grace of {tenant.name} is over on {clock.parse(tenant.closes_at):%-d %B %Y, %H:%M} UTC.")
+
+
+def _refuse_at_work(tenant: TenantItem) -> None:
+    if tenant.status == tenant_directory.PURGING:
+        raise Conflict(f"The purge of {tenant.name} has begun already.")
+    if tenant.move:
+        raise Conflict(f"{tenant.name} is being moved. Let that end first, or roll it back.")
+    resharding = reshard_requests.last_of(tenant.tenant_id)
+    if tenant.moving_to or (resharding is not None and resharding.state in reshard_notes.UNFINISHED):
+        raise Conflict(f"The tickets of {tenant.name} are being spread anew. Let that end first, or stop it.")
+
+
+def _commit(transaction: Transaction, entry: AuditEntry) -> None:
+    try:
+        recording.commit(transaction, [entry])
+    except TransactionRefused as refused:
+        raise Conflict(_CHANGED) from refused

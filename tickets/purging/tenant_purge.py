@@ -1,0 +1,203 @@
+"""Delete all that is stored for a tenant, by the holdings that the rooms declare, look again, and certify it.
+
+    begun       everybody is shut out; what is stored is counted
+    stages      what names other things goes after those; behind the tickets their stream is waited for, so that no
+                follower writes afterwards; the tenant's people, its audit trail and its own item go last
+    checked     nothing is found any more; its own tables, if it has some, are deleted
+    certified   the certificate is stored, and what was noted of the purge goes with it
+
+Each stage is looked through again until nothing is found, before the next one takes away what it is found by. Each step
+is right however often it is done, so a purge goes on after a kill at any point.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.conf import settings
+
+from portal.dynamo import provisioning
+from portal.dynamo.placement import POOL, Placement
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import Conflict
+from portal.schema import holdings
+from portal.schema.holdings import Holding, Stage
+from tenants.audit_trail import chain
+from tenants.audit_trail.recording import Actor
+from tenants.certificates import certificate_chain
+from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tickets.counting import barrier
+from tickets.purging import erasing, purge_notes
+from tickets.purging.erasing import Eraser
+from tickets.purging.items import PurgeItem
+
+# Whoever was let in before may be at work for so long: a request with all its attempts, a delivery with its receiver.
+SETTLE_SECONDS: Final = max(2 * CONTEXT_SECONDS, 40.0)
+_LOOKS: Final = 20  # through a stage, until nothing is found
+_LOOK_SECONDS: Final = 0.2  # between two of them: an index lags behind its table
+_NOTED: Final = 500  # items that are deleted before that is noted
+
+Say = Callable[[str], object]
+
+
+class TenantPurge:
+    """Carries a purge out that has begun."""
+
+    def __init__(
+        self,
+        item: PurgeItem,
+        *,
+        rate: float = erasing.RATE,
+        settle: float = SETTLE_SECONDS,
+        say: Say = lambda sentence: None,
+        advance: Callable[[int], object] = lambda items: None,
+        sleep: Callable[[float], object] = time.sleep,
+        caught_up: Callable[[TenantRepository], object] = barrier.wait_until_applied,
+    ) -> None:
+        self.item = purge_notes.take(item, me=uuid.uuid4().hex)
+        self.counts = purge_notes.counts_of(item)
+        self._places = [Placement.parse(text) for text in str(item.places).split()]
+        self._eraser = Eraser(item.tenant_id, self._places, rate=rate, sleep=sleep)
+        self._settle, self._say, self._advance, self._sleep = settle, say, advance, sleep
+        self._caught_up = caught_up
+        self._unnoted = 0
+        self._goes_on = bool(self.counts)
+
+    def run(self, *, by: Actor) -> bytes:
+        """Delete what is left, and return the certificate. `by` is whoever carries it out.
+
+        Raises Conflict where somebody else takes it over or something is found again and again, WorkerAway where
+        nobody follows the tickets' stream, and Throttled, Unavailable; run again, it goes on.
+        """
+        if self.item.state == purge_notes.RUNNING:
+            self._count()
+            for stage in Stage:
+                if stage > int(self.item.stage):
+                    self._clear_stage(stage)
+            self._check()
+        for place in self._places:
+            if place != POOL:
+                provisioning.delete_placed(self.item.tenant_id, place)
+        return self._certify(by)
+
+    def _count(self) -> None:
+        """Count what there is, the first time."""
+        if self.counts:
+            return
+        self._say("counting")
+        self.counts = {one.name: purge_notes.HoldingCount(self._eraser.count(one)) for one in _purged()}
+        self._note()
+
+    def _clear_stage(self, stage: Stage) -> None:
+        if stage is Stage.TRAIL and not self.item.chains:
+            purge_notes.note(self.item, chains=json.dumps(chain.ends_of(self.item.tenant_id)))
+        if stage is Stage.CONTENT:
+            self._say("waiting for what was begun before")
+            self._sleep(self._settle)
+            self._clear_all(Stage.NAMED)  # and what it has written meanwhile
+        self._clear_all(stage)
+        if stage is Stage.CONTENT:
+            for place in self._places:
+                self._say("waiting for the stream worker")
+                self._caught_up(TenantRepository(self.item.tenant_id, place))
+        self._note(stage=int(stage))
+
+    def _clear_all(self, stage: Stage) -> None:
+        """Clear the holdings of a stage until none of them has anything."""
+        for look in range(_LOOKS):
+            found = 0
+            for holding in _purged(stage):
+                found += self._clear(holding, is_first=look == 0)
+            if not found:
+                return
+            self._sleep(_LOOK_SECONDS)
+        raise Conflict(f"Something is written again and again in the stage {stage.name}. Run it again.")
+
+    def _clear(self, holding: Holding, *, is_first: bool) -> int:
+        """Delete what a holding has now, and return how many items that were."""
+        count = self.counts.setdefault(holding.name, purge_notes.HoldingCount())
+        if is_first and self._goes_on:
+            # What a killed run has deleted last, it may not have noted.
+            count.deleted = max(count.deleted, count.counted - self._eraser.count(holding))
+
+        def deleted(items: int) -> None:
+            count.deleted += items
+            self._advance(items)
+            self._unnoted += items
+            if self._unnoted >= _NOTED:
+                self._note()
+
+        self._say(f"deleting {holding.name}")
+        return self._eraser.clear(holding, deleted=deleted)
+
+    def _check(self) -> None:
+        """Look through everything once more. Raises Conflict where anything is found."""
+        self._say("looking through everything again")
+        for holding in _purged():
+            self.counts[holding.name].found_after = self._eraser.count(holding)
+        left = {name: count.found_after for name, count in self.counts.items() if count.found_after}
+        if left:
+            self._note(stage=0)  # what came back is deleted from the beginning
+            raise Conflict(f"Something was written meanwhile: {', '.join(left)}. Run it again.")
+        self._note(state=purge_notes.CHECKED)
+
+    def _note(self, **values: Any) -> None:
+        self._unnoted = 0
+        purge_notes.note(self.item, counts=purge_notes.written(self.counts), **values)
+
+    def _certify(self, by: Actor) -> bytes:
+        transaction = Transaction()
+        purge_notes.end(transaction, self.item)
+        return certificate_chain.issue(
+            _facts(self.item, self.counts, by),
+            tenant_id=self.item.tenant_id,
+            title=self.item.title,
+            by=by,
+            transaction=transaction,
+        )
+
+
+def count(tenant_id: str, places: list[Placement]) -> dict[str, int]:
+    """Count what a purge would delete, by holding. Costs the reads of everything that the tenant has."""
+    eraser = Eraser(tenant_id, places)
+    return {holding.name: eraser.count(holding) for holding in _purged()}
+
+
+def _purged(stage: Stage | None = None) -> list[Holding]:
+    """Return the holdings that go with their tenant, all or those of a stage, in the order in which they can go."""
+    return [one for one in holdings.holdings() if not one.keep_on_purge and stage in (None, one.stage)]
+
+
+def _facts(item: PurgeItem, counts: purge_notes.Counts, by: Actor) -> dict[str, Any]:
+    """Return what the certificate says. Times are in UTC."""
+    asked = purge_notes.asked_by(item)
+    ends = {partition: (rows, digest) for partition, (rows, digest) in json.loads(item.chains).items()}
+    return {
+        "kind": "deletion of a tenant",
+        "installation": settings.PORTAL_BASE_URL or settings.DYNAMODB_TABLE_PREFIX,
+        "tenant": {"id": item.tenant_id, "slug": item.slug, "name": item.title},
+        "reason": item.reason,
+        "asked_by": {"id": asked.id, "email": asked.email, "origin": asked.origin},
+        "carried_out_by": {"id": by.id, "email": by.email, "origin": by.origin},
+        "asked_at": item.asked_at,
+        "begun_at": item.begun_at,
+        "grace_until": item.closes_at,
+        "placements": str(item.places).split(),
+        "audit_fingerprint": chain.fingerprint(ends),
+        "audit_chain": [{"partition": name, "rows": rows, "hash": digest} for name, (rows, digest) in ends.items()],
+        "holdings": [
+            {
+                "name": one.name,
+                "tables": sorted(table.name for table in one.tables),
+                "counted": counts[one.name].counted,
+                "deleted": counts[one.name].deleted,
+                "found_after": counts[one.name].found_after,
+            }
+            for one in _purged()
+        ],
+        "kept": [{"name": one.name, "because": one.keep_on_purge} for one in holdings.holdings() if one.keep_on_purge],
+    }
