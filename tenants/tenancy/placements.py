@@ -18,6 +18,7 @@ from portal.streams import worker
 from portal.streams.stream_source import StreamSource
 from tenants.tenancy import keys, tenant_directory
 from tenants.tenancy.items import DirectoryItem
+from tenants.tenancy.places import tenant_moves
 from tenants.tenancy.tables import PLACED
 
 
@@ -35,7 +36,7 @@ def repository(tenant_id: str) -> TenantRepository:
     That of a tenant which is not there yet lies in the pool.
     """
     stored = tenant_directory.get_many([tenant_id])
-    return TenantRepository(tenant_id, Placement.parse(stored[0].placement) if stored else POOL)
+    return tenant_moves.repository(stored[0]) if stored else TenantRepository(tenant_id)
 
 
 def listed() -> list[PlacedTenant]:
