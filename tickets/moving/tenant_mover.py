@@ -34,7 +34,7 @@ from tickets.moving.items import MoveItem
 from tickets.moving.move_notes import TakenOver
 from tickets.moving.placed_store import PlacedStore
 from tickets.moving.ticket_copies import GateClosed, TicketCopies
-from tickets.moving.write_hold import WriteHold
+from tickets.moving.write_hold import PAGE, WriteHold
 from tickets.sharding import reshard_notes
 from tickets.verification import recount
 
@@ -42,6 +42,7 @@ SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS  # what began without knowing of the
 RATE: Final = 200.0  # tickets a second
 BLOCK: Final = 40  # tickets that are copied before the progress is written
 SHORT: Final = 20  # entries of the log that a hold has time for
+_LEAST_ROUNDS: Final = 5
 _ROUNDS: Final = 200  # of copying the log, before it is said not to get short
 _HOLDS: Final = 20
 _PAUSE: Final = 1.0  # seconds between two holds
@@ -201,9 +202,13 @@ class TenantMover:
 
     def _follow_up(self) -> None:
         """Copy what was changed meanwhile, until what is left is short."""
-        for _ in range(_ROUNDS):
-            if self._drain_once() < SHORT:
+        before = 0
+        for turn in range(_ROUNDS):
+            drained = self._drain_once()
+            # What comes meanwhile may be more than that, and no less the next time: a hold then ends it.
+            if drained < SHORT or (turn >= _LEAST_ROUNDS and before <= drained < PAGE):
                 return
+            before = drained
             self._look_up()
         raise Unavailable("Tickets are changed faster than they can be copied. Run it again.")
 

@@ -98,11 +98,14 @@ class TicketCopies:
 
     def _differences(self, partitions: list[str]) -> tuple[list[tuple[str, Raw]], list[str]]:
         """Return what has to be written so that these collections are equal, and the requests that made them."""
-        reads = [partial(place.collection, one) for one in partitions for place in (self.source, self.destination)]
+        # The record of a request is written once, so whether it is there already need not be asked.
+        known = {one for one in partitions if keys.is_request(one)}
+        reads = [partial(self.source.collection, one) for one in partitions]
+        reads += [partial(_nothing if one in known else self.destination.collection, one) for one in partitions]
         found = fan_out(reads)
         changes: list[tuple[str, Raw]] = []
         made: dict[str, None] = {}
-        for left, there in zip(found[::2], found[1::2], strict=True):
+        for left, there in zip(found[: len(partitions)], found[len(partitions) :], strict=True):
             here = [_opened(raw) for raw in left]
             changes += differences(here, there)
             made |= dict.fromkeys(self._requests(here))
@@ -137,6 +140,10 @@ class TicketCopies:
             _patiently(lambda: self.destination.write(transaction))
         except TransactionRefused as refused:
             raise GateClosed("Somebody else carries this move out.") from refused
+
+
+def _nothing(_: str) -> list[Raw]:
+    return []
 
 
 def differences(here: Iterable[Raw], there: Iterable[Raw]) -> list[tuple[str, Raw]]:

@@ -10,6 +10,7 @@ from portal.schema import keys
 SUMMARY: Final = "SUMMARY"
 DETAIL: Final = "DETAIL"
 COUNTER_TICKET: Final = "TICKET"
+_REQUEST: Final = "REQUEST"
 MADE_TICKET: Final = "TICKET"  # sort keys of the records of requests, by what they made
 MADE_COMMENT: Final = "COMMENT"
 UNASSIGNED: Final = "UNASSIGNED"
@@ -30,7 +31,13 @@ def counter(tenant_id: str) -> str:
 
 def request(tenant_id: str, request_id: str) -> str:
     """Partition key of an idempotency record: one request id creates one ticket, however often it is sent."""
-    return keys.collection(tenant_id, "REQUEST", request_id)
+    return keys.collection(tenant_id, _REQUEST, request_id)
+
+
+def is_request(pk: str) -> bool:
+    """Tell whether a partition key is that of an idempotency record."""
+    parts = keys.collection_parts(pk)
+    return parts is not None and parts[1] == _REQUEST
 
 
 def activity(at: str, entry_id: str) -> str:
