@@ -13,8 +13,12 @@ DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
 unexport PYTHONDONTWRITEBYTECODE
 option = $(if $($(1)),--$(2) $($(1)))
 
+# What is tried on each placement: what people and systems do with the content of a desk, and what leaves it.
+PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api/test_writing_tickets.py api/test_reading_tickets.py \
+	api/test_idempotency.py search/test_finding.py outbox/test_telling.py webhooks/test_delivering.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast fuzz lint format seed shell prove bench clean distclean chromium
+.PHONY: help run test test-fast test-placements fuzz lint format seed shell prove bench clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -29,6 +33,10 @@ test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time
 
 test-fast: $(VENV)/dev.stamp ## The tests that need no browser and no processes of their own, within a minute. PYTEST_ARGS=
 	$(PY) -m pytest -m "not browser and not slow" -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
+
+test-placements: $(VENV)/dev.stamp ## The same tests for desks on a bridge and in a silo. PYTEST_ARGS=
+	for placement in bridge silo/there; do \
+		PLACEMENT=$$placement $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS) $(PLACED) || exit 1; done
 
 fuzz: $(VENV)/dev.stamp ## Requests made from the API's document, many more than in `make test`. FUZZ_EXAMPLES=200 FUZZ_SEED=
 	FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200) $(if $(FUZZ_SEED),FUZZ_SEED=$(FUZZ_SEED)) \

@@ -10,6 +10,7 @@ from delivery.outbox import telling
 from delivery.outbox.items import OutboxItem
 from delivery.outbox.tables import OUTBOX, PENDING
 from tenants.tenancy.tables import TENANTS
+from tests.support.commands import everything
 from tests.support.stored import send
 from tests.support.world import World
 
@@ -37,8 +38,7 @@ def subscribe(world: World, where: str, *types: str, to: Sequence[str] = ("ep_on
 
 def rows() -> list[OutboxItem]:
     """All rows of the outbox, oldest first."""
-    found = send("Scan", TableName=OUTBOX.full_name)["Items"]
-    return sorted((OutboxItem.from_raw_data(raw) for raw in found), key=lambda row: row.timestamp)
+    return sorted((OutboxItem.from_raw_data(raw) for raw in everything(OUTBOX)), key=lambda row: row.timestamp)
 
 
 def told() -> list[dict[str, Any]]:
@@ -48,5 +48,4 @@ def told() -> list[dict[str, Any]]:
 
 def pending() -> list[str]:
     """The ids of the rows in the index of pending ones, in any order."""
-    found = send("Scan", TableName=OUTBOX.full_name, IndexName=PENDING.name)["Items"]
-    return [raw["event_id"]["S"] for raw in found]
+    return [raw["event_id"]["S"] for raw in everything(OUTBOX, index=PENDING)]
