@@ -117,7 +117,7 @@ def _of_each_role() -> dict[str, Mutant]:
             found[f"rights: the {role} role removes endpoints"] = _granted(role, ENDPOINTS, "DeleteItem")
             found[f"rights: the {role} role reads endpoints"] = _granted(role, ENDPOINTS, "GetItem")
             found[f"rights: the {role} role reads the outbox"] = _granted(role, OUTBOX, "GetItem")
-        if role != "tenant":
+        if role not in ("tenant", "lifecycle"):
             found[f"rights: the {role} role updates tickets"] = _granted(role, TICKETS, "UpdateItem")
         if role == "worker":
             found[f"rights: the {role} role makes tenants"] = _granted(role, TENANTS, "PutItem")

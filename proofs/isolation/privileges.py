@@ -76,9 +76,8 @@ def promises() -> Iterator[Promise]:
             yield from _refused("ends of chains are moved by who adds rows", role, CHAINS, *moving)
         if role not in ("tenant", "platform", "lifecycle"):
             yield from _refused("API keys are read by their tenant, and by who asks them", role, API_KEYS, *_READS)
-        if role != "tenant":
-            yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
         if role not in ("tenant", "lifecycle"):
+            yield from _refused("tickets change for a tenant alone", role, TICKETS, "PutItem", "UpdateItem")
             yield from _refused("tickets are read for a tenant alone", role, TICKETS, *_READS)
             yield from _refused("webhook secrets are read for a tenant alone", role, SECRETS, *_READS)
         if role != "worker":
