@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL
 from portal.errors import Conflict, NotFound
 from portal.streams.batch import batch_of
@@ -96,5 +97,12 @@ def test_one_of_a_place_where_the_desk_does_not_lie_is_refused(
     placed.say(letter.tenant_id, POOL)
     with pytest.raises(Conflict, match="The desk lies elsewhere now"):
         dead_letters.replay(letter, by=SYSTEM)
+    dead_letters.drop(letter, by=SYSTEM)
+    assert list(dead_letters.stored()) == []
+
+
+def test_one_of_a_copy_that_is_no_more_can_be_dropped(source: StreamSource, letter: DeadLetterItem) -> None:
+    placed.say(letter.tenant_id, POOL)
+    provisioning.delete_placed(letter.tenant_id, source.placement)
     dead_letters.drop(letter, by=SYSTEM)
     assert list(dead_letters.stored()) == []

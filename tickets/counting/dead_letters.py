@@ -24,10 +24,11 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import placement, platform
+from portal.dynamo.library_errors import is_missing
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
 from portal.dynamo.transaction import Transaction
-from portal.errors import Conflict, NotFound, PortalError, TransactionRefused
+from portal.errors import Conflict, NotFound, PortalError, TransactionRefused, Unavailable
 from portal.noise import noise_teller
 from portal.noise.noise_tally import NoiseTally
 from portal.schema.keys import anonymous
@@ -206,7 +207,12 @@ def _count_first(counting: Transaction, dead_letter: DeadLetterItem) -> None:
 
 def _is_counted(dead_letter: DeadLetterItem) -> bool:
     wanted = [(keys.aggregate, (), keys.replayed(dead_letter.sequence))]
-    return bool(_repository(dead_letter).get_stored(TICKETS, wanted, consistent=True))
+    try:
+        return bool(_repository(dead_letter).get_stored(TICKETS, wanted, consistent=True))
+    except Unavailable as error:
+        if not is_missing(error):
+            raise
+        return False  # that copy of the desk is no more
 
 
 def _repository(dead_letter: DeadLetterItem) -> TenantRepository:
