@@ -91,7 +91,8 @@ def test_a_title_that_is_a_formula_is_exported_as_text(world: World) -> None:
 
 
 def test_that_a_list_was_exported_is_in_the_audit_trail(world: World) -> None:
-    world.browser("bob", "acme").send(EXPORT, {"status": "closed"})
+    answer: Any = world.browser("bob", "acme").send(EXPORT, {"status": "closed"})
+    answer.close()
 
     row = browsing.page(world.context("alice", "acme").repository, only=TrailFilter()).rows[0]
     assert (row.action, row.actor, row.entity, row.after) == (

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from html.parser import HTMLParser
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
+from portal.nosql.session_store import SessionStore
 from portal.nosql.tables import SESSIONS
 from proofs.isolation import keys, report
 from proofs.isolation.attempts.attempt import AttackAttempt
@@ -102,6 +104,20 @@ def test_stopped_anywhere_it_leaves_nothing(where: str, monkeypatch: pytest.Monk
     ended, found = reported(tmp_path / "proof.json")
     assert ended.status == 130
     assert found["verdict"] == "Interrupted before the end."
+    assert stored() == before
+
+
+@pytest.mark.usefixtures("quick")
+def test_stopped_while_a_session_is_written_it_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, save, saved = stored(), SessionStore.save, count()
+
+    def stop_behind_the_third(session: SessionStore, *args: Any, **kwargs: Any) -> None:
+        save(session, *args, **kwargs)
+        if next(saved) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(SessionStore, "save", stop_behind_the_third)
+    assert prove(requests=10).status == 130
     assert stored() == before
 
 

@@ -57,19 +57,24 @@ class Visitors:
 def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
     """Mint the sessions, and take everything away in the end."""
     remove_scratch(targets)
-    minted: list[str] = []
+    minted: list[SessionStore] = []
     try:
         found = {t.id: _visitor(t, user, minted) for t in targets if (user := person_of(t))}
         yield Visitors(found, _taken_out(targets, minted))
     finally:
-        for key in minted:
-            SessionStore().delete(key)
+        for session in minted:
+            session.delete()
         remove_scratch(targets)
 
 
-def mint(user: User, tenant_id: str) -> pinned_tenant.Ids:
-    """Return a session as signing in starts one, without a password and without a trace in the audit trail."""
+def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> pinned_tenant.Ids:
+    """Return a session as signing in starts one, without a password and without a trace in the audit trail.
+
+    It is added to `minted` before it is written: whoever is interrupted meanwhile knows its key.
+    """
     session = SessionStore()
+    if minted is not None:
+        minted.append(session)
     session[SESSION_KEY] = user.id
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
@@ -80,15 +85,14 @@ def mint(user: User, tenant_id: str) -> pinned_tenant.Ids:
     return pinned_tenant.Ids(session.session_key or "", user.id, tenant_id)
 
 
-def _visitor(target: Target, user: User, minted: list[str], homes: frozenset[str] | None = None) -> Visitor:
-    ids = mint(user, target.id)
-    minted.append(ids.session_key)
+def _visitor(target: Target, user: User, minted: list[SessionStore], homes: frozenset[str] | None = None) -> Visitor:
+    ids = mint(user, target.id, minted)
     if homes is None:
         homes = frozenset(m.tenant_id for m in members.memberships_of(user.id))
     return Visitor(target, user, ids.session_key, homes)
 
 
-def _taken_out(targets: Sequence[Target], minted: list[str]) -> list[Visitor]:
+def _taken_out(targets: Sequence[Target], minted: list[SessionStore]) -> list[Visitor]:
     """Somebody who was an owner in each tenant, with a session there, until a moment ago."""
     unusable = make_password(None)  # nobody can sign in with it
     user = accounts.seed(email=SCRATCH_ADDRESS, name="Isolation Proof", password_hash=unusable)
