@@ -100,7 +100,7 @@ def listening(talk: Talk, *, tls: ssl.SSLContext | None = None, host: str = "127
 
         def converse(connection: socket.socket) -> None:
             with suppress(OSError), connection:
-                connection.settimeout(20)
+                connection.settimeout(120)
                 secured = tls.wrap_socket(connection, server_side=True) if tls else connection
                 with secured:
                     talk(secured)
