@@ -140,6 +140,6 @@ def test_while_the_queues_are_away_a_worker_waits_and_then_goes_on(
         sqs_client.reset()
         row = send(transport, acme, "test_ok")
         wait_until(lambda: is_closed(row))
-        assert consumer.stop()
+        assert consumer.stop(seconds=PATIENCE)
         assert not consumer.failed.is_set()
     assert done == [acme]
