@@ -111,11 +111,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
+@pytest.fixture(autouse=True)
+def mails_leave_with_their_test() -> Iterator[None]:
+    """One that leaves beside its request would else leave in the midst of the next test, by its settings."""
+    yield
+    if mails._sender._threads:
+        mails.wait_until_sent()
+
+
 @pytest.fixture
 def engine() -> None:
     """Empty tables on the embedded engine."""
-    # A mail that leaves beside its request may leave behind its test, by then as the next one's settings want it.
-    mails.wait_until_sent()
     embedded.make_empty()
     cache.clear()
     folding.remember_nothing()

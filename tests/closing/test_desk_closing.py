@@ -14,7 +14,7 @@ from portal import clock
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.closing import closing_mails, desk_closing
-from tenants.membership import member_changes
+from tenants.membership import mails, member_changes
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
@@ -97,6 +97,7 @@ def test_a_key_reads_and_is_refused_what_changes(world: World) -> None:
 def test_nobody_joins_a_desk_that_is_closing(world: World) -> None:
     alice = world.browser("alice", "acme")
     alice.send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
+    mails.wait_until_sent()
     link = re.search(r"http://testserver(/invitation/\S+)", mail.outbox[0].body)
     assert link is not None
     close(world)
