@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from django.conf import settings
 from django.core import signing
 from django.urls import reverse
 
@@ -15,6 +16,8 @@ from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
+from tenants.identity import acting_session
+from tenants.identity.acting_session import ActingIds
 from tenants.tenancy import page_mark, pinned_tenant
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
@@ -140,6 +143,16 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
 
 
+def _acted_as(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
+    """The cookie of an operator who acts as the victim's member, beside one that is no operator's or no session's."""
+    theirs, mine = visitors.members.get(v.victim.id, v.visitor), v.visitor
+    key = rng.choice([theirs.session_key, mine.session_key])
+    acting = acting_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))
+    cookies = f"{settings.SESSION_COOKIE_NAME}={v.cookie}; {acting_session.COOKIE}={acting}"
+    form = v.form | {"_page": page_mark.make(theirs.user.id, v.victim.id)}
+    return replace(v, headers=v.headers | {"HTTP_COOKIE": cookies}, form=form, path=_at_victims_desk(v))
+
+
 def _mark(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return a page of the victim's: made for its own member, or for this visitor if that were one."""
     theirs = visitors.members.get(v.victim.id, v.visitor)
@@ -177,6 +190,7 @@ TRICKS: Final[dict[str, Trick]] = {
     "cookie of another secret": _other_secret,
     "spliced cookie": _spliced,
     "member no more": _taken_out,
+    "member acted as": _acted_as,
     "foreign page mark": _mark,
     "kept form and way back": _tokens,
     "partial request": _partial,
@@ -187,4 +201,4 @@ PASSES: Final[tuple[tuple[str, ...], ...]] = (
     ("foreign cursor", "foreign person"),
     ("foreign page mark", "kept form and way back"),
 )
-_OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more"}
+_OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more", "member acted as"}
