@@ -51,6 +51,8 @@ class ErasedPeople:
         """Return a text as it is shown: the name of an erased person in place of an address, all else as it is."""
         if not self.pseudonyms or "@" not in text:
             return text
+        if " as " in text:  # an operator in the place of a member; no address has a space
+            return " as ".join(map(self.shown, text.split(" as ")))
         pseudonym = self.pseudonym(text)
         return label(pseudonym) if pseudonym in self.pseudonyms else text
 

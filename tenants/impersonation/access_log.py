@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal import clock
-from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow
+from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import AuditAction
 from tenants.impersonation.impersonating import ENTITY, WRITING
+from tenants.tenancy.context import TenantContext
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,11 @@ class PlatformVisits:
     next: str | None
 
 
-def page(repository: TenantRepository, *, after: str | None = None) -> PlatformVisits:
+def page(tenant: TenantContext, *, after: str | None = None) -> PlatformVisits:
     """Return a page of visits: one Query. Raises Invalid for a cursor of another list."""
-    trail = browsing.page(repository, only=TrailFilter(entity=ENTITY), after=after)
+    trail = browsing.page(
+        tenant.repository, only=TrailFilter(entity=ENTITY), after=after, erased=ErasedPeople.parse(tenant.erased)
+    )
     ends = {row.after.get("visit"): row.at for row in trail.rows if row.action == AuditAction.IMPERSONATION_ENDED}
     begun = [row for row in trail.rows if row.action == AuditAction.IMPERSONATION_BEGUN]
     return PlatformVisits([_visit(row, ends.get(row.after["visit"])) for row in begun], trail.next)

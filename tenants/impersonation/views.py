@@ -19,7 +19,7 @@ from tenants.tenancy.roles import Role
 @require_safe
 def platform_access(request: TenantRequest) -> HttpResponse:
     """Show a page of visits. Costs one Query."""
-    found = access_log.page(request.tenant.repository, after=request.GET.get("after"))
+    found = access_log.page(request.tenant, after=request.GET.get("after"))
     page = {"visits": found.visits, "next_url": f"?{urlencode({'after': found.next})}" if found.next else None}
     return render(request, "tenants/platform_access.html", page)
 

@@ -17,6 +17,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Forbidden, Invalid, PortalError, TransactionRefused
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow
+from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.membership import member_changes, members, roster, seats
@@ -80,7 +81,8 @@ def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
     """Return the rows after this moment that are about a person, newest first."""
     since = clock.parse(moment)
     rows: list[TrailRow] = []
-    for row in browsing.everything(tenant.repository, only=TrailFilter(first=since.astimezone(UTC).date())):
+    only = TrailFilter(first=since.astimezone(UTC).date())
+    for row in browsing.everything(tenant.repository, only=only, erased=ErasedPeople.parse(tenant.erased)):
         if row.at <= since:
             break
         if row.entity_type == "user":

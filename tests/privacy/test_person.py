@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tenants.audit_trail.recording import SYSTEM, Actor
+from portal import clock
+from tenants.audit_trail import browsing, recording
+from tenants.audit_trail.browsing import TrailFilter
+from tenants.audit_trail.erased_people import ErasedPeople
+from tenants.audit_trail.recording import SYSTEM, Actor, AuditAction, AuditEntry
+from tenants.impersonation.impersonating import ENTITY, READING
 from tenants.membership import inviting, member_changes
+from tenants.past_members import past_roster
 from tenants.tenancy.roles import Role
 from tests.support.api_client import api_client
 from tests.support.commands import everything, run
@@ -126,6 +134,29 @@ def test_a_record_stays_without_the_address_and_the_trail_shows_the_pseudonym(de
     (row,) = [event for event in events if event["action"] == "person.erased"]
     assert row["entity"]["name"].startswith("Erased person ")
     assert run("verify_audit", "--tenant", "acme").status == 0
+
+
+def test_rows_of_an_operator_in_the_persons_place_show_the_pseudonym(desk: World) -> None:
+    tenant_id = desk.tenants["acme"].tenant_id
+    by = Actor(desk.users["charlie"].id, f"root@example.com as {BOB}")
+    recording.record(AuditEntry(tenant_id, AuditAction.EXPORT_MADE, by, "export", "tickets", "tickets"))
+    erase()
+    alice = desk.context("alice", "acme")
+    shown = browsing.everything(alice.repository, only=TrailFilter(), erased=ErasedPeople.parse(alice.erased))
+    (actor,) = [row.actor for row in shown if row.action == AuditAction.EXPORT_MADE]
+    assert actor.startswith("root@example.com as Erased person ")
+
+
+def test_who_was_a_member_and_whom_an_operator_acted_as_is_told_without_the_address(desk: World) -> None:
+    alice = desk.context("alice", "acme")
+    told = AuditEntry(alice.tenant_id, AuditAction.IMPERSONATION_BEGUN, SYSTEM, *ENTITY, BOB)
+    visit = {"visit": "1", "reason": "r", "rights": READING, "until": clock.stamp()}
+    recording.record(replace(told, after=visit))
+    erase()
+    page = desk.browser("alice", "acme").get("/desk/settings/access/").content.decode()
+    assert (BOB in page, "Erased person" in page) == (False, True)
+    then = past_roster.at(desk.context("alice", "acme"), clock.stamp(clock.now() - timedelta(days=1)))
+    assert BOB not in [one.email for one in then]
 
 
 def test_a_member_is_not_erased(desk: World) -> None:
