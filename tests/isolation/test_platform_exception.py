@@ -61,6 +61,8 @@ PLATFORM = {
     "tenants.membership.seeding",
     "tenants.tenancy.tenant_directory",
     "tenants.provisioning.renaming",
+    # An operator who acts as a member: the membership acted as, read with the session.
+    "tenants.impersonation.impersonating",
     # A tenant that is brought in, with the memberships of its people.
     "tenants.transfer.arriving_people",
     "tenants.transfer.arriving_trail",
@@ -99,7 +101,7 @@ CONNECTION = {
     "tenants.transfer.bringing_in",
     "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
     "proofs.isolation.calls.lent_keys",
-    "proofs.isolation.visits.watch",
+    "proofs.isolation.transport",
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.
 PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
@@ -115,6 +117,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",
         "tenants.identity.models",
+        "tenants.impersonation.impersonating",
     },
     UniqueItem: {
         "tenants.identity.accounts",
@@ -187,6 +190,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.membership.seeding",
         "tenants.provisioning.renaming",
         "tenants.transfer.arriving_people",
+        "tenants.impersonation.impersonating",
     },
     SharePostItem: {"portal.limits.share_keeper"},
     SessionItem: {
@@ -194,17 +198,20 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",
         "tenants.identity.session_lifecycle",
+        "tenants.identity.acting_session",
+        "tenants.impersonation.impersonating",
         "proofs.isolation.attempts.repository_calls",
     },
 }
 # Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which
-# makes one of its own and removes it. From the portal an accepted invitation is the only way in; admins of a tenant
-# change and remove what there is.
+# makes one of its own and removes it. From the portal an accepted invitation is the only way in for somebody new; admins
+# of a tenant change and remove what there is, and let former members in again.
 CALLERS = {
     "tenants.admin.membership_admin",
     "tenants.membership.accepting",
     "tenants.membership.roster",
     "tenants.membership.seeding",
+    "tenants.past_members.past_roster",
     "tenants.provisioning.tenant_lifecycle",
     "tenants.management.commands.add_member",
     "proofs.isolation.visits.visitors",

@@ -111,6 +111,8 @@ def worker_is_late() -> list[Notice]:
 def own_streams_are_late() -> list[Notice]:
     """Report tenants' own streams whose worker is late or has stopped: a Query, and a GetItem for each of OWN_SHOWN."""
     sources = stream_source.placed()[:OWN_SHOWN]
+    if not sources:
+        return []
     states = [freshness.state for freshness in fan_out([partial(_freshness_of, source) for source in sources])]
     late = sum(state in ("behind", "stopped") for state in states)
     if not late:
