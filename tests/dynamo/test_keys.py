@@ -22,6 +22,7 @@ from api.door import keys as door_keys
 from delivery.outbox import keys as outbox_keys
 from delivery.webhooks import keys as webhook_keys
 from portal import clock
+from portal.dynamo import keys as move_keys
 from portal.schema import keys
 from proofs.isolation import keys as proof_keys
 from tenants.audit_trail import keys as audit_keys
@@ -52,6 +53,8 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     ticket_keys.counter: st.just(()),
     ticket_keys.request: st.tuples(parts),
     import_keys.import_source: st.tuples(parts),
+    import_keys.import_sources: st.just(()),
+    move_keys.move: st.just(()),
     aggregate_keys.aggregate: st.just(()),
     verification_keys.recounting: st.just(()),
     aggregate_keys.marker: st.tuples(parts, st.integers(0, 1000)),
@@ -66,9 +69,11 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     door_keys.answer: st.tuples(parts, parts, parts, parts),
     webhook_keys.deliveries: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
-# They read a key instead of making one.
+# They read a key, or make one of another kind: the sort key of a list that all tenants are in.
 TENANT_READERS = {
     ticket_keys.ticket_number: ("x",),
+    aggregate_keys.marker_met: ("MET#b#0",),
+    tenancy_keys.placed: ("bridge",),
     keys.belongs_to: ("x",),
 }
 
@@ -452,6 +457,11 @@ ALLOWED = {
     ("tickets/templatetags/tickets.py", "#"): "what people write before a ticket's number",
     ("portal/isolation/request_parser.py", "#"): "what the names in a DynamoDB expression begin with",
     ("tickets/search/query_parser.py", "#"): "what people write before a ticket's number",
+    ("tenants/second_factors/half_signed_in.py", "|"): "what the MAC of half a sign-in is made over; never stored",
+    ("tenants/second_factors/recovery_codes.py", "\0|\0"): "what a code's hash is made over; never stored",
+    ("tenants/second_factors/sealing.py", "\0|\0"): "whose a sealed text is, inside of the seal",
+    ("tenants/second_factors/sealing.py", "|"): "whose a sealed text is, inside of the seal",
+    ("tickets/moving/placed_store.py", "#"): "what the names in a DynamoDB expression begin with",
     ("tickets/search/text_match.py", "|"): "what joins the alternatives of a pattern",
 }
 

@@ -204,8 +204,8 @@ ITEMS: dict[type[Item], set[str]] = {
     },
 }
 # Who makes, changes or ends a membership: a tenant's creation, the operator's command, the seed, and the proof, which
-# makes one of its own and removes it. From the portal an accepted invitation is the only way in for somebody new; admins
-# of a tenant change and remove what there is, and let former members in again.
+# makes one of its own and removes it. From the portal an accepted invitation is the only way in for somebody new;
+# admins of a tenant change and remove what there is, and let former members in again.
 CALLERS = {
     "tenants.admin.membership_admin",
     "tenants.membership.accepting",
