@@ -10,6 +10,7 @@ import json
 import pytest
 from django.utils.module_loading import import_string
 
+from portal.deployment import stack_roles
 from portal.streams.shards import RETENTION_HOURS
 from portal.streams.watermark import LATE_SECONDS
 from tests.support.stacks import ACCOUNT, PRODUCTION, WITH_FUNCTION, Stack, committed, statements_in
@@ -105,7 +106,8 @@ def test_a_function_waits_for_the_rights_of_its_role(with_function: Stack, funct
 
 
 def test_lambda_may_read_the_stream_with_the_workers_policy(with_function: Stack) -> None:
-    (read,) = [s for s in statements_in(with_function.properties("WorkerPolicy")) if s["Sid"] == "ReadStream"]
+    policies = [with_function.properties(name) for name in stack_roles.policy_ids("worker")]
+    (read,) = [statement for statement in statements_in(policies) if statement["Sid"] == "ReadStream"]
     wanted = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     assert read["Action"] == [f"dynamodb:{action}" for action in wanted]
 
