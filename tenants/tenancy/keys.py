@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from portal.dynamo.placement import Placement
 from portal.schema import keys
 
 
@@ -12,4 +13,4 @@ def slug(value: str) -> str:
 
 def placed(tenant_id: str, placement: str) -> str:
     """Sort key of a tenant's own tables among those that are followed: `<tenant id>/<placement>`."""
-    return f"{keys.tenant(tenant_id)}/{keys.part(placement, 'a placement')}"
+    return f"{keys.tenant(tenant_id)}/{Placement.parse(keys.part(placement, 'a placement'))}"

@@ -166,6 +166,18 @@ def test_any_text_that_is_not_a_tenant_id_is_refused(tenant_id: str, call: tuple
         build(tenant_id, *args)
 
 
+@pytest.mark.parametrize("nowhere", ["7", GLOBEX, "", "silo", "silo/", "silo/7", "bridge/x", "bridge\n", None, 7])
+def test_what_is_no_placement_stands_in_no_key(nowhere: Any) -> None:
+    with pytest.raises(ValueError, match="placement"):
+        tenancy_keys.placed(ACME, nowhere)
+
+
+def test_a_tenants_own_tables_are_listed_by_its_id_and_where_they_are() -> None:
+    assert [tenancy_keys.placed(ACME, where) for where in ("bridge", "silo/there")] == [
+        f"{ACME}/bridge", f"{ACME}/silo/there",
+    ]  # fmt: skip
+
+
 def test_a_key_belongs_to_nobody_who_is_not_a_tenant() -> None:
     for nobody in ("", "*", ACME + "\n"):
         with pytest.raises(ValueError, match="32 lower-case hex"):
