@@ -2,7 +2,7 @@
 
 A request to the portal may only make requests to DynamoDB in the name of the visitor's own tenants, whatever its page
 then shows of them. No write is sent at all: it gets the answer of an engine whose condition did not hold, so that even
-a broken view changes nobody's data.
+a broken view changes nobody's data. It never looks held by a move: for the end of a hold, rules wait.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
+from portal.dynamo import keys as move_keys
 from portal.dynamo.repository import TRANSACTION_LIMIT
 from portal.isolation import guard
 from portal.nosql.tables import SESSIONS
@@ -23,8 +24,11 @@ from proofs.isolation.transport import Crossed, hooks_of, listening
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity.tables import THROTTLES
 from tickets.ticket.keys import COUNTER_TICKET
+from tickets.ticket.tables import TICKETS
 
 _NEXT: Final = "999999999"  # the number of a ticket that nobody has
+_ANY_ID: Final = "0" * 32
+_MOVE: Final = move_keys.move(_ANY_ID).partition(_ANY_ID)[2]  # how the keys of moves end
 _WRITES: Final = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
 Answer = tuple[Any, dict[str, Any]]
 
@@ -98,16 +102,26 @@ class Watch:
         if AUDIT.full_name in body:
             # So does one whose change is audited: refused for ever, it would try again and again.
             return SimpleNamespace(status_code=200), {}
-        if model.name == "UpdateItem" and "ConditionExpression" not in body and COUNTER_TICKET in body:
-            # So does one that draws a ticket's number, which no engine refuses.
+        if model.name == "UpdateItem" and json.loads(body)["Key"].get(TICKETS.range) == {"S": COUNTER_TICKET}:
+            # So does one that draws a ticket's number: only a move that holds writes refuses it, and one waits for it.
             return SimpleNamespace(status_code=200), {"Attributes": {**json.loads(body)["Key"], "last": {"N": _NEXT}}}
         many = model.name == "TransactWriteItems"
         code = "TransactionCanceledException" if many else "ConditionalCheckFailedException"
+        reasons = [{"Code": "ConditionalCheckFailed"}] * TRANSACTION_LIMIT * many
+        for place, member in enumerate(json.loads(body)["TransactItems"] if many else ()):
+            if _is_fence(member):  # which is open: writes wait in front of a closed one
+                reasons[place] = {"Code": "None"}
         return SimpleNamespace(status_code=400), {
             "Error": {"Code": code, "Message": "withheld"},
-            "CancellationReasons": [{"Code": "ConditionalCheckFailed"}] * TRANSACTION_LIMIT * many,
+            "CancellationReasons": reasons,
             "ResponseMetadata": {},
         }
+
+
+def _is_fence(member: dict[str, Any]) -> bool:
+    """Tell whether a member of a transaction asks whether a move holds writes."""
+    checked = (member.get("ConditionCheck") or {}).get("Key") or {}
+    return str((checked.get(TICKETS.hash) or {}).get("S", "")).endswith(_MOVE)
 
 
 @contextmanager
