@@ -61,7 +61,7 @@ def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> No
     store = PlacedStore(id_of(world), POOL)
     partitions = [keys.ticket(id_of(world), 1), keys.counter(id_of(world)), move_keys.move(id_of(world))]
     assert [store.collection(partition) for partition in partitions] == [[], [], []]
-    left = [raw for raw in commands.everything(TICKETS) if id_of(world) in raw["pk"]["S"]]
+    left = [raw for raw in commands.in_pool(TICKETS) if id_of(world) in raw["pk"]["S"]]
     assert left == []
     assert len(PlacedStore(id_of(world, "globex"), POOL).collection(keys.ticket(id_of(world, "globex"), 1))) == 3
     tenant = tenant_directory.get(id_of(world))

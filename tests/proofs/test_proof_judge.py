@@ -17,7 +17,7 @@ from proofs.isolation import conditions, data_attack
 from proofs.isolation.attempts.attempt import is_harmless
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.schedule import AttackPlan
-from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire
+from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire, hooks_of
 from proofs.isolation.visits import visitors
 from tests.architecture.test_layers import imports
 from tests.support.proving import plan, three
@@ -131,12 +131,12 @@ def behind_iam(made: AttackPlan, answer: tuple[int, dict[str, Any]], settings: L
     settings.DYNAMODB_GUARD = False
     client.reset()
     wire = Wire({t.id: Oracle(t.id) for t in made.targets}, behind_iam=True)
-    events = client.connection("tenant").client.meta.events
 
     def refuse(**_: Any) -> Any:
         return (SimpleNamespace(status_code=answer[0]), answer[1]) if wire._forbidden else None
 
-    events.register("before-call.dynamodb", refuse)
+    for events in hooks_of("tenant"):  # each placement asks its own IAM
+        events.register("before-call.dynamodb", refuse)
     stopped: dict[str, int] = {}
     try:
         with wire.attached():

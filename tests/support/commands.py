@@ -101,13 +101,18 @@ def everything(table: tables.Table = TICKETS, *, index: tables.Index | None = No
 
     Those of tables that tenants have to themselves are among them. With an index, those that are in it.
     """
-    found = _scanned(table, index)
+    found = in_pool(table, index=index)
     with meter.measure():  # whoever counts what a test costs does not count this
-        own = placements.listed() if table.placed else []
-    for placed in own:
-        with guard.acting_for(placed.tenant_id), placement.at(placed.placement):
-            found += _scanned(table, index)
+        for placed in placements.listed() if table.placed else []:
+            with guard.acting_for(placed.tenant_id), placement.at(placed.placement):
+                found += _scanned(table, index)
     return sorted(found, key=lambda item: [item[name]["S"] for name in (table.hash, table.range) if name])
+
+
+def in_pool(table: tables.Table = TICKETS, *, index: tables.Index | None = None) -> list[dict[str, Any]]:
+    """All items of the table of all tenants, in no order, without those in tables that tenants have to themselves."""
+    with meter.measure():
+        return _scanned(table, index)
 
 
 def _scanned(table: tables.Table, index: tables.Index | None) -> list[dict[str, Any]]:
