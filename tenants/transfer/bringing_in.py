@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from portal.dynamo.placement import POOL, Placement, at
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.isolation import guard
-from portal.schema import holdings, registry
+from portal.schema import registry
 from portal.schema.holdings import Holding, Raw, TenantArrival
+from portal.schema.tables import Table
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
@@ -33,11 +35,11 @@ from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.transfer import arriving_people, arriving_trail, tenant_file
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
+from tenants.transfer.strange_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
 from tenants.transfer.tenant_file import Entry, FileFault, Manifest
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _NOTED_EVERY: Final = 1000  # lines
-TENANT, TRAIL, KEYS, MEMBERS = "tenant", "audit trail", "API keys", "members"
 _AT_LAST: Final = (TRAIL, KEYS, MEMBERS)  # in this order, behind all else
 
 
@@ -71,6 +73,8 @@ class TenantImport:
         with tenant_file.reading(self.path) as file:
             self._file, self._manifest = file, file.manifest
             self._entries = {entry.holding: entry for entry in self._manifest.entries}
+            if len(self._entries) != len(self._manifest.entries):
+                raise FileFault("The manifest names an entry twice.")
             fingerprint = self._check()
             self._note = self._begin()
             self._ids = {self._manifest.tenant_id: self._note.tenant_id}
@@ -88,7 +92,9 @@ class TenantImport:
             if name not in self._entries:
                 raise FileFault(f"The file has no {name}, so it is not a whole tenant.")
         self.begun("checking", self._manifest.lines)
-        self._file.check(self.advance)
+        self._file.check(self.advance, look=RowCheck(self._manifest).look)
+        if (lines := self._entries[TENANT].lines) != 1:
+            raise FileFault(f"The file has {lines:,} tenants in place of one.")
         return arriving_trail.check(self._file, self._entries[TRAIL])
 
     def _begin(self) -> ArrivingItem:
@@ -130,7 +136,7 @@ class TenantImport:
         self._arrival = TenantArrival(
             raw, self._manifest.with_secrets, self._note.tenant_id == self._manifest.tenant_id
         )
-        fitted = {**(self._fitted(_of(TENANT), self._replaced(raw)) or {}), "slug": {"S": self._note.name}}
+        fitted = {**(self._fitted(holding_of(TENANT), self._replaced(raw)) or {}), "slug": {"S": self._note.name}}
         self._arrival = TenantArrival(fitted, self._arrival.with_secrets, self._arrival.same_id)
         if stored := tenant_directory.get_many([self._note.tenant_id]):
             return stored[0]
@@ -161,26 +167,28 @@ class TenantImport:
                 arriving_people.join(self._arrived.tenant, user, member)
                 self._advance(1)
         else:
-            self._write(entry, _of(entry.holding))
+            self._write(entry, holding_of(entry.holding))
 
     def _write(self, entry: Entry, holding: Holding) -> None:
         behind = int(self._note.line) if self._note.entry == entry.name else 0
         self.advance(behind)
-        waiting: list[tuple[str, dict[str, Any]]] = []
+        waiting: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}  # by table and key: a batch takes none twice
         noted = behind
         for number, table, raw in self._file.items(entry, behind=behind):
             item = self._fitted(holding, self._replaced(raw))
             if item is None:
                 self._arrived.left_out[holding.name] = self._arrived.left_out.get(holding.name, 0) + 1
                 continue
-            waiting.append((_tables()[table], {"PutRequest": {"Item": item}}))
+            declared = _tables()[table]
+            key = repr([item[name] for name in (declared.hash, declared.range) if name])
+            waiting[table, key] = declared.full_name, {"PutRequest": {"Item": item}}
             if len(waiting) == BATCH_WRITE_LIMIT:
-                self._send(waiting)
-                waiting = []
+                self._send([*waiting.values()])
+                waiting = {}
                 if number - noted >= _NOTED_EVERY:
                     noted = number
                     self._tell(entry, noted)
-        self._send(waiting)
+        self._send([*waiting.values()])
         self._tell(entry, entry.lines)
 
     def _send(self, members: list[tuple[str, dict[str, Any]]]) -> None:
@@ -235,16 +243,9 @@ def _listed(kind: str, tenant: TenantItem) -> DirectoryItem:
     )  # fmt: skip
 
 
-def _of(name: str) -> Holding:
-    """Return the holding of this name. Raises FileFault where this version of the portal has none."""
-    found = next((holding for holding in holdings.holdings() if holding.name == name), None)
-    if found is None or found.left_out:
-        raise FileFault(f"The file has {name}, of which this version of the portal knows nothing.")
-    return found
-
-
-def _tables() -> Mapping[str, str]:
-    return {table.name: table.full_name for table in registry.tables()}
+@cache
+def _tables() -> Mapping[str, Table]:
+    return {table.name: table for table in registry.tables()}
 
 
 def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:

@@ -110,15 +110,25 @@ class TenantFile:
         self._archive = archive
         self.manifest = _manifest(archive)
 
-    def check(self, advance: Callable[[int], object] = lambda lines: None) -> None:
-        """Read all of it and compare it with the manifest. Raises FileFault with the first line that is wrong."""
+    def check(
+        self,
+        advance: Callable[[int], object] = lambda lines: None,
+        *,
+        look: Callable[[Entry, int, str, Raw], object] = lambda entry, number, table, item: None,
+    ) -> None:
+        """Read all of it and compare it with the manifest. Raises FileFault with the first line that is wrong.
+
+        `look` is called with each row: its entry, its line, its table's name and the item.
+        """
         known = {entry.name for entry in self.manifest.entries} | {MANIFEST}
         if strange := sorted(set(self._archive.namelist()) - known):
             raise FileFault(f"The file holds {strange[0]}, of which its manifest says nothing.")
         for entry in self.manifest.entries:
             hashed, lines = hashlib.sha256(), 0
             for number, line in self._lines(entry):
-                _parsed(entry, number, line)
+                if number > entry.lines:  # however much there is: a small archive can hold lines without end
+                    raise FileFault(f"{entry.name} goes on behind line {entry.lines:,}, where it should end.")
+                look(entry, number, *_parsed(entry, number, line))
                 hashed.update(line)
                 lines = number
                 advance(1)
@@ -143,7 +153,7 @@ class TenantFile:
                     yield number, line
         except KeyError:
             raise FileFault(f"{entry.name} is missing in the file.") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:  # the last: encrypted
             raise FileFault(f"{entry.name} cannot be read behind line {number:,}: {error}.") from error
 
 
@@ -168,7 +178,7 @@ def _manifest(archive: zipfile.ZipFile) -> Manifest:
             raise FileFault(f"The file has version {version} of the format, and this is made for version {VERSION}.")
         told["entries"] = tuple(Entry(**entry) for entry in told["entries"])
         return Manifest(**told)
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFault("The file has no manifest that can be read, so it is not a whole tenant.") from error
 
 
@@ -183,7 +193,7 @@ def _parsed(entry: Entry, number: int, line: bytes) -> tuple[str, Raw]:
         told = json.loads(line)
         if told["sum"] == _sum(told["table"], told["item"]):
             return told["table"], _with_bytes(told["item"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFault(f"Line {number:,} of {entry.name} cannot be read.") from error
     raise FileFault(f"Line {number:,} of {entry.name} is not as it was written.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import zipfile
@@ -15,9 +16,10 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Unavailable
 from portal.schema import holdings, registry
+from tenants.audit_trail import chain
 from tenants.identity import accounts
 from tenants.tenancy import tenant_directory
-from tenants.transfer import bringing_in
+from tenants.transfer import bringing_in, tenant_file
 from tests.support import embedded, used_desk
 from tests.support.commands import Ended, everything, run
 from tests.support.folding import Follower, remember_nothing
@@ -218,6 +220,90 @@ def test_a_file_that_is_not_as_it_was_written_is_refused_by_its_line_and_nothing
     ended = imported(rewritten(file, entry, change))
     assert (ended.status, said in ended.err) == (1, True), ended.err
     assert all_items() == before
+
+
+def forged(path: Path, entry: str, change: Callable[[list[dict[str, Any]]], None], **told: Any) -> Path:
+    """The same archive with other rows in one entry, and every hash as it has to be: what a forger makes."""
+    to = path.with_name("forged.zip")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(to, "w") as new:
+        manifest = json.loads(old.read("manifest.json")) | told
+        for one in manifest["entries"]:
+            content = old.read(one["name"])
+            if one["holding"] == entry:
+                rows = [json.loads(line) for line in content.splitlines()]
+                change(rows)
+                content = b"".join(tenant_file._line(row["table"], row["item"]) for row in rows)
+                one |= {"lines": len(rows), "sha256": hashlib.sha256(content).hexdigest()}
+            new.writestr(one["name"], content)
+        new.writestr("manifest.json", json.dumps(manifest))
+    return to
+
+
+def of_another(name: str) -> Callable[[list[dict[str, Any]]], None]:
+    """Put another tenant's id into one attribute of the last row, with the hash that fits where rows are chained."""
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        last = next(row for row in reversed(rows) if name in row["item"])["item"]
+        last[name] = {"S": last[name]["S"].replace(last["tenant_id"]["S"], "0" * 32)}
+        if "previous" in last:
+            was, last["hash"] = last["hash"]["S"], {"S": chain.hash_of(last)}
+            for row in rows:
+                if row["item"]["hash"]["S"] == was:
+                    row["item"]["hash"] = last["hash"]
+
+    return change
+
+
+def to_item(**values: Any) -> Callable[[list[dict[str, Any]]], None]:
+    def change(rows: list[dict[str, Any]]) -> None:
+        rows[-1]["item"] |= values
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("entry", "change", "said"),
+    [
+        ("audit trail", of_another("tenant_actor"), "is another tenant's"),
+        ("audit trail", lambda rows: [row["item"].update(tenant_id={"S": "0" * 32}) for row in rows], "is another"),
+        ("tenant", to_item(tenant_id={"S": "0" * 32}), "is another tenant's"),
+        ("tenant", to_item(status={"S": "purging"}), "is no tenant that can be here"),
+        ("tenant", lambda rows: rows.append(rows[0]), "2 tenants"),
+        ("tickets", lambda rows: rows[-1].update(table="Platform.Users"), "is of a table"),
+        ("tickets", to_item(tenant_status={"S": "0" * 32 + "#OPEN#0"}), "is another tenant's"),
+        ("members", to_item(role={"S": "emperor"}), "has a role that nobody has"),
+        ("members", to_item(email={"S": ""}), "has not the form"),
+        ("members", to_item(user_id={"N": "7"}), "has not the form"),
+    ],
+)
+def test_what_a_forger_has_put_into_a_file_is_refused_before_anything_is_written(
+    file: Path, entry: str, change: Callable[[list[dict[str, Any]]], None], said: str
+) -> None:
+    before = all_items()
+    ended = imported(forged(file, entry, change))
+    assert (ended.status, said in ended.err) == (1, True), ended.err
+    assert all_items() == before
+
+
+@pytest.mark.parametrize("tenant_id", ["0" * 32, "platform", 7, None])
+def test_a_file_that_calls_itself_the_platform_is_refused(file: Path, tenant_id: Any) -> None:
+    ended = imported(forged(file, "tenant", lambda rows: None, tenant_id=tenant_id), "--new-id")
+    assert (ended.status, "manifest" in ended.err) == (1, True), ended.err
+
+
+def test_a_row_that_is_there_twice_is_written_once(file: Path) -> None:
+    ended = imported(forged(file, "tickets", lambda rows: rows.append(rows[-1])))
+    assert ended.status == 0, ended.err
+
+
+def test_a_bomb_is_left_where_its_entry_should_end(file: Path) -> None:
+    ended = imported(rewritten(file, "members", lambda lines: [*lines, *lines[-1:] * 1000]))
+    assert (ended.status, "where it should end" in ended.err) == (1, True), ended.err
+
+
+def test_a_line_that_is_nested_without_end_is_refused(file: Path) -> None:
+    ended = imported(rewritten(file, "members", lambda lines: [b"[" * 200_000 + b"\n", *lines[1:]]))
+    assert (ended.status, "Line 1 of" in ended.err) == (1, True), ended.err
 
 
 def test_a_file_that_ends_in_its_midst_is_refused(file: Path) -> None:
