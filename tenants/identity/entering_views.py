@@ -37,7 +37,7 @@ def let_in(
     response = _enter(request, user, stash, next_url)
     response.set_cookie(
         known_browsers.COOKIE,
-        known_browsers.remembered(request.COOKIES.get(known_browsers.COOKIE, ""), user.email),
+        known_browsers.remembered(request.COOKIES.get(known_browsers.COOKIE, ""), user.email, epoch=user.session_epoch),
         max_age=known_browsers.LIFETIME,
         path=reverse("tenants:login"),  # sent with attempts to sign in, and nowhere else
         secure=settings.SESSION_COOKIE_SECURE,

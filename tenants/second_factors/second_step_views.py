@@ -66,7 +66,8 @@ def second_step(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, user, form, stash, status=422)
     known = request.COOKIES.get(known_browsers.COOKIE, "")
-    attempt = throttle.begin(throttle.second_step(user.id, browser=known_browsers.name_of(known, user.email)))
+    browser = known_browsers.name_since(known, user.email, epoch=user.session_epoch)
+    attempt = throttle.begin(throttle.second_step(user.id, browser=browser))
     if attempt.wait_minutes is not None:
         return _page(request, user, form, stash, status=429, wait_minutes=attempt.wait_minutes)
     if not factor_proofs.by_code(user, form.cleaned_data["one_time_code"], origin=client_address(request)):

@@ -181,14 +181,26 @@ def test_many_networks_guess_codes_together_no_faster_than_one(world: World) -> 
 
 
 def test_strangers_who_guess_codes_do_not_keep_out_who_signed_in_here_before(world: World) -> None:
-    mine = Browser()
-    mine.sign_in(BOB)
-    secret, _ = give_app(world, "bob")
+    secret, codes = give_app(world, "bob")
+    mine = at_second_step()
+    assert enter(mine, codes[0]).status_code == 302
+    mine.post("/logout/")
     stranger = at_second_step()
     for _ in range(9):
         enter(stranger, wrong(secret))
     mine.sign_in(BOB)
     assert enter(mine, code(secret, later=1)).status_code == 302
+
+
+def test_sign_ins_of_the_time_before_the_factor_give_no_further_guesses(world: World) -> None:
+    thief = [Browser() for _ in range(3)]
+    for browser in thief:
+        browser.sign_in(BOB)
+    secret, _ = give_app(world, "bob")
+    for browser in thief:
+        browser.sign_in(BOB)
+    answers = [enter(browser, wrong(secret)).status_code for browser in thief for _ in range(3)]
+    assert answers == [422] * 8 + [429]
 
 
 def test_without_the_password_there_is_no_second_step(world: World) -> None:
