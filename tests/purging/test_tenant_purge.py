@@ -222,6 +222,17 @@ def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: W
     assert world.browser("alice", "acme").get("/tickets/").status_code == 403
 
 
+def test_who_thinks_better_of_it_and_closes_again_while_a_purge_begins_has_the_new_grace(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    close(acme)
+    seen = tenant_directory.get(acme)
+    desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
+    close(acme, days=30)
+    with pytest.raises(Conflict, match="just changed"):
+        purge_requests.begin(seen, by=SYSTEM)
+    assert tenant_directory.get(acme).status == "closing"
+
+
 def test_without_a_key_that_signs_nothing_begins(world: World, settings: Any) -> None:
     acme = world.tenants["acme"].tenant_id
     close(acme)

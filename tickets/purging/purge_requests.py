@@ -79,7 +79,10 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
         item.by_origin, item.asked_at = ordered.by_origin, ordered.asked_at
     item.begun_at = clock.stamp()
     transaction = Transaction()
-    unchanged = (TenantItem.status == tenant.status) & (TenantItem.slug == tenant.slug)
+    # The grace as well: a desk that was reopened and closed again meanwhile has another one, and looks the same else.
+    until = tenant.closes_at
+    same_grace = TenantItem.closes_at == until if until else TenantItem.closes_at.does_not_exist()
+    unchanged = (TenantItem.status == tenant.status) & (TenantItem.slug == tenant.slug) & same_grace
     transaction.update(
         tenant,
         [TenantItem.status.set(tenant_directory.PURGING)],
