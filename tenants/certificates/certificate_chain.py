@@ -78,12 +78,15 @@ def last_issued(limit: int) -> list[CertificateItem]:
 
 
 def refuse_gap(certificates: Sequence[tuple[bytes, Mapping[str, Any]]]) -> None:
-    """Raise Invalid where two certificates, each verified, are neighbours by number and not by hash.
+    """Raise Invalid where two certificates, each verified, are neighbours by number and not by hash, or where two that
+    differ have one number.
 
     Each is given as its file and what it says.
     """
     ordered = sorted(certificates, key=lambda pair: int(pair[1]["number"]))
-    for (content, before), (_, after) in pairwise(ordered):
+    for (content, before), (other, after) in pairwise(ordered):
+        if int(after["number"]) == int(before["number"]) and other != content:
+            raise Invalid(f"Two different certificates given here have the number {after['number']}.")
         follows = int(after["number"]) == int(before["number"]) + 1
         if follows and after["previous"] != certificate_file.digest(content):
             raise Invalid(f"Certificate {after['number']} does not name the certificate {before['number']} given here.")

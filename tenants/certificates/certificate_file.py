@@ -62,7 +62,7 @@ def verify(content: bytes, keys: Mapping[str, Ed25519PublicKey]) -> dict[str, An
     """
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid("This is no certificate: it cannot be read.") from error
     if not isinstance(document, dict) or not isinstance(document.get("signature"), str):
         raise Invalid("This is no certificate: it has no signature.")

@@ -64,7 +64,9 @@ def test_a_change_of_any_byte_is_noticed() -> None:
         certificate_file.verify(content + b"\n", keys)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"signature": 7}', b'{"signature": "ab"}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b"\xff", b'{"signature": 7}', b'{"signature": "ab"}', b"[" * 200_000]
+)
 def test_what_is_no_certificate_is_refused_with_a_sentence(content: bytes) -> None:
     with pytest.raises(Invalid, match=r"certificate"):
         certificate_file.verify(content, signing_keys.known_keys())
@@ -130,6 +132,9 @@ def test_each_certificate_names_the_one_before_it_by_its_hash(world: World, tmp_
     assert run("verify_certificate", *files).status == 0
     files[1].write_bytes(signed(number=2, previous=said[1]["previous"]))  # ours, but not the one that was issued
     assert "does not name the certificate 2" in run("verify_certificate", *files).err
+    files[0].write_bytes(issued[1])  # beside the one that was forged, with a key that was stolen
+    assert "Two different certificates given here have the number 2" in run("verify_certificate", *files[:2]).err
+    assert run("verify_certificate", files[0], files[0]).status == 0
 
 
 def test_a_certificate_that_somebody_else_issues_at_the_same_moment_gets_the_next_number(
