@@ -186,6 +186,17 @@ def test_an_erasure_that_was_broken_off_goes_on_under_the_same_name(
     assert len({text[:4] for text in whole.split("Erased person ")[1:]}) == 1
 
 
+def test_whoever_had_a_ticket_for_a_while_and_nothing_else_is_in_its_history_no_more(world: World) -> None:
+    bob, alice = world.context("bob", "acme"), world.context("alice", "acme")
+    creating.create(alice, title="The door")
+    changing.assign(alice, 1, to=bob.user_id, version=1)
+    changing.assign(alice, 1, to=alice.user_id, version=2)
+    member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice.user_id, "alice@example.com"))
+    assert world.users["bob"].name in tickets(world)
+    assert erase().status == 0
+    assert world.users["bob"].name not in tickets(world)
+
+
 def test_somebody_who_was_only_invited_is_withdrawn(desk: World) -> None:
     alice = desk.context("alice", "acme")
     inviting.invite_all(alice, addresses=["nora@example.org"], role=Role.AGENT, by=SYSTEM)

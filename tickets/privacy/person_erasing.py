@@ -111,6 +111,9 @@ def _names(tenant: TenantContext, person: DeskPerson) -> set[str]:
             for name in ("author", "requester", "resolver"):
                 if raw.get(name, {}).get("S") == person.user_id:
                     found.add(raw.get(f"{name}_name", {}).get("S", ""))
+            if raw.get("former_resolver", {}).get("S") == person.user_id:
+                changes = personal_places.changes_of(raw)
+                found |= {one.get("before", "") for one in changes if one["field"] == "resolver"}
     return found - {""}
 
 
