@@ -105,6 +105,7 @@ def site(name: str) -> Site:
 def faults_of_settings() -> Iterator[str]:
     """Yield a sentence for each site or plan of the settings that no tenant could be placed by."""
     known = {field.name for field in fields(Site)}
+    taken = {_where(site("")): "home"}
     for name, stated in settings.SILOS.items():
         if not _SITE.match(name):
             yield f"SILOS names a site {name!r}; use 1-40 lowercase letters, digits or hyphens, a letter first."
@@ -112,6 +113,9 @@ def faults_of_settings() -> Iterator[str]:
             yield f"The site {name} of SILOS has {unknown[0]!r}, which is nothing that a site has."
         elif len(site(name).prefix) > policies.longest_prefix():
             yield f"The prefix of the site {name} leaves no room for the names of tables."
+        elif (other := taken.setdefault(_where(site(name)), name)) != name:
+            # Who moves a tenant from one to the other has its tables deleted with the old copy: they are the same.
+            yield f"The site {name} of SILOS has the same tables as {other}; give it a prefix of its own."
     for plan, text in settings.PLAN_PLACEMENTS.items():
         try:
             placed = Placement.parse(text)
@@ -120,6 +124,12 @@ def faults_of_settings() -> Iterator[str]:
         else:
             if placed.site and placed.site not in settings.SILOS:
                 yield f"PLAN_PLACEMENTS places {plan} on {text}, and SILOS has no such site."
+
+
+def _where(site: Site) -> tuple[str, ...]:
+    """Return what tells the tables of one site from those of another: nobody's role is the account of this process."""
+    account = site.tenant_role_arn.split(":")[4:5] or [settings.AWS_ACCOUNT_ID]
+    return (site.endpoint_url, site.region, site.prefix, *account)
 
 
 def table_name(declared: str) -> str:

@@ -118,6 +118,11 @@ def test_the_pool_is_nobodys_own() -> None:
         ("SILOS", {"Far Away": {}}, "names a site 'Far Away'"),
         ("SILOS", {"far": {"zone": "a"}}, "The site far of SILOS has 'zone'"),
         ("SILOS", {"far": {"prefix": "P" * 250}}, "The prefix of the site far leaves no room"),
+        (
+            "SILOS",
+            {"far": {"prefix": "F"}, "near": {"prefix": "F"}},
+            "The site near of SILOS has the same tables as far",
+        ),
         ("PLAN_PLACEMENTS", {"large": "moon"}, "places large on 'moon'"),
         ("PLAN_PLACEMENTS", {"large": "silo/far"}, "places large on silo/far, and SILOS has no such site"),
     ],
@@ -129,5 +134,14 @@ def test_settings_that_place_nobody_are_told_before_somebody_is_placed(
     assert [fault for fault in checks.run_checks() if sentence in fault.msg and fault.id == "pooldesk.E020"]
 
 
-def test_settings_that_are_right_are_no_fault() -> None:
+def test_a_site_whose_tables_are_those_at_home_is_told_because_a_move_there_would_delete_them(settings: Any) -> None:
+    settings.SILOS = {"far": {"endpoint_url": settings.DYNAMODB_ENDPOINT_URL}}
+    (fault,) = placement.faults_of_settings()
+    assert "The site far of SILOS has the same tables as home" in fault
+
+
+def test_settings_that_are_right_are_no_fault(settings: Any) -> None:
+    assert [*placement.faults_of_settings()] == []
+    role = {"tenant_role_arn": "arn:aws:iam::999999999999:role/Tenants"}
+    settings.SILOS = {"account": role, "region": {"region": "eu-west-3"}, "prefix": {"prefix": "Own"}}
     assert [*placement.faults_of_settings()] == []
