@@ -15,6 +15,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
+from portal.noise import noise_teller
 from portal.nosql.session_store import SessionStore
 from portal.nosql.tables import SESSIONS
 from proofs.isolation import keys, report
@@ -54,6 +55,13 @@ def test_with_too_few_tenants_it_says_what_to_do(arguments: tuple[object, ...], 
     ended = prove(*arguments)
     assert ended.status == 2
     assert says in ended.err
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_is_visited_for_the_proof_is_nobodys_noise(settings: LazySettings) -> None:
+    settings.NOISE_NOTED = True
+    assert prove(requests=1).status == 0
+    assert noise_teller._teller is None
 
 
 def test_without_an_engine_it_cannot_run(settings: LazySettings) -> None:
