@@ -97,7 +97,7 @@ def site(name: str) -> Site:
         )
     stated = settings.SILOS.get(name)
     if stated is None:
-        raise Unavailable(f"The settings have no site {name}.")
+        raise Unavailable(f"The settings (SILOS) have no site with the name {name}.")
     defaults = {"region": settings.AWS_REGION, "prefix": settings.DYNAMODB_TABLE_PREFIX}
     return Site(**{**defaults, "sts_endpoint_url": stated.get("endpoint_url", ""), **stated})
 

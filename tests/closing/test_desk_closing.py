@@ -173,7 +173,7 @@ def test_the_commands_close_with_other_days_and_undo(world: World) -> None:
     assert run("close_tenant", "acme", "--days", "3").status == 0
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
     assert abs(until - clock.now() - timedelta(days=3)) < timedelta(minutes=5)
-    assert "already closed" in run("close_tenant", "acme").out
+    assert f"already closed. It may be deleted from {until:%Y-%m-%d %H:%M} UTC on." in run("close_tenant", "acme").out
     assert run("reopen_tenant", "acme").status == 0
     assert status(world) == "active"
     assert run("reopen_tenant", "acme").status == 1

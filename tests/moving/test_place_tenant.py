@@ -47,9 +47,10 @@ def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed:
     there = place("--on=bridge", "--grace=3", "--reason=It grows.")
     assert (there.status, "acme lies on bridge now. 3 ticket numbers and 0 later changes" in there.out) == (0, True)
     assert "acme: tickets are copied" in there.err
+    assert "The old copy on pool is kept until you delete it with --discard, from " in there.out
     assert is_equal(world, POOL, BRIDGE, tickets=3)
     early = place("--discard")
-    assert (early.status, "is kept until" in early.err) == (1, True)
+    assert (early.status, "is kept until" in early.err, "--discard --now" in early.err) == (1, True, True)
     back = place("--roll-back")
     assert (back.status, "acme lies on pool now." in back.out) == (0, True)
     assert place("--discard", "--now").out == "acme: the old copy on bridge is gone.\n"
@@ -71,7 +72,7 @@ def test_the_command_goes_on_with_what_another_one_has_left(world: World, follow
     ("options", "why"),
     [
         (["--on=pool"], "Acme lies there already."),
-        (["--on=silo/nowhere"], "The settings have no site nowhere."),
+        (["--on=silo/nowhere"], "The settings (SILOS) have no site with the name nowhere."),
         (["--roll-back"], "There is no old copy of Acme to go back to."),
         (["--discard"], "There is no old copy of Acme."),
     ],
@@ -112,6 +113,20 @@ def test_an_operator_ends_a_move_and_goes_back_after_one(world: World, root: Ope
     mover(world).run()
     assert "Its content lies on pool. An old copy is kept on bridge" in root.says(PAGE)
     assert tenant_directory.get(id_of(world)).former_placement == "bridge"
+
+
+def test_the_page_names_the_command_that_goes_on_with_what_stands(world: World, root: Operator) -> None:
+    root.post(PAGE, {"to": "bridge", "grace": "3", "reason": ""})
+    assert "manage.py place_tenant acme --on bridge" in root.says(PAGE)
+    root.post(PAGE, {"back": "1"})
+    assert "manage.py place_tenant acme --roll-back" in root.says(PAGE)
+    assert place("--roll-back").status == 0
+
+
+def test_a_copy_without_a_grace_may_go_at_any_time(world: World, followed: None) -> None:
+    moved = place("--on=bridge", "--grace=0")
+    assert "is kept until you delete it with --discard, at any time." in moved.out
+    assert place("--discard").status == 0
 
 
 def test_what_cannot_be_is_said_at_its_field(world: World, root: Operator) -> None:

@@ -205,6 +205,13 @@ def test_somebody_who_was_only_invited_is_withdrawn(desk: World) -> None:
     assert "invitation: " not in run("find_person", "acme", "nora@example.org").out
 
 
+def test_it_is_said_where_an_erasure_replaces_nothing(desk: World) -> None:
+    unknown = run("erase_person", "acme", "mistyped@example.org")
+    assert "Nothing was replaced in any ticket." in unknown.err
+    known = erase()
+    assert "Nothing was replaced" not in known.err
+
+
 def test_what_is_held_of_a_person_is_handed_out(desk: World, tmp_path: Path) -> None:
     path = tmp_path / "bob.json"
     assert run("export_person", "acme", BOB, path).status == 0

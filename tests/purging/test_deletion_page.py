@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from portal import clock
 from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, certificate_file, signing_keys
@@ -51,6 +52,7 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
 def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Operator) -> None:
     acme = close(world, days=3)
     assert "The grace of Acme is over on" in root.says(f"{PAGE}?tenant=acme")
+    assert "There is no tenant with the slug “nobody”." in root.says(f"{PAGE}?tenant=nobody")
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
     assert purge_notes.get(acme) is None
 
@@ -59,7 +61,8 @@ def test_certificates_are_listed_and_downloaded_as_they_were_signed(world: World
     with override_settings(CERTIFICATE_KEY="11" * 32):
         facts = {"tenant": {"slug": "gone"}, "holdings": []}
         issued = certificate_chain.issue(facts, tenant_id="a" * 32, title="Gone", by=SYSTEM, transaction=Transaction())
-        assert "00000001 Gone" in root.says(PAGE)
+        at = clock.parse(certificate_chain.last_issued(1)[0].created_at)
+        assert f"00000001 Gone {at.day} {at:%b %Y, %H:%M} a" in root.says(PAGE)
         file = root.get(f"{PAGE}?certificate=00000001")
         assert file.content == issued
         assert "certificate-00000001.json" in file["Content-Disposition"]

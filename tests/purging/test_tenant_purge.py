@@ -210,7 +210,11 @@ def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: W
     acme = world.tenants["acme"].tenant_id
     with pytest.raises(Conflict, match="Close it first"):
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    with pytest.raises(Conflict, match="Close it first"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM, now=True, reason="A mistyped name.")
     close(acme, days=3)
+    with pytest.raises(Conflict, match="Before that: purge_tenant acme --now --reason TEXT"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
     with pytest.raises(Conflict, match="grace of Acme is over on"):
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
     with pytest.raises(Invalid, match="Say why"):
@@ -352,7 +356,9 @@ def test_the_command_counts_first_then_purges_and_writes_the_certificate(small: 
 def test_the_command_says_why_it_refuses(world: World) -> None:
     assert "Close it first" in run("purge_tenant", "acme").err
     assert "with a reason only" in run("purge_tenant", "acme", "--now").err
+    assert "Close it first" in run("purge_tenant", "acme", "--now", "--reason", "A mistyped name.").err
     assert run("purge_tenant", "nobody").status == 1
+    assert "from 1 to 10,000" in run("purge_tenant", "acme", "--rate", 0).err
 
 
 def test_what_is_ordered_is_purged_by_the_next_run_unless_it_was_undone(small: World) -> None:

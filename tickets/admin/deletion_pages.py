@@ -37,7 +37,8 @@ def deletions(request: HttpRequest) -> HttpResponse:
     """
     if number := request.GET.get("certificate", ""):
         return _file(number)
-    tenant = _tenant(request.GET.get("tenant", "").strip())
+    slug = request.GET.get("tenant", "").strip()
+    tenant = _tenant(slug)
     form = ReasonForm(request.POST if tenant and "reason" in request.POST else None)
     if request.method == "POST" and tenant and _acted(request, tenant, form):
         return redirect(reverse("admin:deletions"))
@@ -53,7 +54,9 @@ def deletions(request: HttpRequest) -> HttpResponse:
         "title": "Deletions",
         "closed": [_row(item, orders.pop(item.tenant_id, None)) for item in closed],
         "purges": [*orders.values()],  # of whose directory nothing is left
-        "certificates": certificates,
+        "certificates": [_certificate(item) for item in certificates],
+        "slug": slug,
+        "unknown": slug and tenant is None,
         "form": form,
         **(_of_tenant(tenant) if tenant else {}),
     }
@@ -86,6 +89,11 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
         obstacle = error.message
     ordered = purge_notes.get(tenant.tenant_id)
     return {"tenant": tenant, "people": len(people), "tickets": tickets, "obstacle": obstacle, "ordered": ordered}
+
+
+def _certificate(item: Any) -> dict[str, Any]:
+    issued = clock.parse(item.created_at)
+    return {"name": item.name, "title": item.title, "issued": issued, "tenant_id": item.tenant_id}
 
 
 def _row(item: Any, purge: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def move_row(item: MoveItem) -> dict[str, Any]:
     return {
         "slug": item.slug,
         "change": f"{item.from_place} to {item.to_place}",
-        "to": item.to_place,
+        "option": "--roll-back" if item.state == move_notes.CANCELLING else f"--on {item.to_place}",
         "left": item.from_place,
         "why": item.reason or "No reason was given.",
         "who": item.by,

@@ -79,7 +79,9 @@ def may_be_discarded(tenant: TenantItem, *, early: bool = False) -> MoveItem:
     if last is None or last.state not in (move_notes.KEPT, move_notes.DISCARDING):
         raise NotFound(f"There is no old copy of {tenant.name}.")
     if not early and last.state == move_notes.KEPT and last.kept_until > clock.stamp():
-        raise Conflict(f"The old copy of {tenant.name} is kept until {last.kept_until[:10]}.")
+        raise Conflict(
+            f"The old copy of {tenant.name} is kept until {last.kept_until[:10]}. Before that: --discard --now."
+        )
     return last
 
 

@@ -63,13 +63,12 @@ def drop(item: PurgeItem) -> None:
 def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False) -> PurgeItem:
     """Shut everybody out, and return the note of the purge. From here on there is no undo.
 
-    With `now` and a reason a tenant is purged whose grace is not over. Raises Invalid without the reason, and Conflict
-    where it may not be purged, nothing could sign the certificate, or somebody else was faster.
+    With `now` and a reason a closed tenant is purged whose grace is not over. Raises Invalid without the reason, and
+    Conflict where it may not be purged, nothing could sign the certificate, or somebody else was faster.
     """
     if now and not reason.strip():
         raise Invalid("Say why: without its grace a tenant is purged with a reason only.", field="reason")
-    if not now:
-        refuse_early(tenant)
+    refuse_early(tenant, now=now)
     _refuse_at_work(tenant)
     signing_keys.signing_key()
     ordered = purge_notes.get(tenant.tenant_id)
@@ -106,12 +105,14 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     return item
 
 
-def refuse_early(tenant: TenantItem) -> None:
-    """Raise Conflict unless a tenant is closing and its grace is over."""
+def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
+    """Raise Conflict unless a tenant is closing and its grace is over. With `now` the grace does not matter."""
     if tenant.status != tenant_directory.CLOSING:
         raise Conflict(f"{tenant.name} is {tenant.status}. Close it first: close_tenant {tenant.slug}.")
-    if tenant.closes_at and tenant.closes_at > clock.stamp():
-        raise Conflict(f"The grace of {tenant.name} is over on {clock.parse(tenant.closes_at):%-d %B %Y, %H:%M} UTC.")
+    if not now and tenant.closes_at and tenant.closes_at > clock.stamp():
+        over = f"{clock.parse(tenant.closes_at):%-d %B %Y, %H:%M} UTC"
+        before = f"Before that: purge_tenant {tenant.slug} --now --reason TEXT."
+        raise Conflict(f"The grace of {tenant.name} is over on {over}. {before}")
 
 
 def _refuse_at_work(tenant: TenantItem) -> None:

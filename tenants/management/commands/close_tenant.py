@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from portal import clock
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.closing import closing_mails, desk_closing
@@ -26,7 +27,10 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
         if tenant.status == tenant_directory.CLOSING:
-            self.stdout.write(f"{tenant.name} is already closed. It may be deleted from {tenant.closes_at} on.")
+            stands = clock.parse(tenant.closes_at)
+            self.stdout.write(
+                f"{tenant.name} is already closed. It may be deleted from {stands:%Y-%m-%d %H:%M} UTC on."
+            )
             return
         by = Actor(origin="close_tenant")
         until = desk_closing.close(

@@ -31,8 +31,10 @@ class Command(PortalCommand):
             for path in options["files"]:
                 content = path.read_bytes()
                 verified.append((content, _verified(path, content, keys)))
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"A file cannot be read: {error}") from error
+        except OSError as error:
+            raise CommandError(f"{error.filename} cannot be read: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise CommandError(f"{options['keys']} is no file of keys.") from error
         certificate_chain.refuse_gap(verified)
         for _, said in verified:
             tenant, items = said["tenant"], sum(one["deleted"] for one in said["holdings"])

@@ -36,6 +36,8 @@ class Command(PortalCommand):
         person = personal_places.person_of(tenant, options["address"])
         with Progress(self, "Erasing", last_number(tenant.repository)) as progress:
             done = person_erasing.erase(tenant, person, texts=options["texts"], by=BY, advance=progress.advance)
+        if not done.tickets:
+            self.stderr.write("Nothing was replaced in any ticket. find_person says where the desk knows an address.")
         self.stdout.write(
             f"{done.name}: {done.places:,} place{pluralize(done.places)} and {done.texts:,} "
             f"text{pluralize(done.texts)} in {done.tickets:,} ticket{pluralize(done.tickets)}."

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from portal import clock
 from portal.dynamo.placement import Placement
 from portal.errors import Conflict, NotFound
 from portal.management.command import PortalCommand, Progress
@@ -43,6 +44,12 @@ def _placement(text: str) -> Placement:
         raise ArgumentTypeError(str(error)) from error
 
 
+def _kept(item: MoveItem) -> str:
+    """Return how long the old copy is there: nothing discards it but --discard."""
+    day = f", from {item.kept_until[:10]} on" if item.kept_until > clock.stamp() else ", at any time"
+    return f"is kept until you delete it with --discard{day}"
+
+
 class Command(PortalCommand):
     help = (
         "Move the content of a desk to tables of its own (bridge), to those at a site of the settings (silo/NAME), or "
@@ -62,7 +69,7 @@ class Command(PortalCommand):
         which.add_argument("--discard", action="store_true", help="delete the old copy, after its grace")
         parser.add_argument(
             "--grace", type=whole_number(0, 365), default=move_requests.GRACE_DAYS, metavar="DAYS",
-            help="that the old copy is kept (%(default)s); 0: until somebody discards it",
+            help="that the old copy is kept at least (%(default)s), and then until somebody discards it",
         )  # fmt: skip
         parser.add_argument(
             "--rate", type=number(0.1, 100_000, "a number of tickets from 0.1 to 100,000"), default=tenant_mover.RATE,
@@ -92,7 +99,7 @@ class Command(PortalCommand):
         self.stdout.write(
             f"{tenant.slug} lies on {item.to_place} now. {int(item.last_number):,} ticket numbers and "
             f"{int(item.changes):,} later changes were copied, and writes waited for {int(item.held_ms) / 1000:.2f} s "
-            f"at most. The old copy on {item.from_place} is kept until {item.kept_until[:10]}."
+            f"at most. The old copy on {item.from_place} {_kept(item)}."
         )
         if item.trouble:
             raise CommandError(item.trouble)

@@ -38,11 +38,11 @@ class Command(PortalCommand):
         parser.add_argument("--reason", default="", metavar="TEXT", help="why; it stands in the certificate")
         parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the certificate there as well")
         parser.add_argument(
-            "--rate", type=number(1, MOST_RATE, "a rate"), default=erasing.RATE, metavar="N",
+            "--rate", type=number(1, MOST_RATE, f"a rate from 1 to {MOST_RATE:,}"), default=erasing.RATE, metavar="N",
             help="items a second that are deleted at most (%(default)g)",
         )  # fmt: skip
         parser.add_argument(
-            "--settle", type=number(0, 3600, "a number of seconds"), default=tenant_purge.SETTLE_SECONDS,
+            "--settle", type=number(0, 3600, "a number of seconds, up to 3,600"), default=tenant_purge.SETTLE_SECONDS,
             metavar="SECONDS", help="how long to wait for what was begun before (%(default)g)",
         )  # fmt: skip
 
