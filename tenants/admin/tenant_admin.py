@@ -83,10 +83,11 @@ class TenantAdmin(DynamoAdmin):
         return format_html('<a href="{}?tenant_id={}">Its members</a>; act as one on their page', url, obj.tenant_id)
 
     @admin.display(description="placement")
-    def lies(self, obj: Any) -> str:
-        """Say where its content lies, and where an old copy is kept."""
+    def lies(self, obj: Any) -> Any:
+        """Say where its content lies, where an old copy is kept, and lead to the page that moves it."""
         copy = f"; an old copy: {obj.former_placement}" if obj.former_placement else ""
-        return f"{obj.placement or POOL}{copy}"
+        url = reverse("admin:places")
+        return format_html('{}{}; <a href="{}?tenant={}">move it</a>', obj.placement or POOL, copy, url, obj.slug)
 
     @admin.display(description="may ask for")
     def may_ask_for(self, obj: Any) -> str:

@@ -55,7 +55,8 @@ def test_another_name_closes_nothing(world: World) -> None:
 def test_each_page_says_when_the_desk_will_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
     close(world)
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
-    said = f"Acme is closed and will be deleted on {until.day} {until:%B %Y}."
+    day = f"{until.day} {until:%B %Y}"
+    said = f"Acme is closed and will be deleted on {day}. Until then it can be read, and nothing can be changed."
     for person, undo in (("alice", True), ("bob", False)):
         for path in ("/tickets/", "/account/"):
             page = world.browser(person, "acme").get(path)

@@ -97,6 +97,7 @@ def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world:
     assert "Its content lies on bridge. An old copy is kept on pool until" in text_of(done)
     assert "Writes waited for 0." in text_of(done)
     assert "acme pool to bridge moved It grows. root@example.com" in root.says("/admin/places/")
+    assert f'"{PAGE}"' in root.get(tenant_url(world, "acme")).content.decode()
     history = root.says(tenant_url(world, "acme", "history/"))
     assert ("tenant.move_begun" in history, "tenant.moved" in history) == (True, True)
 

@@ -221,6 +221,8 @@ def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: W
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM, now=True)
     purge_requests.begin(tenant_directory.get(acme), by=SYSTEM, now=True, reason="A court asks for it.")
     assert tenant_directory.get(acme).status == "purging"
+    with pytest.raises(Conflict, match="has begun already"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
     with pytest.raises(Conflict, match="there is no closing to undo"):
         desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
     assert world.browser("alice", "acme").get("/tickets/").status_code == 403

@@ -107,6 +107,8 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
 
 def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
     """Raise Conflict unless a tenant is closing and its grace is over. With `now` the grace does not matter."""
+    if tenant.status == tenant_directory.PURGING:
+        raise Conflict(f"The purge of {tenant.name} has begun already.")
     if tenant.status != tenant_directory.CLOSING:
         raise Conflict(f"{tenant.name} is {tenant.status}. Close it first: close_tenant {tenant.slug}.")
     if not now and tenant.closes_at and tenant.closes_at > clock.stamp():
@@ -116,8 +118,6 @@ def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
 
 
 def _refuse_at_work(tenant: TenantItem) -> None:
-    if tenant.status == tenant_directory.PURGING:
-        raise Conflict(f"The purge of {tenant.name} has begun already.")
     if tenant.move:
         raise Conflict(f"{tenant.name} is being moved. Let that end first, or roll it back.")
     resharding = reshard_requests.last_of(tenant.tenant_id)
