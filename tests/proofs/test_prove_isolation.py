@@ -16,7 +16,6 @@ from portal.dynamo import client
 from portal.dynamo.repository import TenantRepository
 from portal.isolation import guard, policies
 from portal.schema import keys, registry
-from portal.schema.registry import ROLES
 from proofs.isolation import data_attack, mutants, proof, targets
 from proofs.isolation.attempts import repository_calls
 from proofs.isolation.calls import call_attack
@@ -159,9 +158,14 @@ def test_a_guard_that_is_switched_off_is_a_crossing_and_can_be_replayed(settings
 
 @pytest.mark.usefixtures("other_walls")
 def test_a_policy_without_the_delimiter_is_a_crossing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    documents = {role: policies.document(role) for role in ROLES}
-    documents["tenant"] = json.loads(json.dumps(documents["tenant"]).replace("TenantId}|*", "TenantId}*"))
-    monkeypatch.setattr(policies, "document", documents.__getitem__)
+    real = policies.document
+
+    def careless(role: registry.Role, **where: str) -> dict[str, Any]:
+        document = json.dumps(real(role, **where))
+        forgotten: dict[str, Any] = json.loads(document.replace("TenantId}|*", "TenantId}*"))
+        return forgotten if role == "tenant" else real(role, **where)
+
+    monkeypatch.setattr(policies, "document", careless)
     ended, report = reported(tmp_path / "proof.json", "--skip-http", requests=2000)
     assert ended.status == 1
     assert "let through" in report["crossing"]["why"]
