@@ -25,13 +25,15 @@ from tenants.certificates import certificate_chain, certificate_file, signing_ke
 from tenants.closing import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
 from tests.support import deliveries, embedded, placed, used_desk
-from tests.support.commands import everything, run
+from tests.support.commands import everything, in_pool, run
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.desk import creating
 from tickets.following import ticket_stream
+from tickets.moving import move_requests
+from tickets.moving.tenant_mover import TenantMover
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.tenant_purge import TenantPurge
 from tickets.sharding import reshard_requests
@@ -254,6 +256,30 @@ def test_what_is_being_spread_anew_is_not_purged_meanwhile(world: World) -> None
     close(acme)
     with pytest.raises(Conflict, match="being spread anew"):
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+
+
+def test_a_move_that_was_asked_for_before_a_purge_copies_nothing_of_it_elsewhere(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    world.tickets("acme", 1)
+    move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
+    asked = move_requests.last_of(acme)
+    begin(acme)
+    assert asked is not None
+    with pytest.raises(Conflict, match="or purged"):
+        TenantMover(asked, settle_seconds=0, caught_up=lambda repository: None).run()
+    assert tenant_directory.get(acme).move is None
+    assert len(everything(TICKETS)) == len(in_pool(TICKETS)) > 0
+
+
+def test_what_is_being_purged_is_neither_moved_nor_spread_anew(world: World) -> None:
+    acme = world.tenants["acme"].tenant_id
+    before = tenant_directory.get(acme)
+    begin(acme)
+    for seen in (tenant_directory.get(acme), before):  # the latter by somebody who had read it a moment earlier
+        with pytest.raises(Conflict):
+            move_requests.begin(seen, to=Placement("bridge"), by=SYSTEM)
+        with pytest.raises(Conflict):
+            reshard_requests.begin(seen, shards=2, by=SYSTEM)
 
 
 def test_of_two_who_purge_the_same_desk_the_second_takes_over(small: World) -> None:

@@ -12,6 +12,7 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused, Unavailable
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.places import tenant_moves
 from tickets.moving import keys, move_notes, place_changes
@@ -30,6 +31,8 @@ def begin(
     """Ask for a move of a tenant as stored. Raises Invalid, and Conflict while something else is under way with it."""
     where = tenant_moves.whereabouts(tenant)
     _check_site(to)
+    if tenant.status == tenant_directory.PURGING:
+        raise Conflict(f"{tenant.name} is being purged.")
     if to == where.placement:
         raise Conflict(f"{tenant.name} lies there already.", field="to")
     if where.former not in (None, to):
@@ -44,7 +47,9 @@ def begin(
     unchanged = MoveItem.move_id == last.move_id if last else MoveItem.move_id.does_not_exist()
     transaction.put(item, condition=unchanged & (MoveItem.state == last.state) if last else unchanged)
     rests = TenantItem.move.does_not_exist() & TenantItem.moving_to.does_not_exist()
-    transaction.check(TenantItem(tenant.tenant_id), rests & place_changes.lies_at(where.placement))
+    transaction.check(
+        TenantItem(tenant.tenant_id), rests & place_changes.lies_at(where.placement) & place_changes.is_to_stay()
+    )
     free = ReshardItem.state.does_not_exist() | ~ReshardItem.state.is_in(*reshard_notes.UNFINISHED)
     transaction.check(ReshardItem(sharding_keys.RESHARDINGS, tenant.tenant_id), free)
     before = {"placement": str(where.placement)}

@@ -18,7 +18,7 @@ from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.tenancy import placements
+from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.places import tenant_moves
 from tickets.moving import move_notes
@@ -52,13 +52,19 @@ def lies_at(placement: Placement) -> Condition:
     return TenantItem.placement == str(placement)
 
 
+def is_to_stay() -> Condition:
+    """Return the condition that there is a tenant, and that it is not being purged: a copy would outlive it."""
+    stays: Condition = TenantItem.tenant_id.exists() & (TenantItem.status != tenant_directory.PURGING)
+    return stays
+
+
 def announce(item: MoveItem) -> None:
     """Say in the tenant's item that it is being moved, unless it says so. Raises Conflict where it cannot be."""
     if (known := tenant_moves.stored(item.tenant_id).move) is not None and known.id == item.move_id:
         return
     transaction = Transaction()
     move = Move(item.move_id, Placement.parse(item.to_place))
-    rests = lies_at(Placement.parse(item.from_place)) & TenantItem.moving_to.does_not_exist()
+    rests = lies_at(Placement.parse(item.from_place)) & TenantItem.moving_to.does_not_exist() & is_to_stay()
     transaction.update(
         TenantItem(item.tenant_id),
         [TenantItem.move.set(tenant_moves.encoded(move))],
@@ -67,7 +73,9 @@ def announce(item: MoveItem) -> None:
     try:
         platform.transact(transaction)
     except TransactionRefused as refused:
-        raise Conflict("The desk is being resharded or moved otherwise. Run it again when that has ended.") from refused
+        raise Conflict(
+            "The desk is being resharded, moved otherwise or purged. Run it again when that has ended."
+        ) from refused
 
 
 def seen(item: MoveItem) -> Whereabouts:

@@ -11,6 +11,7 @@ from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import ShardLayout
 from tenants.tenancy.tables import DIRECTORY
@@ -30,12 +31,15 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
     layout = ShardLayout.of(tenant)
     if layout.rests and layout.readers == shards:
         raise Conflict(f"{tenant.name} has {said(shards)} already.", field="shards")
+    if tenant.status == tenant_directory.PURGING:
+        raise Conflict(f"{tenant.name} is being purged.")
     item, actions, free = reshard_notes.begun(
         tenant=tenant, to_shards=shards, reason=reason, by=by.email or by.origin, holder=holder
     )
     transaction = Transaction()
     transaction.update(item, actions, name="resharding", condition=free)
-    transaction.check(TenantItem(tenant.tenant_id), TenantItem.move.does_not_exist(), name="move")
+    to_stay = TenantItem.tenant_id.exists() & (TenantItem.status != tenant_directory.PURGING)
+    transaction.check(TenantItem(tenant.tenant_id), TenantItem.move.does_not_exist() & to_stay, name="move")
     after = {"shards": shards} | ({"reason": reason} if reason else {})
     entry = _entry(tenant, AuditAction.TENANT_RESHARDED, by, {"shards": layout.readers}, after)
     try:
