@@ -13,6 +13,7 @@ from django.core.cache import cache
 from portal.dynamo import meter, retry
 from portal.limits import concurrency
 from portal.streams import watermark
+from proofs.hot_spots import simulated_resharding  # noqa: F401  # it waits for as long as the product does
 from tenants.membership import mails
 from tenants.tenancy import shard_layout
 from tests.support import embedded, folding

@@ -84,7 +84,7 @@ def test_no_transaction_spans_a_silo_and_home(engine: None) -> None:
 
 
 def test_a_site_that_the_settings_do_not_have_is_out_of_reach() -> None:
-    with pytest.raises(Unavailable, match="no site nowhere"):
+    with pytest.raises(Unavailable, match="no site with the name nowhere"):
         numbers(ACME, Placement("silo", "nowhere"))
 
 

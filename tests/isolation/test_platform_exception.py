@@ -22,6 +22,7 @@ from tenants.identity.items import AccountItem, SuppressedItem, ThrottleItem, Un
 from tenants.membership.items import InvitedItem, InviteLinkItem
 from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, RecoveryItem
 from tenants.tenancy.items import DirectoryItem, MembershipItem
+from tenants.transfer.items import ArrivingItem
 from tests.architecture.test_layers import imports, modules, name
 from tickets.moving.items import MoveItem
 from tickets.purging.items import PurgeItem
@@ -164,6 +165,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.purging.tenant_purge",
     },
     CertificateItem: {"tenants.certificates.certificate_chain"},
+    ArrivingItem: {"tenants.transfer.bringing_in"},
     ReshardItem: {
         "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",

@@ -151,7 +151,7 @@ def test_a_desks_page_offers_what_makes_sense_for_its_deliveries(
     if before:
         root.act(acme, before)
     actions = [action.label for action in root.get(acme).context["object_actions"]]
-    assert actions[1:] == [f"{word} deliveries" for word in offered]
+    assert [label for label in actions if label.endswith(" deliveries")] == [f"{word} deliveries" for word in offered]
 
 
 def test_the_front_page_names_desks_whose_deliveries_are_held_back(
