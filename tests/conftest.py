@@ -12,6 +12,7 @@ from django.core.cache import cache
 
 from portal.dynamo import meter, retry
 from portal.limits import concurrency
+from portal.noise import noise_teller
 from portal.streams import watermark
 from proofs.hot_spots import simulated_resharding  # noqa: F401  # it waits for as long as the product does
 from tenants.membership import mails
@@ -127,6 +128,9 @@ def engine() -> None:
     cache.clear()
     folding.remember_nothing()
     retry._buckets._kept.clear()  # tenants that are brought back have the ids of those before
+    # What a test before noted of its tenants, with a proof that takes notes for instance, is told by nobody in this one.
+    noise_teller._forget()
+    meter.listener = None
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
     for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
         places._taken.clear()

@@ -90,7 +90,10 @@ def test_the_next_poller_goes_on_behind_the_last_record(poller: Poller, records:
     assert [record.keys["pk"] for record in records] == ["a", "b"]
 
 
-def test_the_watermark_passes_a_change_when_it_is_applied(poller: Poller, records: list[Record]) -> None:
+def test_the_watermark_passes_a_change_when_it_is_applied(
+    poller: Poller, records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watermark, "CACHED_SECONDS", 0)
     write("a")
     written_at = clock.now()
     wait_until(lambda: (now := watermark.read(TICKETS)) and now.as_of > written_at, working=poller.step)
