@@ -128,9 +128,8 @@ def engine() -> None:
     cache.clear()
     folding.remember_nothing()
     retry._buckets._kept.clear()  # tenants that are brought back have the ids of those before
-    # What a test before noted of its tenants, with a proof that takes notes for instance, is told by nobody in this one.
+    # What a test before noted of its tenants, in a proof that takes notes for instance, is told by nobody in this one.
     noise_teller._forget()
-    meter.listener = None
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
     for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
         places._taken.clear()
