@@ -31,6 +31,14 @@ def find(slug: str) -> TenantItem:
     return get(tenant_id)
 
 
+def with_slug(slug: str) -> TenantItem | None:
+    """The tenant with this slug, for pages that ask for one; None where there is none, or no slug was given."""
+    try:
+        return find(slug) if slug else None
+    except NotFound:
+        return None
+
+
 def id_of(slug: str) -> str | None:
     """The id of the tenant that has this slug: one read."""
     try:

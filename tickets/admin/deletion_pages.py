@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.errors import Conflict, NotFound
+from portal.errors import Conflict
 from portal.nosql.admin.object_actions import ReasonForm
 from tenants.certificates import certificate_chain
 from tenants.membership import members
@@ -38,7 +38,7 @@ def deletions(request: HttpRequest) -> HttpResponse:
     if number := request.GET.get("certificate", ""):
         return _file(number)
     slug = request.GET.get("tenant", "").strip()
-    tenant = _tenant(slug)
+    tenant = tenant_directory.with_slug(slug)
     form = ReasonForm(request.POST if tenant and "reason" in request.POST else None)
     if request.method == "POST" and tenant and _acted(request, tenant, form):
         return redirect(reverse("admin:deletions"))
@@ -68,13 +68,6 @@ def _file(number: str) -> HttpResponse:
     response = HttpResponse(found.content, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="certificate-{found.name}.json"'
     return response
-
-
-def _tenant(slug: str) -> TenantItem | None:
-    try:
-        return tenant_directory.find(slug) if slug else None
-    except NotFound:
-        return None
 
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.dynamo.placement import Placement
-from portal.errors import Conflict, Invalid, NotFound
+from portal.errors import Conflict, Invalid
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -28,7 +28,7 @@ LOOK_AGAIN_SECONDS: Final = 3  # while a desk is being moved
 def places(request: HttpRequest) -> HttpResponse:
     """Show which desks were moved: one Query. With `?tenant=<slug>` that desk, and what can be done."""
     slug = request.GET.get("tenant", "").strip()
-    tenant = _tenant(slug) if slug else None
+    tenant = tenant_directory.with_slug(slug)
     form = PlaceForm(request.POST if tenant and "to" in request.POST else None)
     if request.method == "POST" and tenant and _acted(request, tenant, form):
         return redirect(f"{reverse('admin:places')}?{urlencode({'tenant': tenant.slug})}")
@@ -44,13 +44,6 @@ def places(request: HttpRequest) -> HttpResponse:
     if request.method == "GET" and context.get("now", {}).get("runs"):
         response["Refresh"] = str(LOOK_AGAIN_SECONDS)
     return response
-
-
-def _tenant(slug: str) -> TenantItem | None:
-    try:
-        return tenant_directory.find(slug)
-    except NotFound:
-        return None
 
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:

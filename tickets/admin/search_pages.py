@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 
 from portal import clock
 from portal.dynamo.client import alongside
-from portal.errors import Invalid, NotFound
+from portal.errors import Invalid
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -28,7 +28,7 @@ from tickets.ticket.fields import Status
 def search(request: HttpRequest) -> HttpResponse:
     """With `?tenant=<slug>` show the state of its index, and with `q` what this finds in its tickets."""
     slug, text = (request.GET.get(name, "").strip() for name in ("tenant", "q"))
-    tenant = _tenant(slug) if slug else None
+    tenant = tenant_directory.with_slug(slug)
     page = {
         **OperatorSite.context_of(request),
         "title": "Search",
@@ -41,13 +41,6 @@ def search(request: HttpRequest) -> HttpResponse:
     if tenant is not None:
         page |= _of_tenant(tenant, text, request.GET.get("after", ""))
     return TemplateResponse(request, "search/admin.html", page)
-
-
-def _tenant(slug: str) -> TenantItem | None:
-    try:
-        return tenant_directory.find(slug)
-    except NotFound:
-        return None
 
 
 def _of_tenant(tenant: TenantItem, text: str, after: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.dynamo.client import fan_out
-from portal.errors import Conflict, Invalid, NotFound
+from portal.errors import Conflict, Invalid
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -29,7 +29,7 @@ LOOK_AGAIN_SECONDS: Final = 3  # while a tenant is being resharded
 def shards(request: HttpRequest) -> HttpResponse:
     """Show who was resharded lately: one Query. With `?tenant=<slug>` that tenant, and what can be done."""
     slug = request.GET.get("tenant", "").strip()
-    tenant = _tenant(slug) if slug else None
+    tenant = tenant_directory.with_slug(slug)
     form = ReshardForm(request.POST if tenant and "shards" in request.POST else None)
     if request.method == "POST" and tenant and _acted(request, tenant, form):
         return redirect(f"{reverse('admin:shards')}?{urlencode({'tenant': tenant.slug})}")
@@ -45,13 +45,6 @@ def shards(request: HttpRequest) -> HttpResponse:
     if request.method == "GET" and context.get("now", {}).get("runs"):
         response["Refresh"] = str(LOOK_AGAIN_SECONDS)
     return response
-
-
-def _tenant(slug: str) -> TenantItem | None:
-    try:
-        return tenant_directory.find(slug)
-    except NotFound:
-        return None
 
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
