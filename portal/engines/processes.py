@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ PARENT_WATCH = 'exec {fd}<&0 </dev/null; {{ read -r _ <&{fd} || kill -TERM 0; }}
 
 SLOW_SECONDS = 2
 LOOPBACK = "127.0.0.1"
+_OWN_PORTS = range(20_000, 32_000)
 
 
 class Child:
@@ -117,9 +119,14 @@ def port_obstacle(port: int) -> str | None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """Return a port of loopback that nobody listens at.
+
+    One below those that the kernel gives to connections (32768 on Linux, 49152 elsewhere): until a server has
+    started and listens, somebody's connection would otherwise have taken it.
+    """
+    while port_obstacle(port := secrets.choice(_OWN_PORTS)):
+        pass
+    return port
 
 
 def acquire_lock(path: Path) -> IO[str] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
@@ -13,15 +12,10 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
+from portal.engines.processes import free_port
 from tests.support.world import Browser, World
 
 FORM = {"body": "An hour of work", "request_id": "a" * 32}
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 @contextmanager

@@ -155,7 +155,13 @@ class Demo:
         }
 
     def start(self, *, until: str = "Ctrl-C") -> str:
-        """What it printed up to that line, or all of it if it ended before."""
+        """What it printed up to that line."""
+        self.launch()
+        printed = self.read(until=until)
+        assert until in printed, printed
+        return printed
+
+    def launch(self) -> None:
         self.running = subprocess.Popen(
             [sys.executable, "manage.py", "demo", *self.options],
             cwd=self.directory,
@@ -165,7 +171,6 @@ class Demo:
             text=True,
             start_new_session=True,
         )
-        return self.read(until=until)
 
     def read(self, *, until: str) -> str:
         """Return what it prints from now up to that line, or to its end."""
@@ -350,7 +355,8 @@ def test_an_unknown_engine_is_refused_with_the_choices(demo: Demo) -> None:
 
 def test_a_web_server_that_cannot_start_ends_the_demo_at_once(demo: Demo) -> None:
     demo.environ["GUNICORN_CMD_ARGS"] = "--no-such-option"
-    rest = demo.start()
+    demo.launch()
+    rest = demo.read(until="Ctrl-C")
     assert demo.running
     assert demo.running.wait(120) == 1
     assert "The web server ended unexpectedly, with exit status" in rest

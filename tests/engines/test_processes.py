@@ -71,7 +71,16 @@ def test_a_port_that_somebody_listens_on_is_taken(address: str) -> None:
 
 def test_a_port_that_does_not_exist_is_named() -> None:
     assert port_obstacle(70000) == "70000 does not exist"
-    assert port_obstacle(free_port()) is None
+
+
+def test_a_free_port_is_none_that_the_kernel_gives_to_connections() -> None:
+    """One of those would be gone before a server that starts slowly listens at it."""
+    ports = [free_port() for _ in range(20)]
+    assert not any(map(port_obstacle, ports))
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        assert max(ports) < connection.getsockname()[1]
+    assert len(set(ports)) > 10, "two who ask at once get two"
 
 
 def test_a_lock_is_held_by_one_and_carries_a_note(tmp_path: Path) -> None:

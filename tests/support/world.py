@@ -77,6 +77,7 @@ class World:
     def browser(self, who: str, where: str | None = None, **kwargs: object) -> Browser:
         """A signed-in test client, in the tenant that is named, or in the only one of this person."""
         client = Browser(**kwargs)
+        client.slugs.update({tenant.tenant_id: tenant.slug for tenant in self.tenants.values()})
         user = self.users[who]
         mine = [m.tenant_id for m in members.memberships_of(user.id)] if where is None else []
         only = mine[0] if len(mine) == 1 else ""
