@@ -25,7 +25,7 @@ from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import SYSTEM
 from tickets.desk import lists
 from tickets.desk.summaries import TicketState
-from tickets.search import finding, suggesting
+from tickets.search import suggesting, ticket_search
 from tickets.ticket.fields import Status
 
 _SESSION, _CSRF = "pooldesk_session", "pooldesk_csrf"
@@ -175,7 +175,7 @@ PAGES: Final = (
         shows=('id="lately-title"', 1),
         rest=2 * watermark.CACHED_SECONDS,
     ),
-    MeasuredPage("search", "search, 20 hits", _search, shows=(r"data-row-link", finding.SHOWN), grows=True),
+    MeasuredPage("search", "search, 20 hits", _search, shows=(r"data-row-link", ticket_search.SHOWN), grows=True),
     MeasuredPage(
         "type-ahead", "type-ahead", _type_ahead, shows=('id="suggested-ticket-', suggesting.TICKETS), grows=True
     ),

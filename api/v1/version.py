@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.door.routing import RoutedApi
-from api.v1 import activity_routes, audit_routes, member_routes, number_routes, ticket_routes, webhook_routes
+from api.v1 import activity_routes, aggregate_routes, audit_routes, member_routes, ticket_routes, webhook_routes
 
 _RESOURCES: Final = {
     "Tickets": "Tickets with what was said and done about them.",
@@ -25,6 +25,6 @@ version_1: Final = RoutedApi(
 version_1.add_router("", ticket_routes.router, tags=["Tickets"])
 version_1.add_router("", activity_routes.router, tags=["Tickets"])
 version_1.add_router("", member_routes.router, tags=["Members"])
-version_1.add_router("", number_routes.router, tags=["Numbers"])
+version_1.add_router("", aggregate_routes.router, tags=["Numbers"])
 version_1.add_router("", audit_routes.router, tags=["Audit trail"])
 version_1.add_router("", webhook_routes.router, tags=["Webhooks"])

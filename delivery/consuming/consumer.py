@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from delivery.consuming import handling, receipts, slots
-from delivery.consuming.handling import Handled
+from delivery.consuming import message_handling, receipts, slots
+from delivery.consuming.message_handling import Handled
 from delivery.consuming.receipts import Receipts, Transport
 from delivery.consuming.slots import Schedule
 from delivery.queues import limits
@@ -51,11 +51,11 @@ class _Waiting:
 
     @property
     def is_suspect(self) -> bool:
-        return handling.strikes_of(self.received, self.message) > 0
+        return message_handling.strikes_of(self.received, self.message) > 0
 
     @property
     def goes_alone(self) -> bool:
-        return handling.strikes_of(self.received, self.message) >= slots.ALONE_STRIKES
+        return message_handling.strikes_of(self.received, self.message) >= slots.ALONE_STRIKES
 
 
 class Consumer:
@@ -168,7 +168,7 @@ class Consumer:
         self._receipts.hold(queue, received)
         waiting = []
         for one in received:
-            message = handling.read(one)
+            message = message_handling.read(one)
             if message is None:
                 self._conclude(queue, one, Handled("refused"))
             else:
@@ -279,7 +279,7 @@ class Consumer:
             self._put_off(waiting, 0)
 
     def _put_off(self, waiting: _Waiting, seconds: float) -> None:
-        handled = handling.postponed(waiting.received, waiting.message, seconds=seconds)
+        handled = message_handling.postponed(waiting.received, waiting.message, seconds=seconds)
         self._conclude(waiting.queue, waiting.received, handled)
 
     def _conclude(self, queue: int, received: Received, handled: Handled) -> None:

@@ -24,8 +24,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
-from delivery.consuming import handling
-from delivery.consuming.handling import Handled, MessageHandler
+from delivery.consuming import message_handling
+from delivery.consuming.message_handling import Handled, MessageHandler
 from delivery.consuming.slots import Schedule
 from delivery.queues.queue_transport import BATCH, Message, QueueTransport, Received
 from portal.errors import PortalError
@@ -45,7 +45,7 @@ class _Begun:
 
     @property
     def is_suspect(self) -> bool:
-        return handling.strikes_of(self.received, self.message) > 0
+        return message_handling.strikes_of(self.received, self.message) > 0
 
 
 def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def queue_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     for one in _messages(event.get("Records", ())):
         seconds = _schedule.begin(one.queue, one.message.tenant_id, is_suspect=one.is_suspect)
         if seconds:
-            outcomes.append((one, handling.postponed(one.received, one.message, seconds=seconds)))
+            outcomes.append((one, message_handling.postponed(one.received, one.message, seconds=seconds)))
         else:
             begun.append(one)
     try:
@@ -76,7 +76,7 @@ def _messages(records: Iterable[Mapping[str, Any]]) -> Iterable[_Begun]:
         attributes = record.get("attributes", {})
         receives, sent_at = attributes.get("ApproximateReceiveCount", 1), attributes.get("SentTimestamp", 0)
         received = Received(record["body"], record["receiptHandle"], int(receives), int(sent_at) / 1000)
-        message = handling.read(received)
+        message = message_handling.read(received)
         if message is not None:
             queue = int(record["eventSourceARN"].rpartition("-")[2])
             yield _Begun(record["messageId"], queue, received, message)

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from delivery.dispatching.dispatcher import WATCHED_SECONDS, Dispatcher
-from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.queue_refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.dispatching.sweeper import GRACE, Sweeper
 from delivery.holding.hold_keeper import HoldKeeper

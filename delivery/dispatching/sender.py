@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol
 
 from django.conf import settings
 
-from delivery.dispatching.lending import Lending
+from delivery.dispatching.cap_lending import Lending
 from delivery.outbox.progress import CERTAINLY_ANSWERED
 from delivery.queues import limits, queue_sets, worker_assignment
 from delivery.queues.limits import LimitsOf

@@ -14,15 +14,15 @@ from typing import Final
 
 from django.core.mail import EmailMessage
 
-from delivery.mail import unreached
+from delivery.mail import undelivered_mail
 from delivery.mail.mail_content import MailContent
 from delivery.outbox import retry_times, telling
 from delivery.outbox.destinations import Outcome, Work
 from portal import clock
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
-from tenants.identity import suppression
-from tenants.identity.suppression import BOUNCED
+from tenants.identity import suppressed_addresses
+from tenants.identity.suppressed_addresses import BOUNCED
 
 log = logging.getLogger("pooldesk.mail")
 
@@ -41,16 +41,16 @@ def deliver(work: Work) -> Outcome:
     mail = MailContent.read(work.row.private)
     if mail.worth_until and mail.worth_until <= clock.stamp():
         return _dead(work, TOO_LATE)
-    suppressed = suppression.read_by_worker(mail.recipients)
+    suppressed = suppressed_addresses.read_by_worker(mail.recipients)
     mail = mail.without(suppressed)
     if not mail.recipients:
         note = next(iter(suppressed.values())).sentence
         log.warning("A mail was not sent: tenant %s, %s: %s", work.tenant_id, work.row.subject, note)
-        unreached.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
+        undelivered_mail.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
         return Outcome("answered", note=note)
     handed = mail_transport.hand_over(_message(work, mail))
     for address in handed.nobody_there:
-        suppression.note(address, kind=BOUNCED, why=handed.note)
+        suppressed_addresses.note(address, kind=BOUNCED, why=handed.note)
     if handed.state == "taken":
         return Outcome("answered", note=handed.note)
     return _dead(work, handed.note) if handed.state == "refused" else _later(work, mail, handed)
@@ -72,5 +72,5 @@ def _later(work: Work, mail: MailContent, handed: HandOver) -> Outcome:
 
 
 def _dead(work: Work, note: str) -> Outcome:
-    unreached.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
+    undelivered_mail.tell(work.tenant_id, work.row.subject, why=note, sent_at=work.row.timestamp)
     return Outcome("dead", note=note)

@@ -10,14 +10,14 @@ import json
 from email.utils import parseaddr
 from typing import Any, Final, Literal
 
-from delivery.mail import unreached
+from delivery.mail import undelivered_mail
 from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
-from tenants.identity import suppression
-from tenants.identity.suppression import BOUNCED, COMPLAINED
+from tenants.identity import suppressed_addresses
+from tenants.identity.suppressed_addresses import BOUNCED, COMPLAINED
 
-_TAGGED: Final = unreached.INVITATION.replace("/", "_")  # a tag's value has no slash
+_TAGGED: Final = undelivered_mail.INVITATION.replace("/", "_")  # a tag's value has no slash
 _IS_WANTED: Final = "not-spam"  # the feedback of somebody who took a mail out of the spam folder
 
 Told = Literal["bounced", "complained", "other"]
@@ -53,13 +53,13 @@ def _bounced(event: dict[str, Any]) -> Told:
     at = _stamp(bounce["timestamp"])
     for recipient in bounce["bouncedRecipients"]:
         why = recipient.get("diagnosticCode") or bounce.get("bounceSubType", "")
-        suppression.note(_address(recipient), kind=BOUNCED, why=why, at=at)
+        suppressed_addresses.note(_address(recipient), kind=BOUNCED, why=why, at=at)
     tags = event.get("mail", {}).get("tags", {})
     tenant_id, about = ((tags.get(name) or [""])[0] for name in ("tenant", "about"))
     if keys.TENANT_ID.match(tenant_id) and about.startswith(_TAGGED):
-        invitation = unreached.INVITATION + about.removeprefix(_TAGGED)
-        why = suppression.sentence(BOUNCED, at)
-        unreached.tell(tenant_id, invitation, why=why, sent_at=_stamp(event["mail"]["timestamp"]))
+        invitation = undelivered_mail.INVITATION + about.removeprefix(_TAGGED)
+        why = suppressed_addresses.sentence(BOUNCED, at)
+        undelivered_mail.tell(tenant_id, invitation, why=why, sent_at=_stamp(event["mail"]["timestamp"]))
     return "bounced"
 
 
@@ -67,7 +67,7 @@ def _complained(event: dict[str, Any]) -> Told:
     complaint = event["complaint"]
     for recipient in complaint["complainedRecipients"]:
         why = complaint.get("complaintFeedbackType") or ""
-        suppression.note(_address(recipient), kind=COMPLAINED, why=why, at=_stamp(complaint["timestamp"]))
+        suppressed_addresses.note(_address(recipient), kind=COMPLAINED, why=why, at=_stamp(complaint["timestamp"]))
     return "complained"
 
 

@@ -1,4 +1,4 @@
-"""Keep this process's part of the tenants' rates up to date, in a thread beside the requests. Rules are in sharing.py.
+"""Keep this process's part of the tenants' rates up to date, in a thread beside the requests. Rules: rate_sharing.py.
 
 A round costs one Query of all posts, and one PutItem where there is something to tell, or now and then to say that the
 process lives; docs/adr/0020-limits-at-the-door.md has the formula. Once a minute it also writes down what tenants asked
@@ -24,7 +24,7 @@ from portal.dynamo import platform
 from portal.errors import PortalError
 from portal.limits import keys, usage
 from portal.limits.items import SharePostItem
-from portal.limits.sharing import ROUND_SECONDS, RateSharing, SharePost
+from portal.limits.rate_sharing import ROUND_SECONDS, RateSharing, SharePost
 from portal.limits.tables import SHARES
 from portal.limits.tenant_limiter import Counts, TenantLimiter, limiter
 

@@ -1,6 +1,6 @@
 """Let each tenant through at its rate, by a token bucket in this process: no call to the database, no waiting.
 
-Several processes serve a tenant. Each has a share of the rate, which `sharing.py` says; without it, all of it.
+Several processes serve a tenant. Each has a share of the rate, which `rate_sharing.py` says; without it, all of it.
 """
 
 from __future__ import annotations

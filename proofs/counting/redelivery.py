@@ -22,7 +22,7 @@ from portal.streams import leases, shards
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.counting.journal import Journal
-from tickets.counting import aggregate_store, changes, stream_handler
+from tickets.counting import aggregate_store, record_changes, stream_handler
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.ticket.tables import TICKETS
 
@@ -105,7 +105,7 @@ class Hostile:
         self._units.clear()
         started = time.monotonic()
         result = self._handle(Batch(batch.stream_arn, batch.shard_id, tuple(records)))
-        by_tenant, _ = changes.by_tenant(records)
+        by_tenant, _ = record_changes.by_tenant(records)
         said: dict[str, Any] = {
             "way": way,
             "events": result.counts["events"],

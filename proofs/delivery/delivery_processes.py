@@ -41,7 +41,7 @@ def consume(*, address: str, **_: Any) -> None:
     """Deliver what the queues bring, until it is killed."""
     from delivery.consuming import receipts
     from delivery.consuming.consumer import Consumer
-    from delivery.consuming.handling import MessageHandler
+    from delivery.consuming.message_handling import MessageHandler
     from delivery.outbox import destinations
     from delivery.queues.queue_transport import QueueTransport
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from delivery.consuming import handling
-from delivery.consuming.handling import Handled
+from delivery.consuming import message_handling
+from delivery.consuming.message_handling import Handled
 from delivery.queues.queue_transport import Message, Received
 from proofs.noise.worker_notes import ANSWERED, DEAD, FAILED
 
@@ -45,7 +45,7 @@ class DeedHandler:
 
     def handle(self, received: Received, message: Message) -> Handled:
         """Do it. What ends badly is not sent again: the clients do that."""
-        if handling.strikes_of(received, message) >= handling.MOST_STRIKES:
+        if message_handling.strikes_of(received, message) >= message_handling.MOST_STRIKES:
             return self._ended(message, DEAD)
         self.begin(message.event_id, message.tenant_id)
         deed, milliseconds, *until = message.destination.split("/")

@@ -16,7 +16,7 @@ from proofs.search.questions import KINDS, Question, Questions
 from proofs.search.ranking_quality import JudgedQuery
 from proofs.search.stored_tickets import StoredTicket
 from tenants.tenancy.context import TenantContext
-from tickets.search import finding
+from tickets.search import ticket_search
 
 _PAGES: Final = 10_000  # of one answer; more are an error of ours
 _NAMED: Final = 20  # of an answer's tickets that a wrong answer names
@@ -62,7 +62,7 @@ def everything(tenant: TenantContext, query: str) -> list[int]:
     numbers: list[int] = []
     further = ""
     for _ in range(_PAGES):
-        found = finding.find(tenant, query, further=further)
+        found = ticket_search.find(tenant, query, further=further)
         numbers += [int(hit.summary.number) for hit in found.hits]
         further = found.further
         if not further:
@@ -114,7 +114,7 @@ def rank(
     queries = list(judged)
 
     def ours(query: str) -> list[int]:
-        found = finding.find(tenant, query)
+        found = ticket_search.find(tenant, query)
         # As the page of results shows them: what has every word, then what has nearly all.
         return [rows.get(int(hit.summary.number), 0) for hit in (*found.hits, *found.nearly)]
 

@@ -32,7 +32,7 @@ from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tickets.desk import commenting, creating
-from tickets.search import finding
+from tickets.search import ticket_search
 from tickets.search.care import index_check, index_state
 from tickets.search.care.index_check import IndexVerdict
 from tickets.verification.recount import last_number
@@ -82,7 +82,7 @@ class SearchTorture:
     def look(self, rng: random.Random) -> None:
         """Search a word: one that was found before, mostly."""
         word = rng.choice(sorted(self.found) if self.found and rng.random() < 0.7 else sorted(self.wanted))
-        numbers = {int(hit.summary.number) for hit in finding.find(self.tenant, word).hits}
+        numbers = {int(hit.summary.number) for hit in ticket_search.find(self.tenant, word).hits}
         self.searches += 1
         if self.wanted[word] in numbers:
             self.found.add(word)
@@ -168,7 +168,7 @@ def is_broken(found: dict[str, Any]) -> list[str]:
 
 
 def _numbers(run: SearchTorture, word: str) -> set[int]:
-    return {int(hit.summary.number) for hit in finding.find(run.tenant, word).hits}
+    return {int(hit.summary.number) for hit in ticket_search.find(run.tenant, word).hits}
 
 
 def _kill(run: SearchTorture, rng: random.Random) -> None:

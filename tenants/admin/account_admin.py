@@ -17,7 +17,7 @@ from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
-from tenants.identity import accounts, session_lifecycle, suppression
+from tenants.identity import accounts, session_lifecycle, suppressed_addresses
 from tenants.identity.models import User
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
@@ -105,7 +105,7 @@ class AccountAdmin(DynamoAdmin):
     @admin.display(description="mail")
     def mail(self, obj: Any) -> str:
         """Say whether mail is sent to this address."""
-        known = suppression.of([obj.email]).get(obj.email)
+        known = suppressed_addresses.of([obj.email]).get(obj.email)
         return known.in_full if known else "is sent to this address"
 
     @admin.display(description="see also")
@@ -125,7 +125,7 @@ class AccountAdmin(DynamoAdmin):
             "_operator": not obj.is_operator,
             "_no_operator": obj.is_operator and is_somebody_else,
             "_reset_factors": bool(obj.second_factors) and is_somebody_else,
-            "_mail": bool(suppression.of([obj.email])),
+            "_mail": bool(suppressed_addresses.of([obj.email])),
         }
         return [action for action in self.object_actions if offered[action.name]]
 
@@ -158,7 +158,7 @@ class AccountAdmin(DynamoAdmin):
             factor_changes.reset(obj.user_id, reason=reason, by=by)
             return f"{obj.email} has no second factor any more."
         if action == "_mail":
-            suppression.clear(obj.email, by=by)
+            suppressed_addresses.clear(obj.email, by=by)
             return f"Mail is sent to {obj.email} again."
         if action in ("_disable", "_enable"):
             accounts.set_active(obj.user_id, action == "_enable", by=by, reason=reason)

@@ -16,7 +16,7 @@ from portal.dynamo.retry import retrying
 from portal.errors import Invalid, NotFound, Throttled, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.certificates import certificate_file, keys, signing_keys
+from tenants.certificates import keys, signed_certificate, signing_keys
 from tenants.certificates.items import CertificateItem
 
 _NEXT: Final = "number of the certificate"  # names a member of a transaction
@@ -36,7 +36,7 @@ def issue(facts: Mapping[str, Any], *, tenant_id: str, title: str, by: Actor, tr
         last = _last()
         number, at = int(last.name) + 1 if last else 1, clock.stamp()
         numbered = {**facts, "number": number, "previous": last.digest if last else "", "issued_at": at}
-        content = certificate_file.sign(numbered, key)
+        content = signed_certificate.sign(numbered, key)
         item = CertificateItem(
             keys.CERTIFICATES,
             keys.numbered(number),
@@ -44,7 +44,7 @@ def issue(facts: Mapping[str, Any], *, tenant_id: str, title: str, by: Actor, tr
             title=title,
             created_at=at,
             content=content.decode("ascii"),
-            digest=certificate_file.digest(content),
+            digest=signed_certificate.digest(content),
         )
         whole = transaction.copy()
         whole.put(item, name=_NEXT, condition=CertificateItem.name.does_not_exist())
@@ -88,7 +88,7 @@ def refuse_gap(certificates: Sequence[tuple[bytes, Mapping[str, Any]]]) -> None:
         if int(after["number"]) == int(before["number"]) and other != content:
             raise Invalid(f"Two different certificates given here have the number {after['number']}.")
         follows = int(after["number"]) == int(before["number"]) + 1
-        if follows and after["previous"] != certificate_file.digest(content):
+        if follows and after["previous"] != signed_certificate.digest(content):
             raise Invalid(f"Certificate {after['number']} does not name the certificate {before['number']} given here.")
 
 

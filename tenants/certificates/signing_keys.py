@@ -13,21 +13,21 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from django.conf import settings
 
 from portal.errors import Conflict, Invalid
-from tenants.certificates import certificate_file
+from tenants.certificates import signed_certificate
 
 
 def signing_key() -> Ed25519PrivateKey:
     """Return the key that signs. Raises Conflict where there is none."""
     if not settings.CERTIFICATE_KEY:
         raise Conflict("There is no key to sign certificates with: set CERTIFICATE_KEY (certificate_keys --new).")
-    return certificate_file.private_key(settings.CERTIFICATE_KEY)
+    return signed_certificate.private_key(settings.CERTIFICATE_KEY)
 
 
 def known_keys() -> dict[str, Ed25519PublicKey]:
     """Return the public keys by their ids, the one that signs first. Raises Invalid for a setting that holds none."""
     present = [signing_key().public_key()] if settings.CERTIFICATE_KEY else []
-    former = [certificate_file.public_key(text) for text in settings.CERTIFICATE_FORMER_KEYS]
-    return {certificate_file.key_id(key): key for key in [*present, *former]}
+    former = [signed_certificate.public_key(text) for text in settings.CERTIFICATE_FORMER_KEYS]
+    return {signed_certificate.key_id(key): key for key in [*present, *former]}
 
 
 def new_key() -> str:
@@ -44,7 +44,7 @@ def read_keys(text: str) -> dict[str, Ed25519PublicKey]:
     """Read what `write_keys` wrote. Raises Invalid."""
     try:
         stored = json.loads(text)
-        keys = [certificate_file.public_key(value) for value in stored.values()]
+        keys = [signed_certificate.public_key(value) for value in stored.values()]
     except (ValueError, AttributeError, TypeError) as error:
         raise Invalid("This is no file of keys, as certificate_keys prints it.") from error
-    return {certificate_file.key_id(key): key for key in keys}
+    return {signed_certificate.key_id(key): key for key in keys}

@@ -11,7 +11,7 @@ from django.urls import reverse
 from portal import plain_text
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
-from tenants.identity.acting_session import Impersonation
+from tenants.identity.impersonation_session import Impersonation
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
 

@@ -21,9 +21,9 @@ from portal.nosql.items import SessionItem
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts, acting_session
+from tenants.identity import accounts, impersonation_session
 from tenants.identity import keys as identity_keys
-from tenants.identity.acting_session import ActingIds, Impersonation
+from tenants.identity.impersonation_session import ActingIds, Impersonation
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.tenancy import context
@@ -79,7 +79,9 @@ def begin(
     )
     key = get_random_string(32, "abcdefghijklmnopqrstuvwxyz0123456789")
     transaction = Transaction()
-    transaction.put(acting_session.item_of(key, impersonation), condition=SessionItem.session_key.does_not_exist())
+    transaction.put(
+        impersonation_session.item_of(key, impersonation), condition=SessionItem.session_key.does_not_exist()
+    )
     mails = write(tenant, impersonation, reason) if settings.IMPERSONATION_MAILS else ()
     later = outgoing.join(transaction, mails)
     after = {
@@ -91,7 +93,7 @@ def begin(
     by = impersonation.of_operator("admin")
     recording.commit(transaction, [_entry(impersonation, AuditAction.IMPERSONATION_BEGUN, by, after)])
     outgoing.send_all(later)
-    return Begun(impersonation, tenant, acting_session.write_cookie(ActingIds(key, user.id, tenant_id)))
+    return Begun(impersonation, tenant, impersonation_session.write_cookie(ActingIds(key, user.id, tenant_id)))
 
 
 def _member(tenant_id: str, member_id: str) -> tuple[User, TenantContext]:
@@ -119,11 +121,11 @@ def _member(tenant_id: str, member_id: str) -> tuple[User, TenantContext]:
 
 def end(ids: ActingIds, *, origin: str, why: str) -> Impersonation | None:
     """End an impersonation, and return it; None where it has been ended already."""
-    impersonation = acting_session.read(ids)
+    impersonation = impersonation_session.read(ids)
     if impersonation is None:
         return None
     transaction = Transaction()
-    item = acting_session.item_of(ids.session_key, impersonation)
+    item = impersonation_session.item_of(ids.session_key, impersonation)
     transaction.delete(item, condition=SessionItem.session_key.exists())
     by, after = impersonation.of_operator(origin), {"visit": impersonation.visit, "why": why}
     try:

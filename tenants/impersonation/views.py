@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.web.access import leads_out, member, public, unlimited
-from tenants.identity import acting_session
+from tenants.identity import impersonation_session
 from tenants.impersonation import access_log
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -30,7 +30,7 @@ def platform_access(request: TenantRequest) -> HttpResponse:
 @require_POST
 def stop(request: HttpRequest) -> HttpResponse:
     """Go back to the admin: that the impersonation ends is seen to wherever a page leads out."""
-    ids = acting_session.read_cookie(request.COOKIES.get(acting_session.COOKIE, ""))
+    ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
     if ids is None:
         return redirect("admin:index")
     return redirect("admin:tenants_membership_change", quote(f"{ids.tenant_id}/{ids.member_id}"))

@@ -24,11 +24,11 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity import accounts, suppression
+from tenants.identity import accounts, suppressed_addresses
 from tenants.identity import keys as identity_keys
 from tenants.identity.items import ThrottleItem
-from tenants.identity.suppression import Suppression
-from tenants.membership import invite_storage, member_changes, members, seats, unreached_invites
+from tenants.identity.suppressed_addresses import Suppression
+from tenants.membership import invite_storage, member_changes, members, seats, undelivered_invites
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
@@ -80,7 +80,10 @@ def invite_all(
         raise Invalid(f"You can invite up to {MOST_AT_ONCE} people at once. This list has {len(addresses)}.")
     _refuse_above(tenant, role)
     wanted = [*dict.fromkeys(map(accounts.normal_address, addresses))]
-    reads: list[Callable[[], Any]] = [lambda: members.members_of(tenant.repository), lambda: suppression.of(wanted)]
+    reads: list[Callable[[], Any]] = [
+        lambda: members.members_of(tenant.repository),
+        lambda: suppressed_addresses.of(wanted),
+    ]
     everybody, suppressed = fan_out(reads)
     names = {person.email: person.name for person in everybody}
     outcomes = []
@@ -115,7 +118,7 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | N
     seconds = (clock.parse(invite.sent_at) + PAUSE - clock.now()).total_seconds()
     if seconds > 0:
         raise Conflict(f"This invitation was sent a moment ago. You can send it again in {_minutes(seconds)}.")
-    suppressed = suppression.of([invite.email]).get(invite.email)
+    suppressed = suppressed_addresses.of([invite.email]).get(invite.email)
     entry = _entry(invite, AuditAction.INVITATION_RESENT, by)
     return _send(tenant, invite, invite.link, entry, write, suppressed)
 
@@ -133,7 +136,7 @@ def _send(
     secret = invite_storage.renew(invite)
     transaction, unreached = Transaction(), suppressed.sentence if suppressed else ""
     if unreached:
-        unreached_invites.put(transaction, invite, why=unreached)
+        undelivered_invites.put(transaction, invite, why=unreached)
     mails = outgoing.join(transaction, [write(invite, secret)]) if write and not unreached else ()
     invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
     member_changes.require_role(transaction, tenant)

@@ -17,7 +17,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.mailing.outgoing import OutgoingMail
 from portal.web.access import member
-from tenants.membership import invite_storage, invite_tokens, inviting, mails, members, unreached_invites
+from tenants.membership import invite_storage, invite_tokens, inviting, mails, members, undelivered_invites
 from tenants.membership.forms import InviteForm
 from tenants.membership.inviting import InviteOutcome, SentInvite
 from tenants.membership.items import InviteItem, UnreachedItem
@@ -64,7 +64,7 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
     reads: list[Callable[[], Any]] = [
         partial(invite_storage.pending, tenant.repository),
         partial(members.members_of, tenant.repository),
-        partial(unreached_invites.listed, tenant.repository),
+        partial(undelivered_invites.listed, tenant.repository),
     ]
     invites, everybody, unreached = fan_out(reads)
     roles = {person.id: person.role for person in everybody}
@@ -87,7 +87,7 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
 
 
 def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any] | None:
-    if item is None or not unreached_invites.is_about(item, invite):
+    if item is None or not undelivered_invites.is_about(item, invite):
         return None
     return {"at": clock.parse(item.at), "why": item.why}
 

@@ -1,7 +1,7 @@
 """Speak WebAuthn with a browser: what it is asked to sign, and whether what it answers is right.
 
 A challenge is signed and given to the page; nothing is stored for it. That it is used once follows from its time: a
-passkey keeps that of the last challenge that it signed, and takes none of that time or before (`factor_proofs.py`).
+passkey keeps that of the last challenge that it signed, and takes none of that time or before (`factor_checking.py`).
 
 Source: W3C, "Web Authentication: Level 3", 7.1 and 7.2, whose steps python-fido2 takes; the counter is ours.
 """

@@ -19,7 +19,7 @@ from tenants.identity import entering_views, known_browsers, session_lifecycle, 
 from tenants.identity.forms import SignInForm
 from tenants.identity.models import User
 from tenants.identity.throttle import CountedAttempt
-from tenants.second_factors import factor_proofs, factor_store, half_signed_in, passkey_ceremony
+from tenants.second_factors import factor_checking, factor_store, half_signed_in, passkey_ceremony
 from tenants.second_factors.forms import SecondStepForm
 from tenants.second_factors.passkey_ceremony import PasskeySite
 from tenants.tenancy.client_address import client_address
@@ -70,7 +70,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
     attempt = throttle.begin(throttle.second_step(user.id, browser=browser))
     if attempt.wait_minutes is not None:
         return _page(request, user, form, stash, status=429, wait_minutes=attempt.wait_minutes)
-    if not factor_proofs.by_code(user, form.cleaned_data["one_time_code"], origin=client_address(request)):
+    if not factor_checking.by_code(user, form.cleaned_data["one_time_code"], origin=client_address(request)):
         session_lifecycle.refused(user.email, origin=client_address(request))
         form.add_error("one_time_code", "This code is wrong, or was used before. Wait for the next one.")
         return _page(request, user, form, stash, status=422)
@@ -117,7 +117,7 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
 
 def _signer(request: HttpRequest, *, of: str = "") -> User:
     answer, token = request.POST.get("credential", ""), request.POST.get("challenge", "")
-    return factor_proofs.by_passkey(site_of(request), answer, token, of=of)
+    return factor_checking.by_passkey(site_of(request), answer, token, of=of)
 
 
 def _let_in(

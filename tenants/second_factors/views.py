@@ -19,7 +19,14 @@ from portal.errors import Conflict, Invalid, NotFound, PortalError
 from portal.web.access import signed_in, unlimited
 from portal.web.heavy_work import heavy
 from tenants.identity import entering_views, session_lifecycle, throttle
-from tenants.second_factors import authenticator, factor_changes, factor_proofs, factor_store, passkey_ceremony, sealing
+from tenants.second_factors import (
+    authenticator,
+    factor_changes,
+    factor_checking,
+    factor_store,
+    passkey_ceremony,
+    sealing,
+)
 from tenants.second_factors.factor_changes import FactorChange
 from tenants.second_factors.forms import AuthenticatorForm, ConfirmForm
 from tenants.second_factors.items import PasskeyItem
@@ -83,7 +90,7 @@ def confirm(request: SignedInRequest) -> HttpResponse:
 def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
     answer, token = request.POST.get("credential", ""), request.POST.get("challenge", "")
     try:
-        factor_proofs.by_passkey(site_of(request), answer, token, of=request.user.id)
+        factor_checking.by_passkey(site_of(request), answer, token, of=request.user.id)
     except Invalid as error:
         return _security(request, status=422, problem=error.message)
     note_confirmed(request)

@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 
 from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
 from portal.web.stash import PAGE_MARK, Stash
-from tenants.identity.acting_session import Impersonation
+from tenants.identity.impersonation_session import Impersonation
 from tenants.identity.models import User
 from tenants.tenancy import page_mark, refusal_views
 from tenants.tenancy.context import TenantContext

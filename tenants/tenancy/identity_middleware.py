@@ -14,8 +14,8 @@ from django.utils.cache import patch_vary_headers
 
 from portal.errors import PortalError
 from portal.web import desk_prefix, error_pages
-from tenants.identity import acting_session
-from tenants.identity.acting_session import ActingIds
+from tenants.identity import impersonation_session
+from tenants.identity.impersonation_session import ActingIds
 from tenants.tenancy import pinned_tenant
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -88,7 +88,7 @@ class IdentityMiddleware:
 
 
 def _acting_ids(request: HttpRequest) -> ActingIds | None:
-    acting = acting_session.read_cookie(request.COOKIES.get(acting_session.COOKIE, ""))
+    acting = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
     return None if acting is None or request.path.startswith(reverse("admin:index")) else acting
 
 
@@ -97,7 +97,7 @@ def _remember_acting(request: HttpRequest, response: HttpResponse) -> None:
     begun: str | None = getattr(request, "acting_cookie", None)
     if begun:
         response.set_cookie(
-            acting_session.COOKIE,
+            impersonation_session.COOKIE,
             begun,
             max_age=settings.IMPERSONATION_MINUTES * 60,
             secure=settings.SESSION_COOKIE_SECURE,
@@ -105,4 +105,4 @@ def _remember_acting(request: HttpRequest, response: HttpResponse) -> None:
             samesite="Lax",
         )
     elif begun == "" or request.acting_has_ended:  # type: ignore[attr-defined]  # ours
-        response.delete_cookie(acting_session.COOKIE, samesite="Lax")
+        response.delete_cookie(impersonation_session.COOKIE, samesite="Lax")

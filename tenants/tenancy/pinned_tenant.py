@@ -21,9 +21,9 @@ from portal.nosql import keys as session_keys
 from portal.nosql import session_store
 from portal.nosql.items import SessionItem
 from portal.schema import keys
-from tenants.identity import accounts, acting_session
+from tenants.identity import accounts, impersonation_session
 from tenants.identity import keys as identity_keys
-from tenants.identity.acting_session import ActingIds, Impersonation
+from tenants.identity.impersonation_session import ActingIds, Impersonation
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.tenancy import context
@@ -119,7 +119,7 @@ def resolve_acting(ids: Ids | None, acting: ActingIds) -> Identity:
         own, account, borrowed, *as_member = platform.get_all(wanted, consistent=True)
         operator = User.from_item(account) if account else None
         session = session_store.SessionStore.from_item(own, ids.session_key) if own else None
-        impersonation = acting_session.of_item(borrowed)
+        impersonation = impersonation_session.of_item(borrowed)
         if operator and session is not None and impersonation and _signed_in(session, operator):
             found = _as_member(impersonation, *as_member)
             if found and impersonation.is_good_for(operator, ids.session_key):

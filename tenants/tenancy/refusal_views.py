@@ -13,7 +13,7 @@ from django.utils.http import escape_leading_slashes
 from portal.web import error_pages
 from portal.web.access import SAFE
 from portal.web.stash import Stash
-from tenants.identity import acting_session
+from tenants.identity import impersonation_session
 from tenants.impersonation import impersonating
 from tenants.membership import members
 from tenants.membership.members import DeskMembership
@@ -62,7 +62,7 @@ def impersonation_is_over(request: HttpRequest) -> HttpResponse:
 
 def end_acting(request: HttpRequest, *, why: str) -> None:
     """End what the cookie of an operator who acts as a member names, where it still exists."""
-    ids = acting_session.read_cookie(request.COOKIES.get(acting_session.COOKIE, ""))
+    ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
     if ids is not None:
         impersonating.end(ids, origin=client_address(request), why=why)
         request.acting_cookie = ""  # type: ignore[attr-defined]  # the identity middleware removes it

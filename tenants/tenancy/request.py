@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from portal.nosql.session_store import SessionStore
 from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
-from tenants.identity.acting_session import Impersonation
+from tenants.identity.impersonation_session import Impersonation
 from tenants.identity.models import User
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext

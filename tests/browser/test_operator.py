@@ -7,7 +7,7 @@ from django.contrib.admin.utils import quote
 from playwright.sync_api import expect
 
 from delivery.consuming import dead_deliveries
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
@@ -115,7 +115,7 @@ def pages(world: World, dead: str) -> list[str]:
 def dead(world: World) -> str:
     """The address of a dead delivery with a long reason, of a tenant whose deliveries wait."""
     acme = world.tenants["acme"]
-    holding.pause(acme, by=SYSTEM, reason="The receiver asked for it.")
+    hold_changes.pause(acme, by=SYSTEM, reason="The receiver asked for it.")
     row = deliveries.row(acme.tenant_id, "ep_0123456789abcdef")
     reason = "There is no host long-label-of-a-customer.integration.example.com. " * 3
     keeping = TenantRepository(acme.tenant_id)

@@ -12,7 +12,7 @@ from django.test import override_settings
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tests.support.commands import run
 from tests.support.world import World
 
@@ -33,11 +33,11 @@ def first_key() -> Any:
 
 
 def public(private: str) -> str:
-    return certificate_file.private_key(private).public_key().public_bytes_raw().hex()
+    return signed_certificate.private_key(private).public_key().public_bytes_raw().hex()
 
 
 def signed(**facts: Any) -> bytes:
-    return certificate_file.sign(FACTS | facts, signing_keys.signing_key())
+    return signed_certificate.sign(FACTS | facts, signing_keys.signing_key())
 
 
 def issue(number_of: str) -> bytes:
@@ -46,7 +46,7 @@ def issue(number_of: str) -> bytes:
 
 
 def test_what_was_signed_verifies_and_says_what_it_said() -> None:
-    said = certificate_file.verify(signed(), signing_keys.known_keys())
+    said = signed_certificate.verify(signed(), signing_keys.known_keys())
     assert {name: said[name] for name in FACTS} == FACTS
 
 
@@ -55,13 +55,13 @@ def test_a_change_of_any_byte_is_noticed() -> None:
     for place, byte in enumerate(content):
         for other in {byte ^ 1, byte ^ 0x20, ord(" "), ord("0")} - {byte}:
             with pytest.raises(Invalid):
-                certificate_file.verify(content[:place] + bytes([other]) + content[place + 1 :], keys)
+                signed_certificate.verify(content[:place] + bytes([other]) + content[place + 1 :], keys)
         with pytest.raises(Invalid):
-            certificate_file.verify(content[:place] + content[place + 1 :], keys)
+            signed_certificate.verify(content[:place] + content[place + 1 :], keys)
         with pytest.raises(Invalid):
-            certificate_file.verify(content[:place] + b" " + content[place:], keys)
+            signed_certificate.verify(content[:place] + b" " + content[place:], keys)
     with pytest.raises(Invalid):
-        certificate_file.verify(content + b"\n", keys)
+        signed_certificate.verify(content + b"\n", keys)
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_a_change_of_any_byte_is_noticed() -> None:
 )
 def test_what_is_no_certificate_is_refused_with_a_sentence(content: bytes) -> None:
     with pytest.raises(Invalid, match=r"certificate"):
-        certificate_file.verify(content, signing_keys.known_keys())
+        signed_certificate.verify(content, signing_keys.known_keys())
 
 
 def test_a_key_that_is_not_ours_signs_nothing_that_verifies() -> None:
-    foreign = certificate_file.sign(FACTS, certificate_file.private_key(SECOND))
+    foreign = signed_certificate.sign(FACTS, signed_certificate.private_key(SECOND))
     with pytest.raises(Invalid, match="is not among the known ones"):
-        certificate_file.verify(foreign, signing_keys.known_keys())
+        signed_certificate.verify(foreign, signing_keys.known_keys())
 
 
 def test_after_a_rotation_both_keys_verify_and_the_new_one_signs() -> None:
     before = signed()
     with override_settings(CERTIFICATE_KEY=SECOND, CERTIFICATE_FORMER_KEYS=[public(FIRST)]):
         after, keys = signed(), signing_keys.known_keys()
-        assert certificate_file.verify(before, keys)["key"] != certificate_file.verify(after, keys)["key"]
-        assert [*keys] == [certificate_file.verify(content, keys)["key"] for content in (after, before)]
+        assert signed_certificate.verify(before, keys)["key"] != signed_certificate.verify(after, keys)["key"]
+        assert [*keys] == [signed_certificate.verify(content, keys)["key"] for content in (after, before)]
 
 
 def test_without_a_key_nothing_is_signed() -> None:
@@ -117,14 +117,14 @@ def test_the_command_verifies_with_the_printed_keys_alone_and_asks_nobody(
 def test_a_new_key_that_is_printed_can_be_set() -> None:
     name, _, value = run("certificate_keys", "--new").out.strip().partition("=")
     with override_settings(**{name: value}):
-        assert certificate_file.verify(signed(), signing_keys.known_keys())
+        assert signed_certificate.verify(signed(), signing_keys.known_keys())
 
 
 def test_each_certificate_names_the_one_before_it_by_its_hash(world: World, tmp_path: Path) -> None:
     issued = [issue(digit) for digit in "abc"]
-    said = [certificate_file.verify(content, signing_keys.known_keys()) for content in issued]
+    said = [signed_certificate.verify(content, signing_keys.known_keys()) for content in issued]
     assert [one["number"] for one in said] == [1, 2, 3]
-    assert [one["previous"] for one in said] == ["", *map(certificate_file.digest, issued[:-1])]
+    assert [one["previous"] for one in said] == ["", *map(signed_certificate.digest, issued[:-1])]
     assert certificate_chain.get("00000002").content.encode() == issued[1]
 
     files = [tmp_path / f"{number}.json" for number in (1, 2, 3)]
@@ -150,6 +150,6 @@ def test_a_certificate_that_somebody_else_issues_at_the_same_moment_gets_the_nex
         return last
 
     monkeypatch.setattr(certificate_chain, "_last", somebody_is_faster)
-    said = certificate_file.verify(issue("a"), signing_keys.known_keys())
+    said = signed_certificate.verify(issue("a"), signing_keys.known_keys())
     assert said["number"] == 2
     assert said["previous"] == certificate_chain.get("00000001").digest

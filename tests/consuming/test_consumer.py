@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery.consuming import consumer as consumer_module
-from delivery.consuming import handling, slots
+from delivery.consuming import message_handling, slots
 from delivery.consuming.consumer import Consumer
-from delivery.consuming.handling import Handled
+from delivery.consuming.message_handling import Handled
 from delivery.queues.limits import DeliveryLimits
 from delivery.queues.queue_transport import Message, Received
 from portal.errors import Throttled, Unavailable
@@ -189,10 +189,10 @@ def test_what_is_over_the_cap_waits_and_that_is_no_strike() -> None:
 
 def test_a_message_that_was_put_off_too_often_is_left_to_its_row() -> None:
     queues = QueuesInMemory()
-    queues.send(0, [replace(message(), postponed=handling.MOST_POSTPONEMENTS), message(1)])
+    queues.send(0, [replace(message(), postponed=message_handling.MOST_POSTPONEMENTS), message(1)])
     handler = Handler(lambda message: True)
     with consuming(queues, handler, limits=replace(FAST, in_flight=1)) as consumer:
-        queues.send(1, [replace(message(2), postponed=handling.MOST_POSTPONEMENTS)])
+        queues.send(1, [replace(message(2), postponed=message_handling.MOST_POSTPONEMENTS)])
         wait_until(lambda: consumer.report().get("left"))
         handler.let_go()
         wait_until(lambda: not queues.left())
@@ -225,7 +225,7 @@ def test_what_was_received_by_a_worker_that_died_is_a_suspect() -> None:
     queues.time_out()
 
     def handle(received: Received, message: Message) -> Handled:
-        seen.append(handling.strikes_of(received, message))
+        seen.append(message_handling.strikes_of(received, message))
         return DONE
 
     with consuming(queues, handle):

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from delivery.consuming import dead_deliveries, handling, receipts, slots
-from delivery.consuming.handling import Handled, MessageHandler
+from delivery.consuming import dead_deliveries, message_handling, receipts, slots
+from delivery.consuming.message_handling import Handled, MessageHandler
 from delivery.outbox import keys, member_state, progress, retry_times
 from delivery.outbox.destinations import Outcome, Work
 from delivery.queues.queue_transport import Message
@@ -144,12 +144,12 @@ def test_what_its_worker_died_of_three_times_is_not_begun_again(acme: str, recei
 
 def test_what_was_only_beside_a_message_that_kills_is_delivered(acme: str, receiver: Receiver) -> None:
     told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT, strikes=2)
-    assert handle(told, receives=handling.MOST_STRIKES - 2) == Handled("answered")
+    assert handle(told, receives=message_handling.MOST_STRIKES - 2) == Handled("answered")
 
 
 def test_what_is_received_without_end_is_given_up(acme: str, receiver: Receiver) -> None:
     told = deliveries.message(deliveries.row(acme, ENDPOINT), ENDPOINT)
-    assert handle(told, receives=handling.MOST_STRIKES + 1) == Handled("dead")
+    assert handle(told, receives=message_handling.MOST_STRIKES + 1) == Handled("dead")
 
 
 def die_twice(told: Message, receiver: Receiver) -> None:
@@ -257,16 +257,16 @@ def test_a_row_that_is_gone_is_nobodys(acme: str, receiver: Receiver) -> None:
 def put_off(told: Message, *, times: int) -> Handled:
     """Put a message off that was put off so many times before."""
     told = replace(told, postponed=times)
-    return handling.postponed(deliveries.received(told), told, seconds=0.2)
+    return message_handling.postponed(deliveries.received(told), told, seconds=0.2)
 
 
 def test_a_message_is_put_off_so_many_times_and_then_its_row_is_due_at_once(acme: str) -> None:
     row = deliveries.row(acme, ENDPOINT, f"{ENDPOINT}_2")
     progress.sent(row, row.open or ())
     told = deliveries.message(row, ENDPOINT)
-    assert put_off(told, times=handling.MOST_POSTPONEMENTS - 1).delay == 1
+    assert put_off(told, times=message_handling.MOST_POSTPONEMENTS - 1).delay == 1
     assert member_state.due_members(deliveries.stored(row)) == set()
-    assert put_off(told, times=handling.MOST_POSTPONEMENTS) == Handled("left")
+    assert put_off(told, times=message_handling.MOST_POSTPONEMENTS) == Handled("left")
     left = deliveries.stored(row)
     assert member_state.due_members(left) == {f"0/{ENDPOINT}"}
     assert str(left.due_at) <= clock.stamp()
@@ -277,7 +277,7 @@ def test_a_message_that_was_put_off_too_often_counts_as_no_attempt(acme: str, re
     told = deliveries.message(row, ENDPOINT)
     receiver.outcome = Outcome("failed")
     for _ in range(2):
-        put_off(told, times=handling.MOST_POSTPONEMENTS)
+        put_off(told, times=message_handling.MOST_POSTPONEMENTS)
         handle(told)
     assert [work.attempt for work in receiver.work] == [1, 2]
 
@@ -286,7 +286,7 @@ def test_a_message_that_was_put_off_too_often_opens_nothing_that_is_answered(acm
     row = deliveries.row(acme, ENDPOINT)
     told = deliveries.message(row, ENDPOINT)
     handle(told)
-    assert put_off(told, times=handling.MOST_POSTPONEMENTS) == Handled("left")
+    assert put_off(told, times=message_handling.MOST_POSTPONEMENTS) == Handled("left")
     assert (deliveries.stored(row).open, deliveries.stored(row).pending) == (None, None)
 
 
@@ -294,16 +294,16 @@ def test_a_message_that_cannot_be_given_back_is_left_to_its_row(acme: str, caplo
     row = deliveries.row(acme, ENDPOINT)
     told = deliveries.message(row, ENDPOINT)
     with fakes.answering("tenant", "GetItem", *[fakes.refusal("InternalServerError", status=500)] * 10):
-        assert put_off(told, times=handling.MOST_POSTPONEMENTS) == Handled("left")
-    assert put_off(replace(told, event_id="no key"), times=handling.MOST_POSTPONEMENTS) == Handled("left")
+        assert put_off(told, times=message_handling.MOST_POSTPONEMENTS) == Handled("left")
+    assert put_off(replace(told, event_id="no key"), times=message_handling.MOST_POSTPONEMENTS) == Handled("left")
     assert caplog.text.count("is left to its row") == 2
     assert deliveries.stored(row).open == {f"0/{ENDPOINT}"}
 
 
 def test_all_that_a_message_may_take_is_over_before_its_row_comes_due_again() -> None:
-    longest_pause = max(slots.OVER_CAP_SECONDS, slots.SUSPECT_SECONDS, handling.AWAY_SECONDS)
-    put_off = handling.MOST_POSTPONEMENTS * longest_pause
-    received = handling.MOST_STRIKES * (slots.HANGS_SECONDS + receipts.VISIBILITY_SECONDS)
+    longest_pause = max(slots.OVER_CAP_SECONDS, slots.SUSPECT_SECONDS, message_handling.AWAY_SECONDS)
+    put_off = message_handling.MOST_POSTPONEMENTS * longest_pause
+    received = message_handling.MOST_STRIKES * (slots.HANGS_SECONDS + receipts.VISIBILITY_SECONDS)
     assert put_off + received < progress.CERTAINLY_ANSWERED.total_seconds()
 
 

@@ -16,7 +16,7 @@ from django.test import override_settings
 
 from delivery.consuming import dead_deliveries
 from delivery.consuming.consumer import Consumer
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import QueueTransport
 from portal.queueing import sqs_client

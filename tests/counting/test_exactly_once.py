@@ -19,7 +19,7 @@ from tenants.tenancy.context import TenantContext
 from tests.support import fakes, folding
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
-from tickets.counting import aggregate_store, merge, recent, stream_handler
+from tickets.counting import aggregate_store, merge, recent_counts, stream_handler
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
@@ -235,7 +235,7 @@ def test_hostile_deliveries_do_no_harm(alice: TenantContext) -> None:
 def test_the_torture_notices_an_update_without_its_condition(
     alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = recent.addition
+    real = recent_counts.addition
 
     def careless(*args: Any, **kwargs: Any) -> dict[str, Any]:
         request = real(*args, **kwargs)
@@ -245,6 +245,6 @@ def test_the_torture_notices_an_update_without_its_condition(
         request["ExpressionAttributeNames"].pop("#merges", None)
         return request
 
-    monkeypatch.setattr(recent, "addition", careless)
-    monkeypatch.setattr(recent.Recent, "floor", lambda self, mark: "")
+    monkeypatch.setattr(recent_counts, "addition", careless)
+    monkeypatch.setattr(recent_counts.Recent, "floor", lambda self, mark: "")
     assert not tortured(alice, stream_handler.handle)

@@ -19,8 +19,8 @@ from portal.streams import stream_source
 from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
-from tickets.counting import aggregates, keys, leaders, merge, stored_counts, stream_handler, tail
-from tickets.counting.recent import Recent
+from tickets.counting import aggregates, keys, leader_counts, merge, stored_counts, stream_handler, tail_counts
+from tickets.counting.recent_counts import Recent
 from tickets.counting.stream_handler import handle
 
 ACME = "a" * 32
@@ -112,8 +112,8 @@ class Interleavings(RuleBasedStateMachine):
         self.table.install(self.patch)
         self.table.before = pause
         self.patch.setattr(stream_handler, "_memory", MemoryOfEach())
-        self.patch.setattr(leaders, "BUDGET", {"P": 100, "G": 60})
-        self.patch.setattr(tail, "RUN_BYTES", 60)
+        self.patch.setattr(leader_counts, "BUDGET", {"P": 100, "G": 60})
+        self.patch.setattr(tail_counts, "RUN_BYTES", 60)
         self.patch.setattr(merge, "is_full", lambda state: len(state.counts) > self.full)
         self.memories = [Memory(10) for _ in range(PROCESSES)]
         self.running: dict[int, Process] = {}

@@ -17,7 +17,7 @@ from tenants.membership import seeding
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import folding
 from tests.support.world import Browser, World
-from tickets.counting import aggregates, histogram, tail
+from tickets.counting import aggregates, histogram, tail_counts
 from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
@@ -230,7 +230,7 @@ def test_of_very_many_tags_and_people_the_page_shows_the_leading_ones_and_how_ma
         folding.merge_all(alice)
     folding.plant(alice, "PEOPLE", **{f"{who}_closed": n for who, n in former.items()}, **{f"{bob.user_id}_open": 7})
     folding.merge_all(alice)
-    tail.compact(alice.tenant_id, position=lambda mark: "")
+    tail_counts.compact(alice.tenant_id, position=lambda mark: "")
     numbers = dashboard.read(alice, days=30)
     assert [tag.name for tag in numbers.tags[:3]] == ["tag0", "tag1", "tag2"]
     assert len(numbers.tags) + numbers.other_tags >= 80

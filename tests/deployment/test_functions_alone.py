@@ -31,7 +31,7 @@ from delivery.webhooks.items import EndpointItem
 from portal import clock
 from portal.isolation import iam, policies, request_parser
 from portal.schema.tables import Table
-from tenants.identity import suppression
+from tenants.identity import suppressed_addresses
 from tests.mail.test_ses import NORA, bounce
 from tests.support import function_process
 from tests.support.endpoints import endpoint
@@ -250,7 +250,7 @@ def test_what_bounced_is_noted_and_shown_at_the_invitation(world: World, invoke:
     tags = {"tenant": [world.tenants["acme"].tenant_id], "about": [row.subject.replace("/", "_")]}
     record = {"messageId": "m1", "body": json.dumps(bounce(timestamp=row.timestamp, tags=tags))}
     assert invoke("Bounces", {"Records": [record]}) == [{"batchItemFailures": []}]
-    assert suppression.of([NORA])[NORA].kind == "bounced"
+    assert suppressed_addresses.of([NORA])[NORA].kind == "bounced"
     (shown,) = alice.get("/desk/invitations/").context["pending"]
     assert shown["unreached"]["why"]
 

@@ -13,7 +13,7 @@ import pytest
 from delivery.dispatching import dispatcher as dispatching
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.queue_refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.dispatching.sweeper import Sweeper
 from delivery.outbox import progress, telling

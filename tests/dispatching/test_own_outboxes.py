@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from delivery.consuming import dead_deliveries
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.dispatching import dispatcher_lambda
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.queue_refresher import Refresher
 from delivery.dispatching.sender import Sender
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from delivery.holding.hold_keeper import HoldKeeper
 from delivery.outbox import keys, progress
 from delivery.outbox.destinations import Outcome, Work
@@ -173,17 +173,17 @@ def test_what_is_held_waits_in_its_own_outbox_until_it_goes_on(
 ) -> None:
     row = deliveries.row(acme, ENDPOINT, where=where)
     told = deliveries.message(row, ENDPOINT, where=where)
-    holding.pause(world.tenants["acme"], by=SYSTEM)
+    hold_changes.pause(world.tenants["acme"], by=SYSTEM)
     assert handled(told) == "held"
     assert deliveries.stored(row, where).pending == keys.held(acme)
-    holding.resume(world.tenants["acme"], by=SYSTEM)
+    hold_changes.resume(world.tenants["acme"], by=SYSTEM)
     assert HoldKeeper().step() == 1
     assert handled(told) == "answered"
 
 
 def test_what_is_dropped_is_closed_in_each_outbox(world: World, acme: str, where: Placement) -> None:
     rows = deliveries.row(acme, ENDPOINT, where=where), deliveries.row(acme, ENDPOINT)
-    holding.drop(world.tenants["acme"], by=SYSTEM)
+    hold_changes.drop(world.tenants["acme"], by=SYSTEM)
     assert HoldKeeper().step() == 2
     assert (deliveries.stored(rows[0], where).pending, deliveries.stored(rows[1]).pending) == (None, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.queue_refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.queues import depths
 from delivery.queues.limits import DeliveryLimits

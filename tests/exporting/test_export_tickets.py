@@ -18,9 +18,9 @@ from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, summaries
 from tickets.desk.summaries import TicketState
 from tickets.exporting import whole_tickets
-from tickets.importing import exported_rows, ledger
-from tickets.importing.archive import ArchiveFault, RawRow
-from tickets.importing.exported_lines import archive_of
+from tickets.importing import export_rows, ledger
+from tickets.importing.archive_reader import ArchiveFault, RawRow
+from tickets.importing.export_reader import archive_of
 from tickets.importing.row_values import Refused
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
@@ -344,7 +344,7 @@ BY = {"id": None, "name": "carol"}
 )
 def test_a_line_that_no_export_writes_is_refused_with_the_reason(values: dict[str, Any], says: str) -> None:
     with pytest.raises(Refused, match=re.escape(says)):
-        exported_rows.read(RawRow("ticket", 1, line(1) | values), clock.now())
+        export_rows.read(RawRow("ticket", 1, line(1) | values), clock.now())
 
 
 def test_a_line_that_is_refused_is_left_out_and_named(world: World, path: Path) -> None:
@@ -373,7 +373,7 @@ def test_a_damaged_line_is_named_with_its_place(path: Path, text: bytes, says: s
 
 
 def test_a_line_of_a_size_that_no_memory_holds_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickets.importing.exported_lines.LINE_LIMIT", 2**20)
+    monkeypatch.setattr("tickets.importing.export_reader.LINE_LIMIT", 2**20)
     rows = archive_of(write(path, line(1), line(2, description="x" * 2**20))).rows()
 
     assert next(rows).position == 1

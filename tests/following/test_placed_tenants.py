@@ -31,7 +31,7 @@ from tickets.dashboards import dashboard
 from tickets.desk import creating
 from tickets.following.lambda_entry import stream_handler
 from tickets.following.ticket_stream import handle
-from tickets.search import finding
+from tickets.search import ticket_search
 from tickets.ticket.tables import TICKETS
 
 
@@ -61,7 +61,9 @@ def test_one_worker_counts_and_indexes_the_placed_and_the_pooled(world: World, s
     ended = run("run_stream", "--once")
     assert ended.status == 0, ended.err
     assert (opened(world, "acme"), opened(world, "globex")) == (1, 2)
-    assert [hit.summary.title for hit in finding.find(world.context("alice", "acme"), "printer").hits] == ["Printer"]
+    assert [hit.summary.title for hit in ticket_search.find(world.context("alice", "acme"), "printer").hits] == [
+        "Printer"
+    ]
 
 
 # --- what belongs to which placement ---

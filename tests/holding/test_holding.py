@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.sender import Sender
-from delivery.holding import hold_keeper, holding, holds
+from delivery.holding import hold_changes, hold_keeper, holds
 from delivery.holding.hold_keeper import HoldKeeper
 from delivery.holding.holds import HoldBoard
 from delivery.outbox import keys
@@ -53,7 +53,7 @@ def partition(row: OutboxItem) -> str | None:
 def test_what_is_paused_waits_and_no_other_tenant_does(world: World, delivered: list[str]) -> None:
     acme, globex = world.tenants["acme"], world.tenants["globex"]
     mine, theirs = deliveries.row(acme.tenant_id, ENDPOINT), deliveries.row(globex.tenant_id, ENDPOINT)
-    holding.pause(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     assert [offered(mine), offered(theirs)] == ["held", "answered"]
     assert delivered == [globex.tenant_id]
     assert partition(mine) == keys.held(acme.tenant_id)
@@ -62,10 +62,10 @@ def test_what_is_paused_waits_and_no_other_tenant_does(world: World, delivered: 
 def test_what_waited_is_due_when_it_goes_on(world: World, delivered: list[str]) -> None:
     acme = world.tenants["acme"]
     row = deliveries.row(acme.tenant_id, ENDPOINT)
-    holding.pause(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     offered(row)
     assert HoldKeeper().step() == 0
-    holding.resume(acme, by=SYSTEM)
+    hold_changes.resume(acme, by=SYSTEM)
     assert HoldKeeper().step() == 1
     back = deliveries.stored(row)
     assert back.pending == keys.pending_of(keys.row_parts(row.event_id)[1])
@@ -76,9 +76,9 @@ def test_what_waited_is_due_when_it_goes_on(world: World, delivered: list[str]) 
 def test_while_it_drains_the_old_goes_out_and_the_new_waits(world: World, delivered: list[str]) -> None:
     acme = world.tenants["acme"]
     waited = deliveries.row(acme.tenant_id, ENDPOINT)
-    holding.pause(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     offered(waited)
-    holding.drain(acme, by=SYSTEM)
+    hold_changes.drain(acme, by=SYSTEM)
     new = deliveries.row(acme.tenant_id, ENDPOINT)
     assert HoldKeeper().step() == 1
     assert [offered(deliveries.stored(waited)), offered(new)] == ["answered", "held"]
@@ -88,7 +88,7 @@ def test_what_is_dropped_is_gone_and_what_comes_later_is_not(world: World, deliv
     acme, globex = world.tenants["acme"], world.tenants["globex"]
     on_its_way, in_outbox = (deliveries.row(acme.tenant_id, ENDPOINT) for _ in range(2))
     theirs = deliveries.row(globex.tenant_id, ENDPOINT)
-    holding.drop(acme, by=SYSTEM)
+    hold_changes.drop(acme, by=SYSTEM)
     new = deliveries.row(acme.tenant_id, ENDPOINT)
     assert offered(on_its_way) == "dropped"
     assert HoldKeeper().step() == 1
@@ -99,9 +99,9 @@ def test_what_is_dropped_is_gone_and_what_comes_later_is_not(world: World, deliv
 def test_what_waits_can_be_dropped_and_stays_paused(world: World, delivered: list[str]) -> None:
     acme = world.tenants["acme"]
     waited = deliveries.row(acme.tenant_id, ENDPOINT)
-    holding.pause(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     offered(waited)
-    holding.drop(acme, by=SYSTEM)
+    hold_changes.drop(acme, by=SYSTEM)
     assert HoldKeeper().step() == 1
     assert partition(waited) is None
     assert offered(deliveries.row(acme.tenant_id, ENDPOINT)) == "held"
@@ -110,13 +110,13 @@ def test_what_waits_can_be_dropped_and_stays_paused(world: World, delivered: lis
 def test_the_dispatcher_puts_aside_what_is_paused_and_sends_the_rest(world: World) -> None:
     acme, globex = world.tenants["acme"], world.tenants["globex"]
     mine, theirs = deliveries.row(acme.tenant_id, ENDPOINT), deliveries.row(globex.tenant_id, ENDPOINT)
-    holding.pause(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     queues = QueuesInMemory()
     dispatcher = Dispatcher(Sender(queues))
     dispatcher.send([mine, theirs])
     assert [message.tenant_id for message in queues.left()] == [globex.tenant_id]
     assert partition(mine) == keys.held(acme.tenant_id)
-    holding.resume(acme, by=SYSTEM)
+    hold_changes.resume(acme, by=SYSTEM)
     HoldKeeper().step()
     Dispatcher(Sender(queues)).send([deliveries.stored(mine)])
     assert [message.tenant_id for message in queues.left()] == [globex.tenant_id, acme.tenant_id]
@@ -125,7 +125,7 @@ def test_the_dispatcher_puts_aside_what_is_paused_and_sends_the_rest(world: Worl
 def test_the_dispatcher_closes_what_is_dropped(world: World) -> None:
     acme = world.tenants["acme"]
     row = deliveries.row(acme.tenant_id, ENDPOINT)
-    holding.drop(acme, by=SYSTEM)
+    hold_changes.drop(acme, by=SYSTEM)
     queues = QueuesInMemory()
     Dispatcher(Sender(queues)).send([row])
     assert (queues.left(), partition(row)) == ([], None)
@@ -135,8 +135,8 @@ def test_a_hold_that_is_over_is_forgotten_when_everybody_has_read_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme = world.tenants["acme"]
-    holding.pause(acme, by=SYSTEM)
-    holding.resume(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
+    hold_changes.resume(acme, by=SYSTEM)
     HoldKeeper().step()
     assert acme.tenant_id in holds.read()
     monkeypatch.setattr(hold_keeper, "_SETTLED", hold_keeper._SETTLED * 0)
@@ -146,7 +146,7 @@ def test_a_hold_that_is_over_is_forgotten_when_everybody_has_read_it(
 
 def test_each_act_is_in_the_tenants_audit_trail_with_its_reason(world: World) -> None:
     acme = world.tenants["acme"]
-    for act in (holding.pause, holding.drain, holding.resume, holding.drop):
+    for act in (hold_changes.pause, hold_changes.drain, hold_changes.resume, hold_changes.drop):
         act(acme, by=SYSTEM, reason="A receiver that is down.")
     rows = [row for row in AuditRow.objects.filter(tenant_id=acme.tenant_id)[:20] if row.action.startswith("deliver")]
     assert [row.action.split(".")[1] for row in reversed(rows)] == ["paused", "drained", "resumed", "dropped"]
@@ -156,15 +156,15 @@ def test_each_act_is_in_the_tenants_audit_trail_with_its_reason(world: World) ->
 def test_an_act_that_changes_nothing_is_refused(world: World) -> None:
     acme = world.tenants["acme"]
     with pytest.raises(Conflict, match="not paused"):
-        holding.resume(acme, by=SYSTEM)
-    holding.pause(acme, by=SYSTEM)
+        hold_changes.resume(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     with pytest.raises(Conflict, match="paused already"):
-        holding.pause(acme, by=SYSTEM)
+        hold_changes.pause(acme, by=SYSTEM)
 
 
 def test_without_the_database_the_last_known_holds_count_and_without_any_nothing_goes_out(world: World) -> None:
     acme = world.tenants["acme"]
-    holding.pause(acme, by=SYSTEM)
+    hold_changes.pause(acme, by=SYSTEM)
     moment = [0.0]
     board = HoldBoard(clock=lambda: moment[0])
     away = [fakes.refusal("InternalServerError", status=500)] * 20

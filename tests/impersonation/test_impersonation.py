@@ -12,8 +12,8 @@ from django.core import mail
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import accounts, acting_session
-from tenants.identity.acting_session import COOKIE
+from tenants.identity import accounts, impersonation_session
+from tenants.identity.impersonation_session import COOKIE
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import page_mark
@@ -229,12 +229,12 @@ def test_beginning_and_end_stand_in_the_trail_and_on_the_owners_page(world: Worl
 
 def test_the_time_is_limited_by_what_is_stored(world: World, root: ActingOperator) -> None:
     root.begin(world)
-    ids = acting_session.read_cookie(root.cookies[COOKIE].value)
+    ids = impersonation_session.read_cookie(root.cookies[COOKIE].value)
     assert ids is not None
-    found = acting_session.read(ids)
+    found = impersonation_session.read(ids)
     assert found is not None
     assert found.until <= time.time() + 30 * 60
-    acting_session.item_of(ids.session_key, replace(found, until=int(time.time()) - 1)).save()
+    impersonation_session.item_of(ids.session_key, replace(found, until=int(time.time()) - 1)).save()
     page = root.get("/acme/tickets/")
     assert (page.status_code, "You no longer act as a member" in text_of(page)) == (403, True)
     assert trail(world)[0][0] == "impersonation.ended"

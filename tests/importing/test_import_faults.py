@@ -15,7 +15,7 @@ from tests.support import archives
 from tests.support.archives import comment, imported, issue, pull, sound
 from tests.support.commands import broken_at, run
 from tests.support.world import World
-from tickets.importing.archive import TOKEN_LIMIT, Archive
+from tickets.importing.archive_reader import TOKEN_LIMIT, Archive
 
 
 @pytest.fixture

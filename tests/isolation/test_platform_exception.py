@@ -39,7 +39,7 @@ PLATFORM = {
     "tickets.counting.dead_letters",
     # The dead deliveries of all tenants, and whose deliveries operators hold.
     "delivery.consuming.dead_deliveries",
-    "delivery.holding.holding",
+    "delivery.holding.hold_changes",
     # The sessions of one person, by their index.
     "portal.nosql.session_store",
     "tenants.identity.accounts",
@@ -47,7 +47,7 @@ PLATFORM = {
     # What second factors a person has.
     "tenants.second_factors.factor_store",
     # Which addresses mail does not reach, whoever mails them; and the mail to somebody who forgot a password.
-    "tenants.identity.suppression",
+    "tenants.identity.suppressed_addresses",
     "delivery.mail.outbox_backend",
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
@@ -67,7 +67,7 @@ PLATFORM = {
     # A tenant that is brought in, with the memberships of its people.
     "tenants.transfer.arriving_people",
     "tenants.transfer.arriving_trail",
-    "tenants.transfer.bringing_in",
+    "tenants.transfer.tenant_import",
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
     "portal.limits.share_keeper",
@@ -99,7 +99,7 @@ CONNECTION = {
     "tickets.moving.placed_store",  # as the role that takes up whole tenants
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
-    "tenants.transfer.bringing_in",
+    "tenants.transfer.tenant_import",
     "tickets.purging.erasing",  # as the lifecycle role, where that may and the platform may not
     "proofs.isolation.calls.lent_keys",
     "proofs.isolation.transport",
@@ -129,7 +129,7 @@ ITEMS: dict[type[Item], set[str]] = {
     AuthenticatorItem: {*FACTORS},
     PasskeyItem: {*FACTORS, "tenants.second_factors.views"},
     RecoveryItem: {*FACTORS},
-    SuppressedItem: {"tenants.identity.suppression"},
+    SuppressedItem: {"tenants.identity.suppressed_addresses"},
     ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
     DirectoryItem: {
         "delivery.queues.queue_survey",
@@ -138,12 +138,12 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.provisioning.renaming",
         "tenants.tenancy.placements",
         "tenants.tenancy.tenant_directory",
-        "tenants.transfer.bringing_in",
+        "tenants.transfer.tenant_import",
     },
     HoldItem: {
         "delivery.admin.held_tenant_admin",
         "delivery.holding.hold_keeper",
-        "delivery.holding.holding",
+        "delivery.holding.hold_changes",
         "delivery.holding.holds",
         "tickets.admin.noise_presenters",
     },
@@ -165,7 +165,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.purging.tenant_purge",
     },
     CertificateItem: {"tenants.certificates.certificate_chain"},
-    ArrivingItem: {"tenants.transfer.bringing_in"},
+    ArrivingItem: {"tenants.transfer.tenant_import"},
     ReshardItem: {
         "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",
@@ -200,7 +200,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",
         "tenants.identity.session_lifecycle",
-        "tenants.identity.acting_session",
+        "tenants.identity.impersonation_session",
         "tenants.impersonation.impersonating",
         "proofs.isolation.attempts.repository_calls",
     },

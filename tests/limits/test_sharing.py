@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.limits.sharing import DEAD_ROUNDS, ROUND_SECONDS, RateSharing, SharePost
+from portal.limits.rate_sharing import DEAD_ROUNDS, ROUND_SECONDS, RateSharing, SharePost
 from portal.limits.tenant_limiter import TenantLimiter
 from tests.limits.test_token_bucket import HandClock
 

@@ -19,9 +19,9 @@ from portal import clock
 from portal.errors import NotFound, Rejected, Throttled
 from portal.mailing import mail_transport
 from tenants.audit_trail.recording import SYSTEM
-from tenants.identity import suppression
-from tenants.identity.suppression import BOUNCED
-from tenants.membership import inviting, unreached_invites
+from tenants.identity import suppressed_addresses
+from tenants.identity.suppressed_addresses import BOUNCED
+from tenants.membership import inviting, undelivered_invites
 from tests.support import commands, mailing
 from tests.support.mailing import MailServer, RefusingBackend, mail_server
 from tests.support.operators import Operator, make_operator
@@ -100,7 +100,7 @@ def test_a_recipient_that_a_mail_server_does_not_know_is_told_to_the_admin_and_g
     assert reasons() == [why]
     found = shown(world)["unreached"]
     assert (found["why"], found["at"].date()) == (why, clock.now().date())
-    assert suppression.of([NORA])[NORA].kind == BOUNCED
+    assert suppressed_addresses.of([NORA])[NORA].kind == BOUNCED
     page = world.browser("alice", "acme").get("/desk/invitations/").content.decode()
     assert "Not delivered" in page
     assert "no such user" in page
@@ -185,7 +185,7 @@ def test_an_invitation_is_tried_as_often_as_any_delivery_and_then_says_why(
     did = [mailing.carry() for _ in range(retry_times.ATTEMPTS)]
     assert did == [["failed"]] * (retry_times.ATTEMPTS - 1) + [["dead"]]
     assert shown(world)["unreached"]["why"] == "The mail server answered 451 4.7.1 Greylisted"
-    assert suppression.of([NORA]) == {}
+    assert suppressed_addresses.of([NORA]) == {}
 
 
 # --- addresses that mail does not reach ---
@@ -193,7 +193,7 @@ def test_an_invitation_is_tried_as_often_as_any_delivery_and_then_says_why(
 
 def test_a_mail_to_an_address_that_bounced_is_not_sent_and_the_invitation_says_so(world: World) -> None:
     invite(world)
-    suppression.note(NORA.upper(), kind=BOUNCED, why="550 5.1.1", at="2026-11-01T10:00:00.000000Z")
+    suppressed_addresses.note(NORA.upper(), kind=BOUNCED, why="550 5.1.1", at="2026-11-01T10:00:00.000000Z")
     assert mailing.carry() == ["answered"]
     assert mail.outbox == []
     assert shown(world)["unreached"]["why"] == (
@@ -203,7 +203,7 @@ def test_a_mail_to_an_address_that_bounced_is_not_sent_and_the_invitation_says_s
 
 
 def test_who_invites_such_an_address_is_told_at_once_and_nothing_is_written_for_the_mail(world: World) -> None:
-    suppression.note(NORA, kind=BOUNCED, why="550 5.1.1")
+    suppressed_addresses.note(NORA, kind=BOUNCED, why="550 5.1.1")
     page = invite(world, f"{NORA}, nils@example.org").content.decode()
     assert f"{NORA} was invited and gets no mail. Mail to this address bounced on" in page
     assert "An invitation was sent to nils@example.org." in page
@@ -211,7 +211,7 @@ def test_who_invites_such_an_address_is_told_at_once_and_nothing_is_written_for_
 
 
 def test_of_several_recipients_only_those_who_bounced_get_nothing(world: World) -> None:
-    suppression.note("one@example.org", kind=BOUNCED, why="")
+    suppressed_addresses.note("one@example.org", kind=BOUNCED, why="")
     send_mail("Hello", "A text.", None, ["one@example.org", "two@example.org"])
     mailing.carry()
     assert [letter.recipients() for letter in mail.outbox] == [["two@example.org"]]
@@ -231,19 +231,21 @@ def test_an_invitation_that_is_sent_again_forgets_that_the_last_mail_did_not_get
     assert shown(world)["unreached"] is None
     late = old.subject.removeprefix("invitation/")
     repository = world.context("alice", "acme").repository
-    unreached_invites.note(repository, late, why="late", sent_at=old.timestamp)
+    undelivered_invites.note(repository, late, why="late", sent_at=old.timestamp)
     assert shown(world)["unreached"] is None
 
 
 def test_what_is_kept_of_such_an_address_does_not_hold_it(world: World) -> None:
-    suppression.note(NORA, kind=BOUNCED, why="550 5.1.1")
+    suppressed_addresses.note(NORA, kind=BOUNCED, why="550 5.1.1")
     (stored,) = [i for i in send("Scan", TableName="Pooldesk.Platform.Users")["Items"] if "SUPPRESSED" in i["pk"]["S"]]
     assert NORA not in str(stored)
     assert set(stored) == {"pk", "kind", "why", "at"}
 
 
 def test_an_operator_sees_at_an_account_that_mail_does_not_reach_it_and_clears_that(world: World) -> None:
-    suppression.note("bob@example.com", kind=BOUNCED, why="550 5.1.1 unknown", at="2026-11-01T10:00:00.000000Z")
+    suppressed_addresses.note(
+        "bob@example.com", kind=BOUNCED, why="550 5.1.1 unknown", at="2026-11-01T10:00:00.000000Z"
+    )
     make_operator()
     operator = Operator.signed_in()
     bob = f"/admin/tenants/account/{world.users['bob'].id}/change/"
@@ -259,9 +261,9 @@ def test_an_operator_sees_at_an_account_that_mail_does_not_reach_it_and_clears_t
 
 
 def test_the_command_says_and_clears_it_for_any_address(world: World) -> None:
-    suppression.note(NORA, kind=BOUNCED, why="")
+    suppressed_addresses.note(NORA, kind=BOUNCED, why="")
     assert "bounced on" in commands.run("mail_address", "show", NORA).out
     assert commands.run("mail_address", "clear", NORA).out == "Mail is sent to this address.\n"
     assert commands.run("mail_address", "clear", NORA).status == 1
     with pytest.raises(NotFound):
-        suppression.clear(NORA, by=SYSTEM)
+        suppressed_addresses.clear(NORA, by=SYSTEM)

@@ -14,10 +14,10 @@ from django.core.mail import EmailMessage, send_mail
 from django.test import override_settings
 
 from delivery.consuming import dead_deliveries
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.queue_refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.outbox import keys as outbox_keys
 from delivery.queues.queue_transport import QueueTransport

@@ -22,8 +22,8 @@ from delivery.mail.tables import BOUNCES
 from portal.errors import Invalid, PortalError, Rejected, Throttled, Unavailable
 from portal.mailing import mail_transport, ses_backend
 from portal.queueing import sqs_client
-from tenants.identity import suppression
-from tenants.identity.suppression import BOUNCED, COMPLAINED
+from tenants.identity import suppressed_addresses
+from tenants.identity.suppressed_addresses import BOUNCED, COMPLAINED
 from tests.support import commands, fakes, mailing
 from tests.support.outbox import rows
 from tests.support.stacks import PRODUCTION, WITH_FUNCTION, Stack, committed
@@ -154,22 +154,22 @@ def test_a_bounce_for_good_suppresses_the_address(engine: None, field: str, in_e
     if in_envelope:
         text = json.dumps({"Type": "Notification", "Message": text, "TopicArn": "arn:aws:sns:eu-west-1:1:x"})
     assert ses_notifications.apply(text) == "bounced"
-    known = suppression.of([NORA])[NORA]
+    known = suppressed_addresses.of([NORA])[NORA]
     assert (known.kind, known.why, known.at) == (BOUNCED, "smtp; 550 5.1.1 x", "2026-11-05T00:41:02.669000Z")
 
 
 def test_a_complaint_suppresses_the_address_and_praise_does_not(engine: None) -> None:
     assert ses_notifications.apply(json.dumps(complaint())) == "complained"
-    assert "reported as unwanted on 5 November 2026" in suppression.of([NORA])[NORA].sentence
-    assert suppression.of([NORA])[NORA].kind == COMPLAINED
+    assert "reported as unwanted on 5 November 2026" in suppressed_addresses.of([NORA])[NORA].sentence
+    assert suppressed_addresses.of([NORA])[NORA].kind == COMPLAINED
     assert ses_notifications.apply(json.dumps(complaint("nils@example.org", "not-spam"))) == "other"
-    assert suppression.of(["nils@example.org"]) == {}
+    assert suppressed_addresses.of(["nils@example.org"]) == {}
 
 
 @pytest.mark.parametrize("kind", ["Transient", "Undetermined"])
 def test_a_bounce_that_passes_suppresses_nobody(engine: None, kind: str) -> None:
     assert ses_notifications.apply(json.dumps(bounce(of=kind))) == "other"
-    assert suppression.of([NORA]) == {}
+    assert suppressed_addresses.of([NORA]) == {}
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_the_command_empties_the_queue_and_says_what_it_held(queue: Any, caplog:
         queue(body)
     ended = commands.run("note_bounces")
     assert ended.out == "3 notifications: 1 bounced, 1 complained, 0 other, 1 refused.\n"
-    assert set(suppression.of([NORA, "nils@example.org"])) == {NORA, "nils@example.org"}
+    assert set(suppressed_addresses.of([NORA, "nils@example.org"])) == {NORA, "nils@example.org"}
     assert "A message was thrown away" in caplog.text
     assert NORA not in caplog.text
     assert bounce_queue.read(wait=0) == {}

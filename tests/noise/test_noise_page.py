@@ -12,7 +12,7 @@ from django.core.cache import cache
 
 from delivery.consuming import consumer_lambda
 from delivery.consuming.slots import Schedule
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from delivery.outbox.destinations import Outcome
 from delivery.queues import depths
 from delivery.queues.limits import DeliveryLimits
@@ -112,7 +112,7 @@ def test_who_suffers_and_what_was_done_is_said(world: World, root: Operator) -> 
     acme, globex = (world.tenants[name] for name in ("acme", "globex"))
     told({acme.tenant_id: NoiseTally(requests=900, units=900, reads=900, writes=20)})
     told({globex.tenant_id: NoiseTally(throttles=4, failed=2, wait=150)}, kind="delivery worker")
-    holding.pause(globex, by=SYSTEM)
+    hold_changes.pause(globex, by=SYSTEM)
     reshard_requests.begin(acme, shards=4, by=SYSTEM)
     depths.tell([Depth(number, 0, 0) for number in range(8)])
     shown = root.get(PAGE)

@@ -10,7 +10,7 @@ from django.test import override_settings
 from portal import clock
 from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
 from tests.support.operators import Operator, make_operator
 from tests.support.world import World
@@ -66,6 +66,6 @@ def test_certificates_are_listed_and_downloaded_as_they_were_signed(world: World
         file = root.get(f"{PAGE}?certificate=00000001")
         assert file.content == issued
         assert "certificate-00000001.json" in file["Content-Disposition"]
-        assert certificate_file.verify(file.content, signing_keys.known_keys())["number"] == 1
+        assert signed_certificate.verify(file.content, signing_keys.known_keys())["number"] == 1
     assert root.get(f"{PAGE}?certificate=7").status_code == 404
     assert world.browser("alice", "acme").get(PAGE).status_code == 403

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox import telling
 from portal.dynamo import client, placement, provisioning
 from portal.dynamo.placement import Placement
@@ -21,7 +21,7 @@ from portal.isolation import guard, iam, policies
 from portal.schema import holdings, registry
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
-from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
 from tests.support import deliveries, embedded, placed, used_desk
@@ -75,7 +75,7 @@ def purge(item: Any, follower: Follower, **how: Any) -> dict[str, Any]:
     """The whole of a purge, or the rest of it; the stream is applied where it is waited for."""
     quick = {"settle": 0, "sleep": lambda seconds: None, "caught_up": lambda repository: follower.fold()}
     content = TenantPurge(item, **(quick | how)).run(by=SYSTEM)
-    return certificate_file.verify(content, signing_keys.known_keys())
+    return signed_certificate.verify(content, signing_keys.known_keys())
 
 
 def follow() -> Follower:
@@ -205,7 +205,7 @@ def test_who_dies_right_after_the_certificate_has_left_it_and_nothing_else(
         purge(item, follower)
     assert purge_notes.by_slug("acme") is None
     content = certificate_chain.get("00000001").content.encode()
-    assert certificate_file.verify(content, signing_keys.known_keys())["tenant"]["slug"] == "acme"
+    assert signed_certificate.verify(content, signing_keys.known_keys())["tenant"]["slug"] == "acme"
 
 
 def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: World) -> None:

@@ -14,7 +14,7 @@ from tenants.membership.items import MemberItem
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.search.memory_store import ACME, MemoryStore
-from tickets.search import keys, lookup
+from tickets.search import index_lookup, keys
 from tickets.search.index import blocks, fragments, postings
 from tickets.search.index.fragments import Fragment
 from tickets.search.index.index_store import RowWrite
@@ -136,7 +136,7 @@ class MemoryDesk:
         self.last = 0
         for user_id, name in ((ALICE, "Alice Example"), (BOB, "Bob Example")):
             self.member(user_id, name)
-        lookup.forget()
+        index_lookup.forget()
 
     def member(self, user_id: str, name: str, role: Role = Role.AGENT) -> None:
         email = f"{name.split()[0].lower()}@example.com"

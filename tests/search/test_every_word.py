@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import finding, suggesting, tokenizer
+from tickets.search import suggesting, ticket_search, tokenizer
 
 
 def found(desk: MemoryDesk, text: str) -> list[int]:
-    return [int(hit.summary.number) for hit in finding.find(desk.agent, text).hits]
+    return [int(hit.summary.number) for hit in ticket_search.find(desk.agent, text).hits]
 
 
 _ODD = "½⅓⑴⒈㈠²ⅧﬁﷺŉǆſßẞİıøŁæœёЙάᾳΐกำุ่ำน้ລັກ가나각ｶﾞﾊﾟガ東京हिन्दीשָׁكَلِمَةـ\u0301\u0316\u00ad\u200d\u3099\u0e33'’-./@:_ aAbBxX12é"

@@ -12,10 +12,10 @@ from portal.dynamo.cursor import BadCursor
 from portal.errors import Invalid
 from tests.search.desk_in_memory import ALICE, BOB, MemoryDesk
 from tickets.desk.filters import TicketFilter
-from tickets.search import finding, index_terms, lookup, query_parser, suggesting, ticket_conditions
+from tickets.search import index_lookup, index_terms, query_parser, suggesting, ticket_conditions, ticket_search
 from tickets.search.index import postings
+from tickets.search.parsed_query import Filters
 from tickets.search.results import Piece, Where
-from tickets.search.sought import Filters
 from tickets.ticket.fields import Status
 
 
@@ -25,7 +25,7 @@ def desk() -> MemoryDesk:
 
 
 def found(desk: MemoryDesk, text: str, **how: Any) -> list[int]:
-    return [int(hit.summary.number) for hit in finding.find(desk.agent, text, **how).hits]
+    return [int(hit.summary.number) for hit in ticket_search.find(desk.agent, text, **how).hits]
 
 
 def marked(pieces: Sequence[Piece]) -> str:
@@ -181,7 +181,7 @@ def test_marks_that_make_another_letter_make_another_word(desk: MemoryDesk) -> N
 def test_title_and_snippet_mark_what_was_found(desk: MemoryDesk) -> None:
     before = "Lorem ipsum dolor sit amet consectetur. " * 8
     desk.ticket("The Printer & its <b>", f"{before}Smoke from the printers, and  \n more smoke. {before}")
-    (hit,) = finding.find(desk.agent, "printer smoke").hits
+    (hit,) = ticket_search.find(desk.agent, "printer smoke").hits
     assert marked(hit.title) == "The [Printer] & its <b>"
     assert "[Smoke] from the [printers], and more [smoke]." in marked(hit.snippet)
     assert marked(hit.snippet).startswith("…")
@@ -204,7 +204,7 @@ def test_title_and_snippet_mark_what_was_found(desk: MemoryDesk) -> None:
 )
 def test_a_snippet_shows_words_without_markup(desk: MemoryDesk, text: str, query: str, shown: str) -> None:
     desk.ticket("One", text)
-    (hit,) = finding.find(desk.agent, query).hits
+    (hit,) = ticket_search.find(desk.agent, query).hits
     assert marked(hit.snippet) == shown
 
 
@@ -216,12 +216,12 @@ def test_a_hit_says_where_the_words_stand(desk: MemoryDesk) -> None:
     desk.ticket("Four", tags=["cherry"])
     desk.ticket("Five", requester_name="Quince Jones")
     queries = ("apple", "pear", "plum", "fig", "cherry", "quince")
-    assert [finding.find(desk.agent, query).hits[0].where for query in queries] == [*Where]
+    assert [ticket_search.find(desk.agent, query).hits[0].where for query in queries] == [*Where]
 
 
 def test_marks_stand_on_whole_letters_whatever_was_composed(desk: MemoryDesk) -> None:
     desk.ticket("Cafe\u0301 ｶﾞｽ")
-    (hit,) = finding.find(desk.agent, "café ガス").hits
+    (hit,) = ticket_search.find(desk.agent, "café ガス").hits
     assert marked(hit.title) == "[Cafe\u0301] [ｶﾞｽ]" or marked(hit.title) == "[Cafe\u0301] [ｶﾞ][ｽ]"
 
 
@@ -239,10 +239,10 @@ def test_a_ticket_whose_number_was_typed_comes_on_no_later_page(desk: MemoryDesk
     for n in range(1, 61):
         desk.ticket("Error 5" if n != 5 else f"A long text {'about nothing ' * 9} and 5", index=False)
     desk.index_as_segment(range(1, 61))
-    page = finding.find(desk.agent, "5 ")
+    page = ticket_search.find(desk.agent, "5 ")
     numbers = [hit.summary.number for hit in page.hits]
     while page.further:
-        page = finding.find(desk.agent, "5 ", further=page.further)
+        page = ticket_search.find(desk.agent, "5 ", further=page.further)
         numbers += [hit.summary.number for hit in page.hits]
     assert numbers[0] == 5
     assert len(numbers) == len({*numbers}) == 60
@@ -266,7 +266,7 @@ def test_a_number_beside_words_is_the_ticket_that_has_these_or_a_number_in_a_tex
 
 def test_who_has_no_address_here_is_looked_for_by_name_and_that_is_said(desk: MemoryDesk) -> None:
     desk.ticket("Bill", requester_name="zorro@example.org")
-    result = finding.find(desk.agent, "bill from:zorro@example.org")
+    result = ticket_search.find(desk.agent, "bill from:zorro@example.org")
     assert len(result.hits) == 1
     assert "Nobody here has the address “zorro@example.org”" in " ".join(result.explanations)
 
@@ -339,10 +339,10 @@ def test_searching_further_shows_every_ticket_once_and_ends(desk: MemoryDesk) ->
     desk.index_as_segment(range(1, 76))
     for query, many in (("printer", 75), ("printer -71", 74), ("printer assignee:me", 37)):
         for newest_first in (False, True):
-            page = finding.find(desk.agent, query, newest_first=newest_first)
+            page = ticket_search.find(desk.agent, query, newest_first=newest_first)
             numbers = [hit.summary.number for hit in page.hits]
             while page.further:
-                page = finding.find(desk.agent, query, newest_first=newest_first, further=page.further)
+                page = ticket_search.find(desk.agent, query, newest_first=newest_first, further=page.further)
                 numbers += [hit.summary.number for hit in page.hits]
             assert len(numbers) == len({*numbers}) == many
             if newest_first:
@@ -353,21 +353,21 @@ def test_a_cursor_belongs_to_its_query(desk: MemoryDesk) -> None:
     for n in range(40):
         desk.ticket(f"Printer {n}", index=False)
     desk.index_as_segment(range(1, 41))
-    further = finding.find(desk.agent, "printer").further
+    further = ticket_search.find(desk.agent, "printer").further
     with pytest.raises(BadCursor):
-        finding.find(desk.agent, "printers", further=further)
+        ticket_search.find(desk.agent, "printers", further=further)
     with pytest.raises(BadCursor):
-        finding.find(desk.agent, "printer", newest_first=True, further=further)
+        ticket_search.find(desk.agent, "printer", newest_first=True, further=further)
 
 
 def test_where_few_tickets_have_all_words_others_are_near(desk: MemoryDesk) -> None:
     whole = desk.ticket("Printer smokes")
     part = desk.ticket("Printer whistles")
-    result = finding.find(desk.agent, "printer smokes")
+    result = ticket_search.find(desk.agent, "printer smokes")
     assert [hit.summary.number for hit in result.hits] == [whole]
     assert [hit.summary.number for hit in result.nearly] == [part]
     assert result.about == 1
-    assert finding.find(desk.agent, '"printer" "smokes"').nearly == ()
+    assert ticket_search.find(desk.agent, '"printer" "smokes"').nearly == ()
 
 
 def test_a_number_of_hits_is_said_only_where_no_text_can_deny_it(desk: MemoryDesk) -> None:
@@ -383,7 +383,7 @@ def test_a_number_of_hits_is_said_only_where_no_text_can_deny_it(desk: MemoryDes
         "2",
     )
     for queries, is_counted in ((counted, True), (not_counted, False)):
-        assert {query: finding.find(desk.agent, query).is_counted for query in queries} == dict.fromkeys(
+        assert {query: ticket_search.find(desk.agent, query).is_counted for query in queries} == dict.fromkeys(
             queries, is_counted
         )
 
@@ -410,7 +410,7 @@ def test_filters_are_asked_of_a_hundred_tickets_before_a_page_says_that_it_found
     desk: MemoryDesk, asked: str, values: dict[str, str]
 ) -> None:
     sifted_desk(desk, 150, {51, 1}, **values)
-    page = finding.find(desk.agent, asked)
+    page = ticket_search.find(desk.agent, asked)
     assert [hit.summary.number for hit in page.hits] == [51]
     assert page.rest == 50
     assert found(desk, asked, further=page.further) == [1]
@@ -421,9 +421,9 @@ def test_filters_take_one_round_trip_more_and_only_where_more_than_a_page_is_pro
     few = desk.ticket("Scanner", priority="high")
     trips = {}
     for query in ("printer", "printer priority:high", "scanner priority:high", "printer status:open"):
-        lookup.forget()
+        index_lookup.forget()
         with meter.measure() as bill:
-            finding.find(desk.agent, query)
+            ticket_search.find(desk.agent, query)
         trips[query] = bill.trips
     assert found(desk, "scanner priority:high") == [few]
     assert trips == {
@@ -441,7 +441,7 @@ def test_where_filters_let_many_pass_each_is_shown_once(desk: MemoryDesk) -> Non
         numbers: list[int] = []
         further = ""
         while further or not numbers:
-            page = finding.find(desk.agent, "printer priority:high", newest_first=newest_first, further=further)
+            page = ticket_search.find(desk.agent, "printer priority:high", newest_first=newest_first, further=further)
             assert page.hits
             numbers += [int(hit.summary.number) for hit in page.hits]
             further = page.further
@@ -453,7 +453,7 @@ def test_of_what_filters_let_pass_all_is_read_before_a_page_is_empty(desk: Memor
     for number in range(1, 91):
         desk.ticket(f"Paper printer {number}" if number > 2 else "Printer paper", index=False, priority="high")
     desk.index_as_segment(range(1, 91))
-    lookup.forget()
+    index_lookup.forget()
     with meter.measure() as bill:
         assert found(desk, '"printer paper" priority:high', newest_first=True) == [2, 1]
     assert bill.trips == 5
@@ -462,7 +462,7 @@ def test_of_what_filters_let_pass_all_is_read_before_a_page_is_empty(desk: Memor
 def test_the_tag_of_a_list_is_asked_of_the_index_like_one_that_is_typed(desk: MemoryDesk) -> None:
     sifted_desk(desk, 120, {5}, tags=["billing"])
     within = Filters(only=TicketFilter(tag="billing"))
-    page = finding.find(desk.agent, "printer", within=within)
+    page = ticket_search.find(desk.agent, "printer", within=within)
     assert [hit.summary.number for hit in page.hits] == [5]
     assert (page.about, page.further) == (1, "")
 
@@ -474,7 +474,7 @@ def test_what_the_text_does_not_say_any_more_is_not_found(desk: MemoryDesk) -> N
     desk.ticket("Printer")
     desk.ticket("Scanner", number=1, index=False)
     assert found(desk, "printer") == []
-    result = finding.find(desk.agent, "printer")
+    result = ticket_search.find(desk.agent, "printer")
     assert (result.about, result.further) == (1, "")
 
 
@@ -504,7 +504,7 @@ def test_notes_are_found_by_agents_and_change_nothing_for_viewers() -> None:
     for desk, notes in ((plain, []), (noted, ["The customer is a secretive printer"])):
         desk.ticket("Printer one", "It smokes")
         desk.ticket("Scanner", "Printer, too", notes=notes)
-    assert [int(hit.summary.number) for hit in finding.find(noted.agent, "secretive").hits] == [2]
+    assert [int(hit.summary.number) for hit in ticket_search.find(noted.agent, "secretive").hits] == [2]
     for query in (
         "secretive",
         "secretive*",
@@ -516,9 +516,9 @@ def test_notes_are_found_by_agents_and_change_nothing_for_viewers() -> None:
     ):
         answers = []
         for desk in (plain, noted):
-            lookup.forget()
+            index_lookup.forget()
             with meter.measure() as bill:
-                page = finding.find(desk.viewer, query)
+                page = ticket_search.find(desk.viewer, query)
             shown = [(int(h.summary.number), h.title, h.snippet, h.where) for h in (*page.hits, *page.nearly)]
             costs = [(call.operation, call.read_units) for call in bill.calls]
             answers.append((shown, page.about, page.explanations, page.further, bill.trips, sorted(costs)))
@@ -530,9 +530,9 @@ def test_notes_are_found_by_agents_and_change_nothing_for_viewers() -> None:
 
 def test_a_search_in_an_index_that_was_never_built_says_so(desk: MemoryDesk) -> None:
     desk.ticket("Printer", index=False)
-    assert finding.find(desk.agent, "printer").explanations == (finding.NOTHING_INDEXED,)
+    assert ticket_search.find(desk.agent, "printer").explanations == (ticket_search.NOTHING_INDEXED,)
 
 
 def test_who_asks_nothing_is_told_so(desk: MemoryDesk) -> None:
     with pytest.raises(Invalid, match="Type a word"):
-        finding.find(desk.agent, " ")
+        ticket_search.find(desk.agent, " ")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import finding, text_match, tokenizer
+from tickets.search import text_match, ticket_search, tokenizer
+from tickets.search.parsed_query import Phrase, SearchQuery
 from tickets.search.results import Where
-from tickets.search.sought import Phrase, SearchQuery
 from tickets.search.text_match import PLACES_LIMIT, TextMatcher
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import TERMS_LIMIT
@@ -93,7 +93,7 @@ def test_words_without_end_that_begin_alike_are_not_all_stemmed() -> None:
 def test_the_last_words_of_a_long_log_are_found_up_to_the_limit_that_is_told() -> None:
     desk = MemoryDesk()
     number = desk.ticket("Log", " ".join(f"w{n}x" for n in range(TERMS_LIMIT + 100))[:LENGTH])
-    assert [int(hit.summary.number) for hit in finding.find(desk.agent, "w7000x ").hits] == [number]
+    assert [int(hit.summary.number) for hit in ticket_search.find(desk.agent, "w7000x ").hits] == [number]
     assert f"| different terms of one text | {TERMS_LIMIT:,} |" in Path("docs/search.md").read_text()
     assert len(tokenizer.terms(" ".join(f"w{n}x" for n in range(TERMS_LIMIT + 100)))) == TERMS_LIMIT
 
@@ -101,7 +101,7 @@ def test_the_last_words_of_a_long_log_are_found_up_to_the_limit_that_is_told() -
 def test_of_many_marks_the_first_ones_count_on_both_sides() -> None:
     desk = MemoryDesk()
     number = desk.ticket(f"A б{MARKS * 40} here")
-    (hit,) = finding.find(desk.agent, f'"б{MARKS * 40} here"').hits
+    (hit,) = ticket_search.find(desk.agent, f'"б{MARKS * 40} here"').hits
     assert (hit.summary.number, hit.where) == (number, Where.TITLE)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import finding, ticket_texts
+from tickets.search import ticket_search, ticket_texts
 from tickets.search.results import Hit, Where
 
 
@@ -33,39 +33,39 @@ def numbered(hits: Sequence[Hit]) -> list[int]:
 def test_words_of_comments_that_were_not_read_are_found_as_the_index_says(
     desk: MemoryDesk, long: int, query: str
 ) -> None:
-    result = finding.find(desk.agent, query)
+    result = ticket_search.find(desk.agent, query)
     assert numbered(result.hits) == [long]
-    assert result.explanations == (finding.UNREAD.format(f"#{long}"),)
+    assert result.explanations == (ticket_search.UNREAD.format(f"#{long}"),)
     assert result.hits[0].where is Where.COMMENT
     if query == "zebra":
-        assert "".join(piece.text for piece in result.hits[0].snippet) == finding.OLDER
+        assert "".join(piece.text for piece in result.hits[0].snippet) == ticket_search.OLDER
 
 
 def test_a_word_that_the_index_has_not_is_not_found_where_not_all_was_read(desk: MemoryDesk, long: int) -> None:
     other = desk.ticket("Beta")
-    result = finding.find(desk.agent, "alpha beta ")
+    result = ticket_search.find(desk.agent, "alpha beta ")
     assert (result.hits, {*numbered(result.nearly)}, result.explanations) == ((), {long, other}, ())
-    assert finding.find(desk.agent, '"alpha gadget"').hits == ()
+    assert ticket_search.find(desk.agent, '"alpha gadget"').hits == ()
 
 
 def test_a_phrase_that_only_comments_can_have_that_were_not_read_is_no_hit_and_a_sentence_says_so(
     desk: MemoryDesk, long: int
 ) -> None:
-    result = finding.find(desk.agent, '"alpha zebra"')
+    result = ticket_search.find(desk.agent, '"alpha zebra"')
     assert (result.hits, numbered(result.nearly)) == ((), [long])
-    assert result.explanations == (finding.UNREAD.format(f"#{long}"),)
+    assert result.explanations == (ticket_search.UNREAD.format(f"#{long}"),)
 
 
 @pytest.mark.parametrize("word", ["gadget", "broke", "fresh", '"fresh"'])
 def test_a_word_with_a_minus_holds_where_not_all_was_read(desk: MemoryDesk, long: int, word: str) -> None:
-    result = finding.find(desk.agent, f"alpha -{word} ")
+    result = ticket_search.find(desk.agent, f"alpha -{word} ")
     assert (result.hits, result.nearly, result.explanations) == ((), (), ())
 
 
 def test_where_a_word_with_a_minus_may_stand_in_comments_that_were_not_read_a_sentence_says_so(
     desk: MemoryDesk, long: int
 ) -> None:
-    result = finding.find(desk.agent, "alpha -forbidden ")
+    result = ticket_search.find(desk.agent, "alpha -forbidden ")
     assert numbered(result.hits) == [long]
-    assert result.explanations == (finding.UNREAD.format(f"#{long}"),)
-    assert finding.find(desk.agent, "alpha -forbidden status:closed").explanations == ()
+    assert result.explanations == (ticket_search.UNREAD.format(f"#{long}"),)
+    assert ticket_search.find(desk.agent, "alpha -forbidden status:closed").explanations == ()

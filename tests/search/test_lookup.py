@@ -9,7 +9,7 @@ import pytest
 from portal.dynamo import meter
 from portal.schema.keys import digest
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import finding, keys, lookup, tokenizer
+from tickets.search import index_lookup, keys, ticket_search, tokenizer
 from tickets.search.index import segment_writing
 from tickets.search.tokenizer import Rules
 
@@ -27,7 +27,7 @@ def desk() -> MemoryDesk:
 
 def trips(desk: MemoryDesk, text: str) -> int:
     with meter.measure() as bill:
-        finding.find(desk.agent, text)
+        ticket_search.find(desk.agent, text)
     return bill.trips
 
 
@@ -45,15 +45,15 @@ def test_a_search_takes_three_round_trips_and_two_where_the_headers_are_known(de
 
 
 def test_who_remembers_headers_of_before_a_merge_reads_once_more_and_finds_the_same(desk: MemoryDesk) -> None:
-    before = finding.find(desk.agent, "printer").about
+    before = ticket_search.find(desk.agent, "printer").about
     merge(desk, born=9)
     assert trips(desk, "printer") == 3
-    assert finding.find(desk.agent, "printer").about == before == 30
+    assert ticket_search.find(desk.agent, "printer").about == before == 30
     assert trips(desk, "printer") == 2
 
 
 def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = lookup.read_state
+    read = index_lookup.read_state
     seen: list[bool] = []
 
     def read_and_merge(repository: object, consistent: bool = False) -> object:
@@ -63,8 +63,8 @@ def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.Mo
         seen.append(consistent)
         return state
 
-    monkeypatch.setattr(lookup, "read_state", read_and_merge)
-    assert finding.find(desk.agent, "printer").about == 30
+    monkeypatch.setattr(index_lookup, "read_state", read_and_merge)
+    assert ticket_search.find(desk.agent, "printer").about == 30
     assert seen == [False, True]
 
 
@@ -74,12 +74,12 @@ def test_who_misses_it_twice_answers_from_the_others_and_says_so(
     lost, *_ = sorted(desk.store.stored)
     del desk.store.stored[lost]
     for _ in range(2):
-        result = finding.find(desk.agent, "printer ")
+        result = ticket_search.find(desk.agent, "printer ")
         assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
-        assert result.explanations == (finding.PARTLY_LOST,)
+        assert result.explanations == (ticket_search.PARTLY_LOST,)
         assert result.about is None
     assert f"of segment {lost[0]} of the index of tenant {desk.agent.tenant_id} is missing" in caplog.text
-    assert [int(hit.summary.number) for hit in finding.find(desk.agent, "printer number25 ").hits] == [26]
+    assert [int(hit.summary.number) for hit in ticket_search.find(desk.agent, "printer number25 ").hits] == [26]
 
 
 def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
@@ -90,21 +90,21 @@ def test_what_lost_parts_do_not_concern_is_found_without_a_word_about_them(
     desk.ticket("Zebra", " ".join(words), index=False)
     desk.index_as_segment([31])
     del desk.store.stored[max(desk.store.stored)]
-    assert finding.find(desk.agent, f"{words[0]} ").explanations == ()
-    assert finding.find(desk.agent, "zebra ").explanations == (finding.PARTLY_LOST,)
+    assert ticket_search.find(desk.agent, f"{words[0]} ").explanations == ()
+    assert ticket_search.find(desk.agent, "zebra ").explanations == (ticket_search.PARTLY_LOST,)
 
 
 def test_a_row_that_cannot_be_read_is_spoken_of(desk: MemoryDesk) -> None:
     desk.store.directory[keys.header("0000000099")] = {"b": {"S": "?"}}
-    result = finding.find(desk.agent, "printer ")
-    assert (result.about, result.explanations) == (30, (finding.PARTLY_LOST,))
+    result = ticket_search.find(desk.agent, "printer ")
+    assert (result.about, result.explanations) == (30, (ticket_search.PARTLY_LOST,))
 
 
 def test_a_block_that_cannot_be_read_hides_what_it_held_and_nothing_else(desk: MemoryDesk) -> None:
     (first, *_) = sorted(desk.store.stored)
     desk.store.stored[first] = b"damaged"
-    result = finding.find(desk.agent, "printer")
-    assert result.explanations == (finding.PARTLY_LOST,)
+    result = ticket_search.find(desk.agent, "printer")
+    assert result.explanations == (ticket_search.PARTLY_LOST,)
     assert result.about is None
     assert {int(hit.summary.number) for hit in result.hits} == {*range(11, 31)}
 
@@ -112,12 +112,12 @@ def test_a_block_that_cannot_be_read_hides_what_it_held_and_nothing_else(desk: M
 def test_where_more_blocks_hold_a_word_than_are_read_the_text_decides(
     desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = lookup._planned
-    monkeypatch.setattr(lookup, "_planned", lambda headers, ranges, limit: planned(headers, ranges, 2))
-    result = finding.find(desk.agent, "number2 printer ")
+    planned = index_lookup._planned
+    monkeypatch.setattr(index_lookup, "_planned", lambda headers, ranges, limit: planned(headers, ranges, 2))
+    result = ticket_search.find(desk.agent, "number2 printer ")
     assert result.about is None
     assert {int(hit.summary.number) for hit in result.hits} <= {3}
-    assert finding.TOO_MANY in result.explanations
+    assert ticket_search.TOO_MANY in result.explanations
 
 
 def test_while_a_new_tokenizer_is_rolled_out_what_either_wrote_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_while_a_new_tokenizer_is_rolled_out_what_either_wrote_is_found(monkeypa
     monkeypatch.setattr(tokenizer, "terms", lambda text: terms(text, 2))
     desk.index([new], version=2)
     assert terms("with paper", 2) == {"with": 1}
-    numbers = [int(hit.summary.number) for hit in finding.find(desk.agent, "printer paper ").hits]
+    numbers = [int(hit.summary.number) for hit in ticket_search.find(desk.agent, "printer paper ").hits]
     assert {*numbers} == {old, new}
-    assert finding.find(desk.agent, "printer paper ").about == 2
+    assert ticket_search.find(desk.agent, "printer paper ").about == 2
     assert isinstance(tokenizer.RULES[2], Rules)

@@ -11,7 +11,7 @@ from tests.search.reading import looked_up
 from tests.support import commands
 from tests.support.world import World
 from tickets.desk import commenting, creating
-from tickets.search import finding, keys, suggesting, tokenizer
+from tickets.search import keys, suggesting, ticket_search, tokenizer
 from tickets.search.care import index_rebuild
 from tickets.search.index import blocks, postings, publishing
 from tickets.search.index.index_store import IndexStore, RowWrite
@@ -39,7 +39,7 @@ def plant(alice: TenantContext, *terms: str, numbers: tuple[int, ...]) -> None:
 
 
 def shown(tenant: TenantContext, query: str) -> list[int]:
-    found = finding.find(tenant, query)
+    found = ticket_search.find(tenant, query)
     return [int(hit.summary.number) for hit in (*found.hits, *found.nearly)]
 
 
@@ -106,7 +106,7 @@ def test_a_frequent_planted_word_hides_no_ticket_that_has_it(alice: TenantContex
     numbers: list[int] = []
     further = ""
     while True:
-        found = finding.find(alice, "offline", further=further)
+        found = ticket_search.find(alice, "offline", further=further)
         numbers += [int(hit.summary.number) for hit in found.hits]
         if not (further := found.further):
             break

@@ -12,7 +12,7 @@ import pytest
 from tests.support import archives, commands
 from tests.support.world import World
 from tickets.desk import commenting, creating
-from tickets.search import finding
+from tickets.search import ticket_search
 from tickets.search.care import index_rebuild
 from tickets.search.results import Found
 
@@ -51,14 +51,14 @@ def test_everything_that_is_asked_for_is_found_and_nothing_else(tmp_path: Path) 
 
 @pytest.mark.usefixtures("tickets")
 def test_a_search_that_leaves_a_ticket_out_is_called_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = finding.find
+    real = ticket_search.find
 
     def forgetful(*arguments: Any, **how: Any) -> Found:
         found = real(*arguments, **how)
         object.__setattr__(found, "hits", tuple(hit for hit in found.hits if hit.summary.number != 2))
         return found
 
-    monkeypatch.setattr(finding, "find", forgetful)
+    monkeypatch.setattr(ticket_search, "find", forgetful)
     ended = prove()
     assert ended.status == 1
     assert "missing (2,), ghosts ()" in ended.out

@@ -12,12 +12,12 @@ from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import commenting, creating
 from tickets.following import ticket_stream
-from tickets.search import finding, lookup, suggesting
+from tickets.search import index_lookup, suggesting, ticket_search
 
 
 @pytest.fixture
 def tickets(world: World) -> list[int]:
-    lookup.forget()
+    index_lookup.forget()
     follower = Follower(handler=ticket_stream.handle)
     alice = world.context("alice", "acme")
     numbers = [
@@ -36,7 +36,7 @@ def test_the_command_finds_what_the_page_finds(world: World, tickets: list[int])
     assert "description: [Printers] of it, two" in ended.out
     assert "foreign" not in ended.out
     document = json.loads(commands.run("search", "printer", "--tenant", "acme", "--json").out)
-    page = finding.find(world.context("alice", "acme"), "printer")
+    page = ticket_search.find(world.context("alice", "acme"), "printer")
     assert [row["number"] for row in document["tickets"]] == [hit.summary.number for hit in page.hits]
     assert document["about"] == 2
 
@@ -57,14 +57,14 @@ def test_a_query_that_asks_nothing_ends_with_a_sentence(tickets: list[int]) -> N
 
 
 def test_roles_decide_on_notes(world: World, tickets: list[int]) -> None:
-    found = {who: finding.find(world.context(who, "acme"), "whisper").hits for who in ("bob", "vera")}
+    found = {who: ticket_search.find(world.context(who, "acme"), "whisper").hits for who in ("bob", "vera")}
     assert [hit.summary.number for hit in found["bob"]] == [tickets[1]]
     assert found["vera"] == ()
 
 
 def test_conditions_and_suggestions_on_an_engine(world: World, tickets: list[int]) -> None:
     alice = world.context("alice", "acme")
-    by_status = finding.find(alice, "printer status:open assignee:nobody from:me before:2999 -cellar")
+    by_status = ticket_search.find(alice, "printer status:open assignee:nobody from:me before:2999 -cellar")
     assert [hit.summary.number for hit in by_status.hits] == [tickets[1]]
     suggested = suggesting.suggest(alice, "mon")
     assert suggested.tags == ("money",)
@@ -74,8 +74,8 @@ def test_conditions_and_suggestions_on_an_engine(world: World, tickets: list[int
 def test_round_trips_on_an_engine(world: World, tickets: list[int]) -> None:
     alice = world.context("alice", "acme")
     counted = []
-    for ask in (finding.find, suggesting.suggest):
-        lookup.forget()
+    for ask in (ticket_search.find, suggesting.suggest):
+        index_lookup.forget()
         with meter.measure() as bill:
             ask(alice, "printer")
         counted.append(bill.trips)

@@ -12,7 +12,7 @@ import pytest
 
 from portal.dynamo import meter
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import finding, keys, lookup, suggesting
+from tickets.search import index_lookup, keys, suggesting, ticket_search
 from tickets.search.index import merge_follower, merging, postings
 from tickets.search.index.index_store import RowWrite
 from tickets.search.index.segment_writing import SegmentWriter
@@ -58,9 +58,9 @@ def desk(tickets: int) -> MemoryDesk:
 
 def cost(tickets: int, text: str) -> tuple[int, float, int]:
     """Round trips, read units of the index, and how many tickets it proposes, for who knows no headers."""
-    lookup.forget()
+    index_lookup.forget()
     with meter.measure() as bill:
-        about = finding.find(desk(tickets).agent, text).about
+        about = ticket_search.find(desk(tickets).agent, text).about
     units = sum(call.read_units for call in bill.calls if call.table == SEARCH.full_name)
     return bill.trips, units, about or 0
 
@@ -88,7 +88,7 @@ def test_a_search_reads_few_units_in_three_round_trips_however_many_tickets_ther
 
 
 def test_suggestions_read_few_units_in_three_round_trips() -> None:
-    lookup.forget()
+    index_lookup.forget()
     with meter.measure() as bill:
         suggesting.suggest(desk(LARGE).agent, vocabulary()[700][:3])
     assert bill.trips == 3
@@ -96,7 +96,9 @@ def test_suggestions_read_few_units_in_three_round_trips() -> None:
 
 
 def test_a_search_reads_at_most_so_many_blocks() -> None:
-    lookup.forget()
+    index_lookup.forget()
     with meter.measure() as bill:
-        finding.find(desk(LARGE).agent, " ".join(f"{letter}{other}a*" for letter in "abcdef" for other in "abcdef"))
-    assert max(call.items for call in bill.calls if call.operation == "BatchGetItem") <= lookup.BLOCKS_LIMIT
+        ticket_search.find(
+            desk(LARGE).agent, " ".join(f"{letter}{other}a*" for letter in "abcdef" for other in "abcdef")
+        )
+    assert max(call.items for call in bill.calls if call.operation == "BatchGetItem") <= index_lookup.BLOCKS_LIMIT

@@ -11,7 +11,7 @@ from portal.errors import Unavailable
 from portal.limits import concurrency
 from tests.support.operators import text_of
 from tests.support.world import World
-from tickets.search import finding, suggesting
+from tickets.search import suggesting, ticket_search
 
 SUGGEST = "/search/suggest/?q=printer"
 
@@ -62,7 +62,7 @@ def test_a_search_takes_one_place_and_gives_it_back_also_when_it_failed(
         taken.append(concurrency.searches.taken(acme))
         raise Unavailable("The engine is away.")
 
-    monkeypatch.setattr(finding, "find", fail)
+    monkeypatch.setattr(ticket_search, "find", fail)
     monkeypatch.setattr(suggesting, "suggest", fail)
     bob = world.browser("bob")
     assert [bob.get(path).status_code for path in ("/search/?q=printer", SUGGEST)] == [503, 503]

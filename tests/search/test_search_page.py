@@ -19,9 +19,9 @@ from tests.support.world import Browser, World
 from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import creating
 from tickets.desk.filters import Days, TicketFilter
-from tickets.search import finding
+from tickets.search import ticket_search
+from tickets.search.parsed_query import Filters, SearchQuery
 from tickets.search.results import Found, Hit, Piece, Where
-from tickets.search.sought import Filters, SearchQuery
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import SummaryItem
@@ -54,7 +54,7 @@ def finds(world: World, monkeypatch: pytest.MonkeyPatch) -> Answer:
             asked.append({"text": text, **options})
             return Found(hits, further, explanations, about, SearchQuery(text), nearly, **counts)
 
-        monkeypatch.setattr(finding, "find", find)
+        monkeypatch.setattr(ticket_search, "find", find)
         return asked
 
     return answer
@@ -241,14 +241,14 @@ def test_a_number_that_only_the_texts_can_tell_is_not_said(world: World, bob: Br
 def test_a_desk_of_before_that_was_never_indexed_says_so(bob: Browser) -> None:
     text = text_of(bob.get("/search/?q=zebra"))
     assert "This desk cannot be searched yet" in text
-    assert finding.NOTHING_INDEXED not in text  # once is enough
+    assert ticket_search.NOTHING_INDEXED not in text  # once is enough
 
 
 def test_what_cannot_be_searched_for_is_explained_and_kept(bob: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **options: object) -> Found:
         raise Invalid("“tag:” wants the name of a tag behind it.", field="q")
 
-    monkeypatch.setattr(finding, "find", refuse)
+    monkeypatch.setattr(ticket_search, "find", refuse)
     page = bob.get("/search/?q=tag:&status=open")
     assert page.status_code == 400
     assert "“tag:” wants the name of a tag behind it." in text_of(page)

@@ -11,7 +11,7 @@ from tests.support import embedded
 from tests.support.searching import index_all
 from tests.support.world import Browser, World
 from tickets.desk import lists
-from tickets.search import lookup
+from tickets.search import index_lookup
 from tickets.search.index import indexing
 
 
@@ -26,7 +26,7 @@ def indexed_world(count: int) -> World:
         return world
 
     world = embedded.prepared(f"searched-{count}", make)
-    lookup.forget()
+    index_lookup.forget()
     return world
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import finding, stems, tokenizer
+from tickets.search import stems, ticket_search, tokenizer
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_each_form_finds_every_other_one(forms: tuple[str, ...]) -> None:
     numbers = {desk.ticket(form) for form in forms}
     desk.ticket("anything else")
     for form in forms:
-        hits = finding.find(desk.agent, f"{form} ").hits
+        hits = ticket_search.find(desk.agent, f"{form} ").hits
         assert {int(hit.summary.number) for hit in hits} == numbers, form
         assert hits[0].summary.title == form
 

@@ -7,7 +7,7 @@ import pytest
 from portal.dynamo import meter
 from tenants.tenancy.roles import Role
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import lookup, suggesting
+from tickets.search import index_lookup, suggesting
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_title_that_was_changed_offers_what_it_says_now_and_leaves_room_for_ot
 
 def test_three_round_trips_and_two_where_headers_are_known(desk: MemoryDesk) -> None:
     desk.index_as_segment([1, 2, 3])
-    lookup.forget()
+    index_lookup.forget()
     trips = []
     for _ in range(2):
         with meter.measure() as bill:

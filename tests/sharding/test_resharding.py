@@ -22,11 +22,11 @@ from tests.support.commands import run
 from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import changing, creating, lists
-from tickets.sharding import layout_changes, placing, reshard_notes, reshard_requests
+from tickets.sharding import layout_changes, reshard_notes, reshard_requests, shard_rows
 from tickets.sharding.items import ReshardItem
 from tickets.sharding.mover import Mover
-from tickets.sharding.placing import Shelf
 from tickets.sharding.reshard_follower import ReshardFollower
+from tickets.sharding.shard_rows import Shelf
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -88,8 +88,8 @@ def shelves(world: World, shards: int = 16) -> dict[int, list[int]]:
     tenant_id = world.tenants["acme"].tenant_id
     found: dict[int, list[int]] = {}
     every = [Shelf(status, shard) for status in Status for shard in range(shards)]
-    for shelf in placing.occupied(tenant_id, every):
-        rows, _ = placing.look(tenant_id, shelf, limit=1000)
+    for shelf in shard_rows.occupied(tenant_id, every):
+        rows, _ = shard_rows.look(tenant_id, shelf, limit=1000)
         found.setdefault(shelf.shard, []).extend(row.number for row in rows)
     return found
 
@@ -145,7 +145,7 @@ def test_after_a_kill_at_any_call_lists_are_whole_and_another_process_goes_on(
     rng, kills = random.Random(seed), 0  # noqa: S311  # it has to be repeatable
     tenant_id = world.tenants["acme"].tenant_id
     monkeypatch.setattr(client, "fan_out", one_by_one)
-    monkeypatch.setattr(placing, "fan_out", one_by_one)
+    monkeypatch.setattr(shard_rows, "fan_out", one_by_one)
     for shards in (4, 2):
         reshard_requests.begin(tenant_directory.get(tenant_id), shards=shards, by=SYSTEM)
         while last(tenant_id).state == "running":

@@ -19,8 +19,8 @@ from tests.support.waiting import PATIENCE
 from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, stream_handler
 from tickets.counting import stored_counts as storing
 from tickets.counting.aggregates import Contribution, Kind, Part
-from tickets.counting.changes import Change
-from tickets.counting.recent import Recent
+from tickets.counting.recent_counts import Recent
+from tickets.counting.record_changes import Change
 from tickets.counting.stream_handler import handle
 from tickets.search.index import indexing
 from tickets.ticket import keys as ticket_keys

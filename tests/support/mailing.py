@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox import telling
 from delivery.outbox.items import OutboxItem
 from tests.support import deliveries

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.test import override_settings
 
 from delivery.consuming import dead_deliveries
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from delivery.outbox import telling
 from delivery.webhooks import endpoints
 from delivery.webhooks import keys as webhook_keys
@@ -76,7 +76,7 @@ def prepared(folder: Path) -> World:
 
 def stored_of(tenant_id: str) -> list[StoredItem]:
     """All that the holdings find of a tenant."""
-    return [stored for holding in holdings.holdings() for stored in holding.find(TenantReader(tenant_id))]
+    return [stored for hold_changes in holdings.holdings() for stored in hold_changes.find(TenantReader(tenant_id))]
 
 
 def remove(tenant_id: str) -> None:
@@ -157,7 +157,7 @@ def _delivery(world: World, where: str) -> None:
     sort = webhook_keys.delivery(row.timestamp, "evt")
     put_all([DeliveryItem(log, sort, event_type="x", url="u", state="dead", expires_at=_later())])
     endpoints.remove(person, endpoint_id=removed.endpoint_id, by=by)
-    holding.pause(tenant_directory.get(person.tenant_id), by=SYSTEM)
+    hold_changes.pause(tenant_directory.get(person.tenant_id), by=SYSTEM)
 
 
 def _imports(folder: Path) -> None:

@@ -19,7 +19,7 @@ from portal.schema import holdings, registry
 from tenants.audit_trail import chain
 from tenants.identity import accounts
 from tenants.tenancy import tenant_directory
-from tenants.transfer import bringing_in, tenant_file
+from tenants.transfer import tenant_file, tenant_import
 from tests.support import embedded, used_desk
 from tests.support.commands import Ended, everything, run
 from tests.support.folding import Follower, remember_nothing
@@ -156,8 +156,8 @@ def test_an_import_that_is_broken_off_anywhere_goes_on(
 ) -> None:
     used, file = gone
     acme = used.tenants["acme"].tenant_id
-    send = bringing_in.TenantImport._send
-    join = bringing_in.arriving_people.join
+    send = tenant_import.TenantImport._send
+    join = tenant_import.arriving_people.join
     calls: Iterator[int] = iter(range(10**6))
     breaks = {0, 2, 5, 7, 8, 9, 11}
 
@@ -167,10 +167,10 @@ def test_an_import_that_is_broken_off_anywhere_goes_on(
             raise Unavailable("The database cannot be reached.")
         return made
 
-    monkeypatch.setattr(bringing_in, "_NOTED_EVERY", 1)
-    monkeypatch.setattr(bringing_in, "BATCH_WRITE_LIMIT", 4)
-    monkeypatch.setattr(bringing_in.TenantImport, "_send", broken)
-    monkeypatch.setattr(bringing_in.arriving_people, "join", lambda *a: broken(*a, then=join))
+    monkeypatch.setattr(tenant_import, "_NOTED_EVERY", 1)
+    monkeypatch.setattr(tenant_import, "BATCH_WRITE_LIMIT", 4)
+    monkeypatch.setattr(tenant_import.TenantImport, "_send", broken)
+    monkeypatch.setattr(tenant_import.arriving_people, "join", lambda *a: broken(*a, then=join))
     statuses = []
     while not statuses or (statuses[-1] and len(statuses) < 20):
         statuses.append(imported(file).status)

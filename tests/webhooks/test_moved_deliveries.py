@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox.items import OutboxItem
 from delivery.outbox.tables import OUTBOX
 from portal.dynamo import provisioning

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from delivery.outbox import member_state, progress
 from delivery.webhooks import delivery_log, endpoints, redelivering
 from delivery.webhooks.items import DeliveryItem
@@ -179,10 +179,10 @@ def test_admins_are_told_that_an_operator_holds_their_deliveries(world: World) -
     item, _ = endpoint(world.context("alice", "acme"))
     browser, said = world.browser("alice", "acme"), "The operator of Pooldesk has paused the deliveries of this desk."
     assert not any(said in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
-    for hold, waits in ((holding.pause, "All events wait"), (holding.drain, "New events wait")):
+    for hold, waits in ((hold_changes.pause, "All events wait"), (hold_changes.drain, "New events wait")):
         hold(world.tenants["acme"], by=SYSTEM)
         assert all(f"{said} {waits}" in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
-    holding.resume(world.tenants["acme"], by=SYSTEM)
+    hold_changes.resume(world.tenants["acme"], by=SYSTEM)
     assert not any(said in browser.get(address).content.decode() for address in (SETTINGS, at(item)))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from delivery.queues import depths
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -36,7 +36,7 @@ def noise(request: HttpRequest) -> HttpResponse:
     reads: list[Any] = [
         partial(noise_board.read, minutes=minutes, now=clock.now()),
         depths.read,
-        partial(holding.waiting, limit=_HOLDS),
+        partial(hold_changes.waiting, limit=_HOLDS),
         reshard_requests.all_last,
         partial(watermark.read, TICKETS),
     ]

@@ -18,7 +18,7 @@ from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
 from tickets.dashboards.freshness import Freshness
-from tickets.search import finding, presenters, tokenizer
+from tickets.search import presenters, ticket_search, tokenizer
 from tickets.search.care import index_state
 from tickets.search.results import Hit
 from tickets.ticket.fields import Status
@@ -48,7 +48,7 @@ def _of_tenant(tenant: TenantItem, text: str, after: str) -> dict[str, Any]:
     if not text:
         return {"index": _index(read_state())}
     try:
-        find = partial(finding.find, context.for_system(tenant), text, further=after)
+        find = partial(ticket_search.find, context.for_system(tenant), text, further=after)
         found, report = alongside(find, aside=read_state)
     except Invalid as error:
         return {"index": _index(read_state()), "problem": error.message}

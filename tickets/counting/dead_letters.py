@@ -38,12 +38,12 @@ from portal.streams.batch import Batch
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tickets.counting import aggregate_store, aggregates, changes, coding, keys
+from tickets.counting import aggregate_store, aggregates, coding, keys, record_changes
 from tickets.counting.aggregate_store import Bill
 from tickets.counting.aggregates import Contribution
-from tickets.counting.changes import Change
 from tickets.counting.items import DeadLetterItem
-from tickets.counting.recent import AT, VERSION
+from tickets.counting.recent_counts import AT, VERSION
+from tickets.counting.record_changes import Change
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
@@ -177,7 +177,7 @@ def _count(dead_letter: DeadLetterItem, by: Actor) -> None:
     with _repository(dead_letter).here() if dead_letter.tenant_id else nullcontext():
         if counts:
             counting = Transaction() if placement_of(dead_letter).site else writing
-            request = _addition(coding.coded(changes.with_touches(counts)))
+            request = _addition(coding.coded(record_changes.with_touches(counts)))
             member = aggregate_store.updating(dead_letter.tenant_id, keys.RECENT, request)
             counting.add("Update", member["Update"], name=_AGGREGATES)
             if counting is not writing:
@@ -261,7 +261,7 @@ def _counts(dead_letter: DeadLetterItem) -> Contribution:
     if not dead_letter.tenant_id:
         raise Conflict(f"It still cannot be counted: {dead_letter.reason}")
     try:
-        counts = changes.counted(records.parse(raw))
+        counts = record_changes.counted(records.parse(raw))
     except aggregates.UNCOUNTABLE as error:
         raise Conflict(f"It still cannot be counted: {type(error).__name__}: {error}") from error
     if counts and Placement.parse(tenant_directory.get(dead_letter.tenant_id).placement) != placement_of(dead_letter):

@@ -15,12 +15,12 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.meter import item_size
 from portal.errors import TransactionRefused
-from tickets.counting import aggregate_store, coding, keys, leaders
+from tickets.counting import aggregate_store, coding, keys, leader_counts
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.aggregates import Counts, Kind, Part
-from tickets.counting.changes import Change
-from tickets.counting.leaders import Leaders
-from tickets.counting.recent import Recent, Tail
+from tickets.counting.leader_counts import Leaders
+from tickets.counting.recent_counts import Recent, Tail
+from tickets.counting.record_changes import Change
 
 FULL: Final = 2048  # bytes of RECENT
 _COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
@@ -192,7 +192,7 @@ def plan_merge(
     for sort_key, last in touched.items():
         items[sort_key] = {**_without_key(items.get(sort_key) or stored.get(sort_key, {})), **coding.typed(last)}
     before = Leaders.of(stored.get(keys.LEADERS, {}))
-    after, run = leaders.split(before, wide, tail=state.tail, promoted=promoted or {}, demoted=demoted)
+    after, run = leader_counts.split(before, wide, tail=state.tail, promoted=promoted or {}, demoted=demoted)
     if after != before:
         items[keys.LEADERS] = after.item()
     if run:

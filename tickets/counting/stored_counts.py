@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Throttled
-from tickets.counting import aggregates, coding, keys, merge, tail
+from tickets.counting import aggregates, coding, keys, merge, tail_counts
 from tickets.counting.aggregates import Contribution, Counts, Kind, Part
-from tickets.counting.leaders import Leaders
-from tickets.counting.recent import Recent
+from tickets.counting.leader_counts import Leaders
+from tickets.counting.recent_counts import Recent
 from tickets.ticket.tables import TICKETS
 
 _TRIES: Final = 30  # to read all items between two merges
@@ -106,7 +106,7 @@ def of(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
             wide.update({name: n for name, n in coding.numbers(raw).items() if coding.decode(name)})
         else:
             rest.append(raw)
-    wide.update(tail.total(rest, recent.tail))
+    wide.update(tail_counts.total(rest, recent.tail))
     for added in (wide, recent.counts):
         for part, some in coding.decoded(added).items():
             counts[part].update(some)

@@ -1,8 +1,8 @@
 """Apply the changes in a batch of stream records to the aggregates, each exactly once.
 
-The way of a record: `handle` takes the batch apart by tenant (changes.py); each tenant's changes are added to its item
-RECENT (recent.py); when that is full, a merge moves its counts on (merge.py), and now and then a compaction tidies up
-behind it (tail.py). Both hosts, the poller and the Lambda function, call `handle`.
+The way of a record: `handle` takes the batch apart by tenant (record_changes.py); each tenant's changes are added to
+its item RECENT (recent_counts.py); when that is full, a merge moves its counts on (merge.py), and now and then a
+compaction tidies up behind it (tail_counts.py). Both hosts, the poller and the Lambda function, call `handle`.
 
 Tenants are applied at the same time and fail alone: whoever is throttled gets its records back, the others are done.
 What a process knows of a tenant's RECENT it remembers, so that a batch that comes again costs the others nothing. Of a
@@ -25,10 +25,10 @@ from portal.memory import Memory
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.stream_source import StreamSource
-from tickets.counting import aggregate_store, changes, dead_letters, keys, merge, recent, tail
+from tickets.counting import aggregate_store, dead_letters, keys, merge, recent_counts, record_changes, tail_counts
 from tickets.counting.aggregate_store import Bill, Raw
-from tickets.counting.changes import Change
-from tickets.counting.recent import Recent
+from tickets.counting.recent_counts import Recent
+from tickets.counting.record_changes import Change
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -49,7 +49,7 @@ def handle(batch: Batch) -> BatchResult:
 
     Raises Throttled or Unavailable where no tenant could be applied.
     """
-    by_tenant, events = changes.by_tenant(batch.records)
+    by_tenant, events = record_changes.by_tenant(batch.records)
     known = Positions(batch.stream_arn)
     shares = [Share(batch, tenant_id, some, known) for tenant_id, some in by_tenant.items()]
     fan_out([partial(_attempt, share, share.begin) for share in shares if share.state is None and share.tenant_id])
@@ -108,7 +108,7 @@ class Share:
 
     def __init__(self, batch: Batch, tenant_id: str, some: Sequence[Change], known: Positions) -> None:
         self.batch, self.tenant_id, self.left, self.positions = batch, tenant_id, list(some), known
-        self.mark = recent.mark_name(batch.stream_arn, batch.shard_id)
+        self.mark = recent_counts.mark_name(batch.stream_arn, batch.shard_id)
         self.name = stream_source.current(), tenant_id
         self.state = _memory.get(self.name)
         self.failed: Unavailable | None = None
@@ -132,7 +132,7 @@ class Share:
         if some and (fills or not group):
             self.state = Recent.of(self._read_raw())
         elif some:
-            group = next(changes.groups(group, limit=_ATTRIBUTES))
+            group = next(record_changes.groups(group, limit=_ATTRIBUTES))
             self._keep(group, *self._send(None, group))
 
     def apply(self) -> None:
@@ -157,13 +157,13 @@ class Share:
                 return
             state = self._known(self.state or Recent.of(self._read_raw()))
             floor = state.floor(self.mark) or ""
-            if recent.packed(some[0].sequence) <= floor:
-                known = bisect_right(some, floor, key=lambda change: recent.packed(change.sequence))
+            if recent_counts.packed(some[0].sequence) <= floor:
+                known = bisect_right(some, floor, key=lambda change: recent_counts.packed(change.sequence))
                 self._keep(some[:known], state, True)
                 continue
             group, fills = merge.first_group(state, some)
             if not fills:
-                group = next(changes.groups(group or some, limit=_ATTRIBUTES if group else _DEAD_AT_ONCE))
+                group = next(record_changes.groups(group or some, limit=_ATTRIBUTES if group else _DEAD_AT_ONCE))
             self._keep(group, *(self._merge if fills else self._send)(state, group))
         raise Throttled("Too many write this tenant's aggregates at once.")
 
@@ -190,9 +190,9 @@ class Share:
     def _send(self, state: Recent | None, group: Sequence[Change]) -> tuple[Recent, bool]:
         """Add a group to RECENT as it is known or not, and keep its dead letters in the same transaction. RECENT as it
         is then, and whether it took the group."""
-        first, last = recent.packed(group[0].sequence), recent.packed(group[-1].sequence)
+        first, last = recent_counts.packed(group[0].sequence), recent_counts.packed(group[-1].sequence)
         dead = [change for change in group if change.reason]
-        request = recent.addition(state, self.mark, first=first, last=last, counts=changes.summed(group))
+        request = recent_counts.addition(state, self.mark, first=first, last=last, counts=record_changes.summed(group))
         try:
             if dead:
                 dead_letters.keep(self.batch, self.tenant_id, dead, beside=request, bill=self.bill)
@@ -216,8 +216,8 @@ class Share:
             self.tenant_id,
             state,
             self.mark,
-            last=recent.packed(group[-1].sequence),
-            counts=changes.summed(group),
+            last=recent_counts.packed(group[-1].sequence),
+            counts=record_changes.summed(group),
             position=self.positions,
             bill=self.bill,
         )
@@ -232,10 +232,10 @@ class Share:
     def _put_aside(self, state: Recent | None, group: Sequence[Change], why: Rejected) -> tuple[Recent, bool]:
         """Make dead letters of what RECENT can never take: with the mark, or without where it takes not even that."""
         if any(change.counts for change in group):
-            reason = f"{_BROKEN}{why.message}"[: changes.REASON_LIMIT]
+            reason = f"{_BROKEN}{why.message}"[: record_changes.REASON_LIMIT]
             dead = [Change(one.sequence, one.record, reason=one.reason or reason) for one in group]
             taken = True
-            for some in changes.groups(dead, limit=_DEAD_AT_ONCE):
+            for some in record_changes.groups(dead, limit=_DEAD_AT_ONCE):
                 state, taken = self._send(state, some) if taken else (state, taken)
             return state or Recent(), taken
         dead_letters.keep(self.batch, self.tenant_id, group)
@@ -251,8 +251,8 @@ class Share:
             if merged is None:
                 return state.after(self._read_raw())
             state = merged
-        if tail.is_due(state.tail):
-            tail.compact(self.tenant_id, position=self.positions, bill=self.bill)
+        if tail_counts.is_due(state.tail):
+            tail_counts.compact(self.tenant_id, position=self.positions, bill=self.bill)
             return state.after(self._read_raw())
         return state
 
@@ -281,7 +281,7 @@ def _later(state: Recent | None, raw: Raw) -> Recent:
 def position(stream_arn: str, shard_id: str) -> str:
     """The packed position of a shard, "" where nobody has said any."""
     read = positions.read(stream_arn, shard_id)
-    return recent.packed(read) if read else ""
+    return recent_counts.packed(read) if read else ""
 
 
 @dataclass
@@ -293,6 +293,6 @@ class Positions:
 
     def __call__(self, mark: str) -> str:
         if mark not in self.read:
-            shard_id = recent.marked_shard(self.stream_arn, mark)
+            shard_id = recent_counts.marked_shard(self.stream_arn, mark)
             self.read[mark] = position(self.stream_arn, shard_id) if shard_id else ""
         return self.read[mark]

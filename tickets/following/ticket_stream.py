@@ -13,7 +13,7 @@ from portal.errors import Unavailable
 from portal.schema.keys import collection_parts
 from portal.streams.batch import Batch, BatchResult, Record
 from tickets.counting import stream_handler
-from tickets.counting.changes import concerns_counting
+from tickets.counting.record_changes import concerns_counting
 from tickets.search.index import indexing
 from tickets.search.index.fragments import concerns_search
 from tickets.search.index.merge_follower import MergeFollower

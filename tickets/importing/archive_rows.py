@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from tickets.importing.archive import RawRow
+from tickets.importing.archive_reader import RawRow
 from tickets.importing.archive_texts import short, tag_list, type_name
 from tickets.importing.row_values import Refused, RowValues, is_number
 from tickets.ticket import texts

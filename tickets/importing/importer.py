@@ -16,10 +16,10 @@ from portal import clock
 from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
 from tickets.desk.history import History
-from tickets.importing import archive_rows, exported_lines, exported_rows, ticket_writer
-from tickets.importing.archive import RawRow
+from tickets.importing import archive_rows, export_reader, export_rows, ticket_writer
+from tickets.importing.archive_reader import RawRow
 from tickets.importing.archive_rows import ArchivedTicket
-from tickets.importing.exported_rows import ExportedTicket
+from tickets.importing.export_rows import ExportedTicket
 from tickets.importing.ledger import Markers, NumberBlocks, RowsMet, list_source
 from tickets.importing.row_values import Refused
 from tickets.importing.ticket_people import TicketPeople
@@ -71,7 +71,7 @@ class Import:
         """Read the archive to its end. Raises ArchiveFault, Invalid, Unavailable; `outcome` says how far it came."""
         if len(self.source) > SOURCE_LIMIT:
             raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
-        archive = exported_lines.archive_of(self.path)
+        archive = export_reader.archive_of(self.path)
         self._people, self._seen, self._now = TicketPeople(self.tenant), RowsMet(), clock.now()
         self.outcome.strangers = self._people.strangers
         markers: Markers | None = None
@@ -127,8 +127,8 @@ class Import:
             self.say(f"{row.name} {remark}." + (f" It is ticket {number}." if number else ""))
 
     def _read(self, raw: RawRow) -> ArchivedTicket | ExportedTicket:
-        if raw.kind == exported_lines.KIND:
-            return exported_rows.read(raw, self._now)
+        if raw.kind == export_reader.KIND:
+            return export_rows.read(raw, self._now)
         return archive_rows.read(raw, self._now)
 
     def _history(self, row: ArchivedTicket | ExportedTicket, identity: str) -> tuple[History, list[str]]:

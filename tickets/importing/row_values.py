@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeGuard
 
 from portal.dynamo.repository import ITEM_LIMIT
-from tickets.importing.archive import NESTING, RawRow
+from tickets.importing.archive_reader import NESTING, RawRow
 from tickets.importing.archive_texts import short, type_name
 from tickets.ticket import texts
 

@@ -20,7 +20,7 @@ from tickets.desk.history import History, PastEntry, TicketItems, changed, colle
 from tickets.importing import keys as import_keys
 from tickets.importing.archive_rows import ArchivedTicket
 from tickets.importing.archive_texts import tag_list
-from tickets.importing.exported_rows import ExportedTicket
+from tickets.importing.export_rows import ExportedTicket
 from tickets.importing.items import ImportItem
 from tickets.importing.ledger import NumberBlocks
 from tickets.importing.row_values import Refused

@@ -14,7 +14,7 @@ from typing import Final
 from tickets.search import tokenizer
 from tickets.search.index.fragments import requester_term, tag_term
 from tickets.search.index.postings import Places, noted
-from tickets.search.sought import Phrase, SearchQuery
+from tickets.search.parsed_query import Phrase, SearchQuery
 from tickets.search.word_matcher import WordMatcher, matchers
 
 WORDS_LIMIT: Final = 4

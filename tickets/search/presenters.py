@@ -18,10 +18,10 @@ from tickets.dashboards.freshness import Freshness
 from tickets.desk import filter_presenters, filters, queue_presenters
 from tickets.desk.filter_presenters import QueueAddress, chips
 from tickets.desk.ticket_presenters import listed, queue_url
-from tickets.search.finding import NOTHING_INDEXED
+from tickets.search.parsed_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.query_parser import OnlyFilters
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
-from tickets.search.sought import ME, NOBODY, Filters, SearchQuery
+from tickets.search.ticket_search import NOTHING_INDEXED
 from tickets.ticket.fields import Status
 
 TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them

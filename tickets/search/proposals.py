@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from tickets.search.index import postings
 from tickets.search.index.postings import Places
+from tickets.search.index_lookup import RangeRead
 from tickets.search.index_terms import AskedTerm
-from tickets.search.lookup import RangeRead
 from tickets.search.word_matcher import BEGINS, EXACT, FORM
 
 _LEVEL: Final = 16  # one step of the impact in a posting

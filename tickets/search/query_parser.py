@@ -20,7 +20,7 @@ from portal.errors import Invalid
 from portal.plain_text import without_controls
 from tickets.desk import filters
 from tickets.search import tokenizer
-from tickets.search.sought import NOBODY, Phrase, SearchQuery
+from tickets.search.parsed_query import NOBODY, Phrase, SearchQuery
 from tickets.ticket import fields, texts
 from tickets.ticket.fields import Status
 

@@ -17,14 +17,14 @@ from tenants.membership.tables import MEMBERS
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.search import query_parser, ticket_texts, tokenizer
-from tickets.search.finding import Search, named_match
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
+from tickets.search.index_lookup import IndexLookup
 from tickets.search.index_terms import AskedTerm
-from tickets.search.lookup import IndexLookup
+from tickets.search.parsed_query import Filters
 from tickets.search.results import FoundPerson, Suggestions
-from tickets.search.sought import Filters
 from tickets.search.text_match import TextMatcher
+from tickets.search.ticket_search import Search, named_match
 from tickets.search.ticket_texts import TicketText
 from tickets.search.word_matcher import WordMatcher
 from tickets.ticket import texts

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tickets.search import tokenizer
+from tickets.search.parsed_query import Phrase, SearchQuery
 from tickets.search.results import Where
-from tickets.search.sought import Phrase, SearchQuery
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import Spelling
 from tickets.search.word_matcher import WordMatcher, matchers

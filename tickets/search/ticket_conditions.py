@@ -14,7 +14,7 @@ from tickets.counting.aggregates import UNRESOLVED
 from tickets.desk import lists
 from tickets.desk.ticket_rows import TicketRow
 from tickets.search import tokenizer
-from tickets.search.sought import ME, NOBODY, Filters, SearchQuery
+from tickets.search.parsed_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.ticket_texts import TicketText
 from tickets.ticket.fields import Status
 

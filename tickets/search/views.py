@@ -22,7 +22,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.dashboards.freshness import Freshness
-from tickets.search import finding, presenters, suggesting
+from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
 from tickets.ticket.tables import TICKETS
 
@@ -72,7 +72,7 @@ def suggest(request: TenantRequest) -> HttpResponse:
 
 def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[str, object]:
     find = partial(
-        finding.find,
+        ticket_search.find,
         tenant,
         address.text,
         newest_first=address.order == NEWEST,

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Final
 
 from tickets.search import stems, tokenizer
-from tickets.search.sought import Phrase
+from tickets.search.parsed_query import Phrase
 from tickets.search.tokenizer import Spelling
 
 # How much a word counts that is as it was typed, another form of it, or only begins so.

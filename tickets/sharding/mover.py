@@ -23,9 +23,9 @@ from portal.dynamo.placement import Placement
 from portal.errors import Conflict, PortalError, Throttled
 from portal.streams import stream_source
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
-from tickets.sharding import layout_changes, placing, reshard_notes
+from tickets.sharding import layout_changes, reshard_notes, shard_rows
 from tickets.sharding.items import ReshardItem
-from tickets.sharding.placing import Placed, Shelf
+from tickets.sharding.shard_rows import Placed, Shelf
 from tickets.ticket.fields import Status
 
 # What began by an older layout may take as long again: a request with all its attempts.
@@ -135,7 +135,7 @@ class Mover:
         shelves = [Shelf(status, shard) for status in Status for shard in range(layout.readers)]
         begin, after = self._place(shelves)
         # By now everybody writes to the new places, so who is empty stays empty, or gets what belongs there.
-        occupied = placing.occupied(self._tenant_id, shelves[begin:])
+        occupied = shard_rows.occupied(self._tenant_id, shelves[begin:])
         for number, shelf in enumerate(shelves[begin:], start=begin):
             while shelf in occupied:
                 found, rest = self._empty(shelf, after)
@@ -168,7 +168,7 @@ class Mover:
         """Move whatever stands in the partitions from `to` on. Return how many tickets that were."""
         met = 0
         beyond = [Shelf(status, shard) for status in Status for shard in range(self._to, shards)]
-        for shelf in placing.occupied(self._tenant_id, beyond):
+        for shelf in shard_rows.occupied(self._tenant_id, beyond):
             after: Placed | None = None
             while True:
                 found, after = self._empty(shelf, after)
@@ -179,12 +179,12 @@ class Mover:
 
     def _empty(self, shelf: Shelf, after: Placed | None) -> tuple[int, Placed | None]:
         """Move what does not belong into this partition, of one page. Return the page's length and where to go on."""
-        rows, rest = placing.look(self._tenant_id, shelf, after=after, limit=PAGE)
-        todo = placing.misplaced(rows, to=self._to)
+        rows, rest = shard_rows.look(self._tenant_id, shelf, after=after, limit=PAGE)
+        todo = shard_rows.misplaced(rows, to=self._to)
         began, moved = time.monotonic(), 0
-        for start in range(0, len(todo), placing.AT_ONCE):
-            some = todo[start : start + placing.AT_ONCE]
-            moved += placing.move(self._tenant_id, some, to=self._to)
+        for start in range(0, len(todo), shard_rows.AT_ONCE):
+            some = todo[start : start + shard_rows.AT_ONCE]
+            moved += shard_rows.move(self._tenant_id, some, to=self._to)
             self._rest(began + (start + len(some)) / self._rate - time.monotonic())
         if moved:
             self._note(moved=int(self.item.moved) + moved)

@@ -15,9 +15,9 @@ from portal.errors import Unavailable
 from portal.streams import stream_source
 from portal.streams.batch import Record
 from portal.streams.stream_source import POOLED, StreamSource
-from tickets.sharding import placing
+from tickets.sharding import shard_rows
 from tickets.sharding.items import ReshardItem
-from tickets.sharding.placing import Placed, Shelf
+from tickets.sharding.shard_rows import Placed, Shelf
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 
@@ -60,7 +60,7 @@ class StrayWatch:
             source, tenant_id, stray, to = self._left.popleft()
             try:
                 with source.entered():
-                    moved += placing.move(tenant_id, [stray], to=to)
+                    moved += shard_rows.move(tenant_id, [stray], to=to)
             except Unavailable as error:
                 if source == POOLED or not is_missing(error):
                     self._left.append((source, tenant_id, stray, to))

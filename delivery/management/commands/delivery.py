@@ -6,14 +6,19 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from delivery.holding import holding
+from delivery.holding import hold_changes
 from delivery.holding.hold_keeper import HoldKeeper
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 
 BY = Actor(origin="delivery")
-_ACTS = {"pause": holding.pause, "drain": holding.drain, "resume": holding.resume, "drop": holding.drop}
+_ACTS = {
+    "pause": hold_changes.pause,
+    "drain": hold_changes.drain,
+    "resume": hold_changes.resume,
+    "drop": hold_changes.drop,
+}
 
 
 class Command(PortalCommand):
@@ -35,4 +40,6 @@ class Command(PortalCommand):
             _ACTS[options["action"]](tenant, by=BY, reason=options["reason"])
             changed = HoldKeeper().step()
             self.stdout.write(f"{changed:,} events were moved or dropped.")
-        self.stdout.write(f"Deliveries of {tenant.name} are {holding.said(holding.hold_of(tenant.tenant_id))}.")
+        self.stdout.write(
+            f"Deliveries of {tenant.name} are {hold_changes.said(hold_changes.hold_of(tenant.tenant_id))}."
+        )

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from delivery.consuming.consumer import STOP_SECONDS, Consumer
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from delivery.queues import worker_assignment
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.option_types import whole_number

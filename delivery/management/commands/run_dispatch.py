@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from delivery.dispatching.dispatcher import IF_LOST, Dispatcher
 from delivery.dispatching.periodic_work import PeriodicWork
-from delivery.dispatching.refresher import Refresher
+from delivery.dispatching.queue_refresher import Refresher
 from delivery.dispatching.sender import Sender
 from delivery.outbox.tables import OUTBOX
 from delivery.queues.queue_transport import QueueTransport

@@ -17,7 +17,7 @@ from proofs.isolation.attempts import key_conditions, many_items, single_items
 from proofs.isolation.attempts.attempt import IMPOSSIBLE, SCRATCH_SORT, AttackAttempt, impossible, place_of, typed_key
 from proofs.isolation.attempts.fuzzers import Draw
 from tenants.audit_trail.tables import AUDIT
-from tenants.membership import members, unreached_invites
+from tenants.membership import members, undelivered_invites
 from tenants.membership.items import MemberItem
 from tenants.membership.tables import MEMBERS
 from tickets.desk import lists, timelines
@@ -187,7 +187,7 @@ CALLS: Final[dict[str, Callable[[Draw], object]]] = {
     "get row": lambda d: d.me.tenant.repository.get(
         OutboxItem, outbox_keys.outbox_row, f"{d.rng.getrandbits(128):032x}", sort="2026"
     ),
-    "unreached invitations": lambda d: unreached_invites.listed(d.me.tenant.repository),
+    "unreached invitations": lambda d: undelivered_invites.listed(d.me.tenant.repository),
     "list": _list,
     "ticket": _ticket,
 }

@@ -16,8 +16,8 @@ from proofs.isolation.targets import Target
 from proofs.isolation.visits.routes import Route
 from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
-from tenants.identity import acting_session
-from tenants.identity.acting_session import ActingIds
+from tenants.identity import impersonation_session
+from tenants.identity.impersonation_session import ActingIds
 from tenants.tenancy import page_mark, pinned_tenant
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
@@ -147,8 +147,8 @@ def _acted_as(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """The cookie of an operator who acts as the victim's member, beside one that is no operator's or no session's."""
     theirs, mine = visitors.members.get(v.victim.id, v.visitor), v.visitor
     key = rng.choice([theirs.session_key, mine.session_key])
-    acting = acting_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))
-    cookies = f"{settings.SESSION_COOKIE_NAME}={v.cookie}; {acting_session.COOKIE}={acting}"
+    acting = impersonation_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))
+    cookies = f"{settings.SESSION_COOKIE_NAME}={v.cookie}; {impersonation_session.COOKIE}={acting}"
     form = v.form | {"_page": page_mark.make(theirs.user.id, v.victim.id)}
     return replace(v, headers=v.headers | {"HTTP_COOKIE": cookies}, form=form, path=_at_victims_desk(v))
 

@@ -11,7 +11,7 @@ from django.template.defaultfilters import pluralize
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
-from tenants.transfer import taking_out
+from tenants.transfer import tenant_export
 
 BY = Actor(origin="export_tenant")
 
@@ -38,7 +38,7 @@ class Command(PortalCommand):
         tenant = tenant_directory.find(options["slug"])
         try:
             with Progress(self, "Exporting", None) as progress:
-                manifest = taking_out.export(
+                manifest = tenant_export.export(
                     tenant,
                     options["file"],
                     with_secrets=options["with_secrets"],

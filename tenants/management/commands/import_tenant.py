@@ -11,7 +11,7 @@ from django.template.defaultfilters import pluralize
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import placements
-from tenants.transfer.bringing_in import TenantImport
+from tenants.transfer.tenant_import import TenantImport
 
 BY = Actor(origin="import_tenant")
 

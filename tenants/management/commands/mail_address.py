@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
-from tenants.identity import suppression
+from tenants.identity import suppressed_addresses
 
 BY = Actor(origin="mail_address")
 
@@ -26,6 +26,6 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         address = options["address"]
         if options["action"] == "clear":
-            suppression.clear(address, by=BY)
-        known = suppression.of([address]).get(address)
+            suppressed_addresses.clear(address, by=BY)
+        known = suppressed_addresses.of([address]).get(address)
         self.stdout.write(known.in_full if known else "Mail is sent to this address.")

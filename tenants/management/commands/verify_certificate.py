@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Invalid
 from portal.management.command import PortalCommand
-from tenants.certificates import certificate_chain, certificate_file, signing_keys
+from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 
 
 class Command(PortalCommand):
@@ -46,6 +46,6 @@ class Command(PortalCommand):
 
 def _verified(path: Path, content: bytes, keys: Any) -> dict[str, Any]:
     try:
-        return certificate_file.verify(content, keys)
+        return signed_certificate.verify(content, keys)
     except Invalid as error:
         raise CommandError(f"{path.name}: {error.message}") from error

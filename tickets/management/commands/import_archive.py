@@ -14,7 +14,7 @@ from django.template.defaultfilters import pluralize
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
-from tickets.importing.archive import size_of
+from tickets.importing.archive_reader import size_of
 from tickets.importing.archive_texts import short
 from tickets.importing.importer import Import, ImportResult
 from tickets.importing.ticket_people import assignee_tag

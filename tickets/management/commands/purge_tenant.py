@@ -12,7 +12,7 @@ from portal.errors import Conflict, NotFound
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
 from tenants.audit_trail.recording import Actor
-from tenants.certificates import certificate_file, signing_keys
+from tenants.certificates import signed_certificate, signing_keys
 from tenants.tenancy import tenant_directory
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.items import PurgeItem
@@ -88,7 +88,7 @@ class Command(PortalCommand):
                 options["certificate"].write_bytes(content)
             except OSError as error:
                 raise CommandError(f"The tenant is purged; its certificate is in the admin, but: {error}") from error
-        said = certificate_file.verify(content, signing_keys.known_keys())
+        said = signed_certificate.verify(content, signing_keys.known_keys())
         total = sum(one["deleted"] for one in said["holdings"])
         self.stdout.write(f"{item.slug} is purged: {total:,} items deleted, none found again. {_where(options, said)}")
 

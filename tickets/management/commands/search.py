@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
 from tenants.tenancy import context, tenant_directory
-from tickets.search import finding
+from tickets.search import ticket_search
 from tickets.search.results import Found, Hit, Piece
 
 
@@ -32,7 +32,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["tenant"]))
-        found = finding.find(tenant, options["query"], newest_first=options["newest"], further=options["further"])
+        found = ticket_search.find(tenant, options["query"], newest_first=options["newest"], further=options["further"])
         if options["json"]:
             self.stdout.write(json.dumps(_document(found), ensure_ascii=False, indent=1))
             return

@@ -38,7 +38,7 @@ _WIDTH: Final = 23  # of a sequence number of 40 digits in this alphabet
 
 @dataclass(frozen=True)
 class Tail:
-    """Where the counts of people and tags lie that are no leaders; see tail.py.
+    """Where the counts of people and tags lie that are no leaders; see tail_counts.py.
 
     `generation` names the pages, "" for none. Runs are numbered by the merges that wrote them, those from `runs_from`
     on are not in the pages yet. Sizes are in bytes. `people` and `tags` are how many the pages held when they were

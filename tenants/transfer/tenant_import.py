@@ -33,9 +33,9 @@ from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.transfer import arriving_people, arriving_trail, tenant_file
+from tenants.transfer.foreign_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
-from tenants.transfer.strange_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
 from tenants.transfer.tenant_file import Entry, FileFault, Manifest
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")

@@ -11,8 +11,8 @@ from pydantic import ConfigDict
 from api.door import answers
 from api.door.answers import ApiInput
 from api.door.routing import ApiRequest, ApiRouter
+from api.v1.aggregate_schemas import Aggregates, Counted, TagList, TagOut
 from api.v1.member_routes import KNOWN
-from api.v1.number_schemas import Aggregates, Counted, TagList, TagOut
 from tenants.api_keys.scopes import Scope
 from tickets.dashboards import dashboard
 

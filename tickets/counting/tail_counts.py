@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed
-from tickets.counting import aggregate_store, coding, keys, leaders, merge
+from tickets.counting import aggregate_store, coding, keys, leader_counts, merge
 from tickets.counting.aggregate_store import Bill, Raw
-from tickets.counting.leaders import Leaders
+from tickets.counting.leader_counts import Leaders
 from tickets.counting.merge import Position
-from tickets.counting.recent import VERSION, Recent, Tail
+from tickets.counting.recent_counts import VERSION, Recent, Tail
 
 RUN_BYTES: Final = 16 * 1024  # of runs at least, before they are compacted
 PAGE_LIMIT: Final = 3500  # bytes
@@ -149,7 +149,7 @@ def choose_leaders(tenant_id: str, *, position: Position, bill: Bill | None = No
         stored = _Stored.read(tenant_id)
         led = Leaders.of(aggregate_store.get(tenant_id, keys.LEADERS))
         outside = Counter({code: n for code, n in total(stored.items, stored.recent.tail).items() if n})
-        wanted = leaders.chosen(Counter(led.counts) + outside)
+        wanted = leader_counts.chosen(Counter(led.counts) + outside)
         promoted = {code: n for code, n in outside.items() if coding.entity(code) in wanted}
         demoted = led.entities - wanted
         if not promoted and not demoted:

@@ -34,11 +34,11 @@ from tickets.search import (
     tokenizer,
 )
 from tickets.search.index.postings import Places
+from tickets.search.index_lookup import BLOCKS_LIMIT, IndexLookup
 from tickets.search.index_terms import AskedTerm
-from tickets.search.lookup import BLOCKS_LIMIT, IndexLookup
+from tickets.search.parsed_query import Filters, SearchQuery
 from tickets.search.proposals import PagePosition, Proposal, ProposalPage, Proposals, TermRead
 from tickets.search.results import Found, Hit, Piece, Where
-from tickets.search.sought import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
 from tickets.search.ticket_conditions import Conditions
 from tickets.search.ticket_texts import TicketText

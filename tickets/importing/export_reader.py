@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
-from tickets.importing.archive import Archive, ArchiveFault, RawRow, opened
+from tickets.importing.archive_reader import Archive, ArchiveFault, RawRow, opened
 
 KIND: Final = "ticket"
 LINE_LIMIT: Final = 256 * 1024 * 1024  # bytes; a hundred thousand comments have some 50 MB

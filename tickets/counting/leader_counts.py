@@ -2,8 +2,8 @@
 functions.
 
 A tenant may have thousands of former members and tags, and a page shows a few. What belongs to a leader lies in LEADERS
-(and in RECENT, for a moment), and nowhere else; all others lie in runs and pages, see tail.py. As long as everybody
-has room, everybody is a leader, and there is no tail.
+(and in RECENT, for a moment), and nowhere else; all others lie in runs and pages, see tail_counts.py. As long as
+everybody has room, everybody is a leader, and there is no tail.
 
 LEADERS has a budget of bytes for people and one for tags, in which each counts as if it had tickets of every status. So
 the item stays within 4 KB.
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tickets.counting import coding
 from tickets.counting.aggregates import UNRESOLVED
-from tickets.counting.recent import Tail
+from tickets.counting.recent_counts import Tail
 from tickets.ticket.fields import Status
 
 BUDGET: Final = {"P": 1200, "G": 1200}  # bytes, by the first letter of a code

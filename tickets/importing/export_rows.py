@@ -19,7 +19,7 @@ from portal.schema import keys
 from tickets.counting import aggregates
 from tickets.desk.history import History, PastEntry
 from tickets.exporting.ticket_lines import MOMENTS
-from tickets.importing.archive import RawRow
+from tickets.importing.archive_reader import RawRow
 from tickets.importing.archive_texts import short, tag_list, type_name
 from tickets.importing.row_values import NAME_LIMIT, Refused, RowValues, is_number
 from tickets.importing.ticket_people import TicketPeople
