@@ -13,9 +13,9 @@ from portal.streams.batch import Record
 from proofs.hot_spots.partition_buckets import PartitionBuckets
 from proofs.hot_spots.simulated_desk import SimulatedDesk
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tickets.jobs.job_follower import LOOK_SECONDS
 from tickets.sharding import hot_partitions, hot_tenants, mover
 from tickets.sharding.hot_partitions import HeatWatch
-from tickets.sharding.reshard_follower import LOOK_SECONDS
 
 
 class SimulatedFollower:

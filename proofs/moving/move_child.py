@@ -86,7 +86,7 @@ def move(*, told: Journal, tenant_id: str, rate: float, settle_seconds: float) -
     from tickets.moving import move_notes
     from tickets.moving.tenant_mover import TenantMover
 
-    item = move_notes.last(tenant_id)
+    item = move_notes.MOVES.last(tenant_id)
     if item is not None:
         say: Callable[[str], object] = lambda phase: told.write(phase=phase)  # noqa: E731  # it has a type
         TenantMover(item, rate=rate, settle_seconds=settle_seconds, say=say).run()

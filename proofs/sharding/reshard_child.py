@@ -92,7 +92,7 @@ def move(*, told: Journal, tenant_id: str, rate: float, settle_seconds: float) -
     from tickets.sharding import reshard_notes
     from tickets.sharding.mover import Mover
 
-    item = reshard_notes.last(tenant_id)
+    item = reshard_notes.RESHARDINGS.last(tenant_id)
     if item is not None:
         say: Callable[[str], object] = lambda phase: told.write(phase=phase)  # noqa: E731  # it has a type
         Mover(item, rate=rate, settle_seconds=settle_seconds, say=say).run()

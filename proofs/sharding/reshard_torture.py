@@ -175,7 +175,7 @@ def _carried_out(run: ReshardTorture, kills: int) -> None:
         while child.poll() is None and (not kills or time.monotonic() < killed_at):
             time.sleep(_STEP)
             run.refuse_dead("reader")
-        item = reshard_notes.last(run.tenant_id)
+        item = reshard_notes.RESHARDINGS.last(run.tenant_id)
         running = item is not None and item.state in reshard_notes.UNFINISHED
         if child.poll() is None and running and item is not None:
             child.kill()

@@ -50,6 +50,7 @@ WORDS: Final[dict[str, str]] = {
     AuditAction.TENANT_MOVE_BEGUN: "asked for another place of",
     AuditAction.TENANT_MOVE_CANCELLED: "ended the move of",
     AuditAction.TENANT_MOVED: "moved the content of",
+    AuditAction.TENANT_DISCARD_ORDERED: "asked to discard the old copy of",
     AuditAction.TENANT_COPY_DISCARDED: "discarded the old copy of",
     AuditAction.MEMBER_ADDED: "added",
     AuditAction.MEMBER_INVITED: "invited",

@@ -59,6 +59,7 @@ class AuditAction(StrEnum):
     TENANT_MOVE_BEGUN = "tenant.move_begun"
     TENANT_MOVE_CANCELLED = "tenant.move_cancelled"
     TENANT_MOVED = "tenant.moved"
+    TENANT_DISCARD_ORDERED = "tenant.discard_ordered"
     TENANT_COPY_DISCARDED = "tenant.copy_discarded"
     MEMBER_ADDED = "member.added"
     MEMBER_INVITED = "member.invited"

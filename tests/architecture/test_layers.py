@@ -168,7 +168,11 @@ def imports_the_edge(module: str, used: str) -> str | None:
 
 
 def does_more_than_items(module: str, used: str) -> str | None:
-    if not is_items(module) or within(used, *OF_ITEMS) or ".tables" in used or used.endswith(".tables"):
+    if (
+        not is_items(module)
+        or within(used, *OF_ITEMS)
+        or any(f".{kind}." in f"{used}." for kind in ("tables", "items"))
+    ):
         return None
     inside = any(within(known, used) for known in names())  # a package on the way to a module that is allowed
     return None if inside and not used.count(".") > 1 else f"{used} is imported; items.py holds PynamoDB models only"

@@ -24,6 +24,7 @@ from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, Recover
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tenants.transfer.items import ArrivingItem
 from tests.architecture.test_layers import imports, modules, name
+from tickets.jobs.items import JobItem
 from tickets.moving.items import MoveItem
 from tickets.purging.items import PurgeItem
 from tickets.sharding.items import HeatItem, ReshardItem
@@ -96,6 +97,7 @@ CONNECTION = {
     "portal.dynamo.provisioning",
     "portal.dynamo.repository",  # in bulk, as the role of the seed
     "portal.streams.worker",
+    "tickets.jobs.job_notes",  # as the role that carries the jobs of a kind out
     "tickets.moving.placed_store",  # as the role that takes up whole tenants
     # Whole tenants, as the role that takes them up.
     "portal.dynamo.tenant_reader",
@@ -153,10 +155,18 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.admin.move_presenters",
         "tickets.management.commands.place_tenant",
         "tickets.moving.discarding",
+        "tickets.moving.move_jobs",
         "tickets.moving.move_notes",
         "tickets.moving.move_requests",
         "tickets.moving.place_changes",
         "tickets.moving.tenant_mover",
+    },
+    JobItem: {
+        "tickets.jobs.job_notes",
+        "tickets.jobs.lease_watch",
+        "tickets.management.job_command",
+        "tickets.moving.items",
+        "tickets.sharding.items",
     },
     PurgeItem: {
         "tickets.management.commands.purge_tenant",

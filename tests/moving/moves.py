@@ -53,7 +53,7 @@ def id_of(world: World, slug: str = "acme") -> str:
 
 
 def last(world: World, slug: str = "acme") -> MoveItem:
-    item = move_notes.last(id_of(world, slug))
+    item = move_notes.MOVES.last(id_of(world, slug))
     assert item is not None
     return item
 

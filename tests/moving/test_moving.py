@@ -32,8 +32,8 @@ from tests.moving.moves import (
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, lists
 from tickets.desk.summaries import TicketState, read
+from tickets.jobs.job_notes import TakenOver
 from tickets.moving import move_requests, place_changes, ticket_copies, write_hold
-from tickets.moving.move_notes import TakenOver
 from tickets.moving.tenant_mover import TenantMover
 from tickets.sharding import reshard_requests
 from tickets.ticket import keys

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from portal.dynamo import keys as move_keys
 from portal.dynamo.placement import at
+from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, PortalError
 from portal.isolation import guard
 from tenants.audit_trail.recording import SYSTEM
@@ -15,16 +18,17 @@ from tests.support import commands
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
-from tickets.moving import discarding, move_notes, move_requests
+from tickets.moving import move_requests
+from tickets.moving.discarding import CopyDiscard
 from tickets.moving.placed_store import PlacedStore
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 from tickets.ticket.tables import TICKETS
 
 
-def discard(world: World) -> None:
-    item = move_requests.may_be_discarded(tenant_directory.get(id_of(world)), early=True)
-    discarding.discard(move_notes.take(item, me="me"), by=SYSTEM, me="me", caught_up=lambda repository: None)
+def discard(world: World, caught_up: Callable[[TenantRepository], object] = lambda repository: None) -> None:
+    move_requests.discard(tenant_directory.get(id_of(world)), early=True, by=SYSTEM)
+    CopyDiscard(last(world), caught_up=caught_up).run()
 
 
 def test_a_late_write_into_the_old_copy_is_told_and_nothing_is_discarded_nor_gone_back_over(world: World) -> None:
@@ -56,8 +60,7 @@ def test_of_an_old_copy_in_the_tables_of_all_nothing_is_left(world: World) -> No
     pool.fold()
     move(world, BRIDGE)
     changing.change_status(world.context("alice", "acme"), 1, to=Status.PENDING, version=1)
-    item = move_requests.may_be_discarded(tenant_directory.get(id_of(world)), early=True)
-    discarding.discard(move_notes.take(item, me="me"), by=SYSTEM, me="me", caught_up=lambda repository: pool.fold())
+    discard(world, lambda repository: pool.fold())
     store = PlacedStore(id_of(world), POOL)
     partitions = [keys.ticket(id_of(world), 1), keys.counter(id_of(world)), move_keys.move(id_of(world))]
     assert [store.collection(partition) for partition in partitions] == [[], [], []]

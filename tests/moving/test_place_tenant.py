@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tenants.tenancy import tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, mover
 from tests.support import commands
-from tests.support.folding import Follower
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import World
 from tickets.counting import barrier
-from tickets.moving import discarding
 
 PAGE = "/admin/places/?tenant=acme"
 
@@ -22,14 +18,6 @@ PAGE = "/admin/places/?tenant=acme"
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody follows each stream."""
     monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
-    monkeypatch.setattr(discarding.clear, "__kwdefaults__", {**discarding.clear.__kwdefaults__, "caught_up": _folded})
-    monkeypatch.setattr(
-        discarding.discard, "__kwdefaults__", {**discarding.discard.__kwdefaults__, "caught_up": _folded}
-    )
-
-
-def _folded(repository: Any) -> None:
-    Follower().fold()
 
 
 @pytest.fixture

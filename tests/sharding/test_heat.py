@@ -110,5 +110,5 @@ def test_who_is_being_resharded_is_not_asked_again(world: World) -> None:
     tenant = world.tenants["acme"]
     reshard_requests.begin(tenant, shards=2, by=SYSTEM)
     heat = hot_tenants.Heat(tenant.tenant_id, "OPEN", 0, 900)
-    assert hot_tenants.ask([heat], reshard_notes.all_last(), hot=500) == []
+    assert hot_tenants.ask([heat], reshard_notes.RESHARDINGS.all_last(), hot=500) == []
     assert hot_tenants.ask([heat], [], hot=500) == []

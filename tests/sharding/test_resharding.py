@@ -22,6 +22,7 @@ from tests.support.commands import run
 from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import changing, creating, lists
+from tickets.jobs.lease_watch import LeaseWatch
 from tickets.sharding import layout_changes, reshard_notes, reshard_requests, shard_rows
 from tickets.sharding.items import ReshardItem
 from tickets.sharding.mover import Mover
@@ -58,7 +59,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, calls: int, *, sent: bool) -> Ite
 
 
 def last(tenant_id: str) -> ReshardItem:
-    item = reshard_notes.last(tenant_id)
+    item = reshard_notes.RESHARDINGS.last(tenant_id)
     assert item is not None
     return item
 
@@ -226,8 +227,8 @@ def test_who_slept_through_a_takeover_changes_no_layout_any_more(world: World) -
         layout_changes.change(tenant.tenant_id, seen, readers=2)
     reshard_requests.begin(tenant_directory.get(tenant.tenant_id), shards=2, by=SYSTEM)
     first = Mover(last(tenant.tenant_id), settle_seconds=0)
-    item = reshard_notes.take(last(tenant.tenant_id), me="another")
-    assert item is not None
+    item = reshard_notes.RESHARDINGS.take(last(tenant.tenant_id), me="another")
+    assert item.holder == "another"
     with pytest.raises(Conflict):
         first.run()
 
@@ -276,7 +277,7 @@ def test_the_command_goes_on_with_what_a_killed_one_has_begun(world: World, monk
     world.tickets("acme", 9)
     with killed_at(monkeypatch, 12, sent=True), pytest.raises(Killed):
         run("reshard_tenant", "acme", "--shards", "4", "--settle", "0")
-    monkeypatch.setattr(reshard_notes.HolderWatch, "is_free", lambda self, item: True)
+    monkeypatch.setattr(LeaseWatch, "is_free", lambda self, item: True)
     refused = run("reshard_tenant", "acme", "--shards", "8", "--settle", "0")
     assert (refused.status, "being resharded to 4 shards" in refused.err) == (1, True)
     assert run("reshard_tenant", "acme", "--shards", "4", "--settle", "0").status == 0

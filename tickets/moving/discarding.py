@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from delivery.outbox.tables import OUTBOX
 from portal.dynamo import provisioning
@@ -19,6 +19,7 @@ from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements
 from tenants.tenancy.items import TenantItem
 from tickets.counting import barrier
+from tickets.jobs.leased_job import LeasedJob
 from tickets.moving import copy_check, move_notes, place_changes
 from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore
@@ -28,40 +29,57 @@ from tickets.moving.placed_store import PlacedStore
 _OF_ALL: Final = (OUTBOX.name, "Api.Answers")
 
 
-def discard(
-    item: MoveItem,
-    *,
-    by: Actor,
-    me: str,
-    advance: Callable[[int], object] = lambda items: None,
-    caught_up: Callable[[TenantRepository], object] = barrier.wait_until_applied,
-) -> MoveItem:
-    """Delete the old copy of a move that was taken by `me`, and say so in the tenant's item and audit trail.
+class CopyDiscard(LeasedJob[MoveItem]):
+    """Deletes the old copy of a move, and says so in the tenant's item and audit trail.
 
-    Raises Conflict where the copy has something that the new place has not, and while it has events to be delivered.
+    Raises Conflict, and leaves the copy as it is, where it has something that the new place has not, and while it has
+    events to be delivered. `advance` gets the number of tickets that were compared, then that of deleted items.
     """
-    left = Placement.parse(item.from_place)
-    checked = copy_check.check(item.tenant_id, left=left, present=Placement.parse(item.to_place))
-    if checked.wrong:
-        raise Conflict(move_notes.note(item, me=me, trouble=checked.trouble()).trouble)
-    if waiting := _waiting(item.tenant_id, left):
-        raise Conflict(f"{waiting:,} events of the old copy are still to be delivered. Discard it after that.")
-    item = move_notes.note(item, me=me, state=move_notes.DISCARDING)
-    clear(item.tenant_id, left, advance=advance, caught_up=caught_up)
-    transaction = Transaction()
-    transaction.update(
-        TenantItem(item.tenant_id),
-        [TenantItem.former_placement.remove()],
-        condition=TenantItem.former_placement == item.from_place,
-    )
-    placements.unlist_it(transaction, item.tenant_id, left)
-    mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id)
-    transaction.update(
-        move_notes.of(item.tenant_id), move_notes.actions(state=move_notes.DONE, holder="", trouble=""), condition=mine
-    )
-    entry = place_changes.entry(item, AuditAction.TENANT_COPY_DISCARDED, by, {"copy": item.from_place}, {})
-    recording.commit(transaction, [entry])
-    return item
+
+    notes = move_notes.MOVES
+
+    def __init__(
+        self, item: MoveItem, *, caught_up: Callable[[TenantRepository], object] | None = None, **how: Any
+    ) -> None:
+        super().__init__(item, **how)
+        self._caught_up = caught_up or self._wait_until_applied
+        self._left, self._present = Placement.parse(item.from_place), Placement.parse(item.to_place)
+
+    def _carry_out(self) -> None:
+        self._go_through({"comparing": self._comparing, "clearing": self._clearing})
+
+    def _comparing(self) -> None:
+        tenant_id = self.item.tenant_id
+        checked = copy_check.check(tenant_id, left=self._left, present=self._present, advance=self._advanced)
+        trouble = checked.trouble()
+        if not trouble and (waiting := _waiting(tenant_id, self._left)):
+            trouble = f"{waiting:,} events of the old copy are still to be delivered. Discard it after that."
+        if trouble:
+            self._note(state=move_notes.KEPT, trouble=trouble)
+            raise Conflict(trouble)
+
+    def _clearing(self) -> None:
+        clear(self.item.tenant_id, self._left, advance=self._advanced, caught_up=self._caught_up)
+        transaction = Transaction()
+        transaction.update(
+            TenantItem(self.item.tenant_id),
+            [TenantItem.former_placement.remove()],
+            condition=TenantItem.former_placement == self.item.from_place,
+        )
+        placements.unlist_it(transaction, self.item.tenant_id, self._left)
+        mine = (MoveItem.holder == self.me) & (MoveItem.move_id == self.item.move_id)
+        done = self.notes.actions(state=move_notes.DONE, holder="")
+        transaction.update(self.notes.of(self.item.tenant_id), done, condition=mine)
+        copy = {"copy": self.item.from_place}
+        entry = place_changes.entry(self.item, AuditAction.TENANT_COPY_DISCARDED, Actor(origin="move"), copy, {})
+        recording.commit(transaction, [entry])
+
+    def _advanced(self, steps: int) -> None:
+        self._advance(steps)
+        self._look_up()
+
+    def _wait_until_applied(self, repository: TenantRepository) -> None:
+        barrier.wait_until_applied(repository, say=lambda sentence: self._look_up())
 
 
 def clear(

@@ -1,4 +1,4 @@
-"""Begin, cancel and roll back moves as an operator, each act with its row in the audit trail, and show them."""
+"""Begin, cancel and roll back moves and discard old copies as an operator, each act with its audit row; show them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def begin(
         raise Conflict(f"{tenant.name} lies there already.", field="to")
     if where.former not in (None, to):
         raise Conflict(f"An old copy of {tenant.name} is kept at {where.former}. Discard it first, or go back to it.")
-    last = move_notes.last(tenant.tenant_id)
+    last = move_notes.MOVES.last(tenant.tenant_id)
     if last is not None and last.state in move_notes.UNFINISHED:
         raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")
     transaction = Transaction()
@@ -62,12 +62,14 @@ def roll_back(tenant: TenantItem, *, reason: str = "", by: Actor, holder: str = 
 
     Raises Conflict where there is nothing to go back to.
     """
-    last = move_notes.last(tenant.tenant_id)
+    last = move_notes.MOVES.last(tenant.tenant_id)
     if last is not None and last.state == move_notes.RUNNING and not last.switched_at:
         transaction = Transaction()
         still = (MoveItem.state == move_notes.RUNNING) & (MoveItem.switched_at == "")
         transaction.update(
-            move_notes.of(tenant.tenant_id), move_notes.actions(state=move_notes.CANCELLING), condition=still
+            move_notes.MOVES.of(tenant.tenant_id),
+            move_notes.MOVES.actions(state=move_notes.CANCELLING),
+            condition=still,
         )
         _commit(transaction, last, AuditAction.TENANT_MOVE_CANCELLED, by, {}, {})
         return False
@@ -78,26 +80,35 @@ def roll_back(tenant: TenantItem, *, reason: str = "", by: Actor, holder: str = 
     return True
 
 
-def may_be_discarded(tenant: TenantItem, *, early: bool = False) -> MoveItem:
-    """Return the move whose old copy may go now. Raises NotFound, and Conflict before the end of its grace."""
-    last = move_notes.last(tenant.tenant_id)
+def discard(tenant: TenantItem, *, early: bool = False, by: Actor, holder: str = "") -> None:
+    """Ask for an end of the old copy. Nothing is asked where that is under way.
+
+    Raises NotFound, and Conflict before the end of its grace, unless `early`.
+    """
+    last = move_notes.MOVES.last(tenant.tenant_id)
     if last is None or last.state not in (move_notes.KEPT, move_notes.DISCARDING):
         raise NotFound(f"There is no old copy of {tenant.name}.")
-    if not early and last.state == move_notes.KEPT and last.kept_until > clock.stamp():
+    if last.state == move_notes.DISCARDING:
+        return
+    if not early and last.kept_until > clock.stamp():
         raise Conflict(
             f"The old copy of {tenant.name} is kept until {last.kept_until[:10]}. Before that: --discard --now."
         )
-    return last
+    transaction = Transaction()
+    values = {"state": move_notes.DISCARDING, "phase": move_notes.FIRST_OF_DISCARD, "holder": holder, "trouble": ""}
+    still = (MoveItem.move_id == last.move_id) & (MoveItem.state == move_notes.KEPT)
+    transaction.update(move_notes.MOVES.of(tenant.tenant_id), move_notes.MOVES.actions(**values), condition=still)
+    _commit(transaction, last, AuditAction.TENANT_DISCARD_ORDERED, by, {"copy": last.from_place}, {})
 
 
 def last_of(tenant_id: str) -> MoveItem | None:
     """Return a tenant's last move, None where it had none: one read."""
-    return move_notes.last(tenant_id)
+    return move_notes.MOVES.last(tenant_id)
 
 
 def all_last() -> list[MoveItem]:
     """Return the last move of each tenant that had one, newest first: one Query."""
-    return move_notes.all_last()
+    return move_notes.MOVES.all_last()
 
 
 def history(tenant_id: str) -> list[MoveItem]:

@@ -109,7 +109,7 @@ def switch(item: MoveItem, known: Whereabouts, *, me: str, values: dict[str, Any
         condition=TenantItem.move == tenant_moves.encoded(move_of(item, known)),
     )
     mine = (MoveItem.holder == me) & (MoveItem.move_id == item.move_id) & (MoveItem.state == move_notes.RUNNING)
-    transaction.update(move_notes.of(item.tenant_id), move_notes.actions(**values), condition=mine)
+    transaction.update(move_notes.MOVES.of(item.tenant_id), move_notes.MOVES.actions(**values), condition=mine)
     before, after = {"placement": item.from_place}, {"placement": item.to_place}
     recording.commit(transaction, [entry(item, AuditAction.TENANT_MOVED, Actor(origin="move"), before, after)])
 

@@ -14,7 +14,6 @@ the old copy is kept, and going back is another move.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -29,9 +28,10 @@ from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, 
 from tenants.tenancy.places import tenant_moves
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import barrier
+from tickets.jobs.job_notes import TakenOver
+from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.moving import copy_check, discarding, move_notes, place_changes
 from tickets.moving.items import MoveItem
-from tickets.moving.move_notes import TakenOver
 from tickets.moving.placed_store import PlacedStore
 from tickets.moving.ticket_copies import GateClosed, TicketCopies
 from tickets.moving.write_hold import PAGE, WriteHold
@@ -46,70 +46,45 @@ _LEAST_ROUNDS: Final = 5
 _ROUNDS: Final = 200  # of copying the log, before it is said not to get short
 _HOLDS: Final = 20
 _PAUSE: Final = 1.0  # seconds between two holds
-_SIGN_SECONDS: Final = 3.0
 
 PHASES: Final = ("preparing", "announcing", "copying", "catching", "holding", "verifying")
 
 
-class _Cancelled(Exception):  # not an error: somebody asked for it
-    """An operator has asked for an end."""
+class TenantMover(LeasedJob[MoveItem]):
+    """Carries one move out. `rate` is in tickets a second; `advance` gets the number of those copied or compared.
 
-
-class _Paused(Exception):  # not an error: this process ends, another one goes on
-    """Whoever runs this mover does not want to go on."""
-
-
-class TenantMover:
-    """Carries one move out. `again` is asked now and then whether to go on; `say` gets the name of each step.
-
-    `rate` is in tickets a second; `advance` gets the number of tickets that were copied or compared. `caught_up` waits
-    until the destination's stream has been applied.
+    `caught_up` waits until the destination's stream has been applied.
     """
+
+    notes = move_notes.MOVES
 
     def __init__(
         self,
         item: MoveItem,
         *,
-        me: str = "",
         rate: float = RATE,
         settle_seconds: float | None = None,
-        again: Callable[[], bool] = lambda: True,
-        say: Callable[[str], object] = lambda phase: None,
-        advance: Callable[[int], object] = lambda tickets: None,
         caught_up: Callable[[TenantRepository], object] | None = None,
+        **how: Any,
     ) -> None:
-        self.me, self.item = me or uuid.uuid4().hex, item
-        self._rate, self._again, self._say, self._advance = rate, again, say, advance
+        super().__init__(item, **how)
+        self._rate = rate
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
-        self._caught_up = caught_up or barrier.wait_until_applied
-        self._signed_at, self._changes, self._cancelling = float("-inf"), int(item.changes), False
+        self._caught_up = caught_up or self._wait_until_applied
+        self._changes, self._cancelling = int(item.changes), False
         self._from, self._to = Placement.parse(item.from_place), Placement.parse(item.to_place)
         self._source = PlacedStore(item.tenant_id, self._from)
         self._hold = WriteHold(self._source, item.move_id)
         self._copies = TicketCopies(self._source, PlacedStore(item.tenant_id, self._to), item.move_id)
 
-    def run(self) -> bool:
-        """Carry it out to its end, or to one that was asked for. Return whether it has ended.
+    def _is_to_end(self) -> bool:
+        return self.item.state == move_notes.CANCELLING and not self._cancelling
 
-        Raises TakenOver where somebody else carries it out, Conflict, and Unavailable; then it can be begun again.
-        """
-        if self.item.holder != self.me:
-            self.item = move_notes.take(self.item, me=self.me)
-        try:
-            self._carry_out()
-        except _Paused:
-            self._let_go()
-            return False
-        except GateClosed as closed:
-            raise TakenOver from closed
-        except BaseException:
-            with suppress(PortalError):  # without an answer others take it over a little later
-                self._let_go()
-            raise
-        return True
+    def _let_go(self, trouble: str = "") -> None:
+        self.item = self.notes.note(self.item, me=self.me, holder="", **({"trouble": trouble} if trouble else {}))
 
-    def _let_go(self) -> None:
-        self.item = move_notes.note(self.item, me=self.me, holder="")
+    def _wait_until_applied(self, repository: TenantRepository) -> None:
+        barrier.wait_until_applied(repository, say=lambda sentence: self._look_up())
 
     def _carry_out(self) -> None:
         try:
@@ -117,13 +92,11 @@ class TenantMover:
             steps = dict(zip(PHASES, self._steps(), strict=True))
             if self.item.phase in PHASES[2:-1]:
                 self._open()
-            for phase in PHASES[PHASES.index(self.item.phase) :]:
-                if phase != self.item.phase:
-                    self._note(phase=phase, done=0)
-                self._say(phase)
-                steps[phase]()
-        except _Cancelled:
+            self._go_through(steps, done=0)
+        except EndAsked:
             self._cancel()
+        except GateClosed as closed:
+            raise TakenOver from closed
 
     def _steps(self) -> tuple[Callable[[], None], ...]:
         beginning = (self._preparing, self._announcing, self._copying)
@@ -149,7 +122,9 @@ class TenantMover:
     def _announcing(self) -> None:
         place_changes.announce(self.item)
         self._rest(self._settle_seconds)
-        while (running := reshard_notes.last(self.item.tenant_id)) and running.state in reshard_notes.UNFINISHED:
+        while (
+            running := reshard_notes.RESHARDINGS.last(self.item.tenant_id)
+        ) and running.state in reshard_notes.UNFINISHED:
             self._note(trouble="A resharding that had begun before has to end first.")
             self._rest(_PAUSE)
         self._note(trouble="")
@@ -258,28 +233,3 @@ class TenantMover:
             discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
             place_changes.follow_no_more(self.item.tenant_id, self._to)
         self._note(state=move_notes.CANCELLED, holder="", ended_at=clock.stamp(), trouble="")
-
-    def _rest(self, seconds: float) -> None:
-        """Wait, give signs of life, and look whether to go on."""
-        until = time.monotonic() + seconds
-        while True:
-            self._look_up()
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            time.sleep(min(left, 0.2))
-
-    def _look_up(self) -> None:
-        if not self._again():
-            raise _Paused
-        if time.monotonic() - self._signed_at >= _SIGN_SECONDS:
-            self._note()
-
-    def _note(self, **values: Any) -> None:
-        self.item = move_notes.note(self.item, me=self.me, **values)
-        self._signed_at = time.monotonic()
-        self._heed()
-
-    def _heed(self) -> None:
-        if self.item.state == move_notes.CANCELLING and not self._cancelling:
-            raise _Cancelled

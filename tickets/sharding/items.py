@@ -6,34 +6,21 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from tenants.tenancy.tables import DIRECTORY
+from tickets.jobs.items import JobItem
 
 
-class ReshardItem(Item):
+class ReshardItem(JobItem):
     """A change of a tenant's number of shards: the last one by the tenant's id, former ones by when they began.
 
     `state` is running, stopping, stopped or done; `phase` is the step of `mover.py` that it is at, and `place` how far
-    that has come, as JSON. `holder` is whoever carries it out, "" for nobody, who raises `counter` as a sign of life.
-    `by` is a person's address, "" where the stream worker began it.
+    that has come, as JSON. `by` is a person's address, "" where the stream worker began it.
     """
 
-    table = DIRECTORY
-
-    kind = UnicodeAttribute(hash_key=True)
-    name = UnicodeAttribute(range_key=True)
-    tenant_id = UnicodeAttribute()
-    slug = UnicodeAttribute()
-    title = UnicodeAttribute()
     from_shards = NumberAttribute()
     to_shards = NumberAttribute()
-    reason = UnicodeAttribute(default="")
     by = UnicodeAttribute(default="")
-    state = UnicodeAttribute()
-    phase = UnicodeAttribute()
     place = UnicodeAttribute(default="")
     moved = NumberAttribute(default=0)
-    holder = UnicodeAttribute(default="")
-    counter = NumberAttribute(default=0)
-    begun_at = UnicodeAttribute()
     ended_at = UnicodeAttribute(default="")
 
 

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from portal.dynamo.placement import Placement
-from portal.errors import Conflict, PortalError, Throttled
+from portal.errors import Throttled
 from portal.streams import stream_source
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
+from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.sharding import layout_changes, reshard_notes, shard_rows
 from tickets.sharding.items import ReshardItem
 from tickets.sharding.shard_rows import Placed, Shelf
@@ -34,67 +33,21 @@ RATE: Final = 100.0  # tickets a second: some 600 write units, half of them in t
 PAGE: Final = 100  # tickets that are read at once, and moved before the progress is written
 _LOOKS: Final = 50  # at the partitions that must be empty: an index lags behind its table by a moment
 _LOOK_SECONDS: Final = 0.1
-_SIGN_SECONDS: Final = 3.0  # between two signs of life, at most
 _PHASES: Final = ("widening", "switching", "moving", "narrowing", "sweeping")
 _STOPPABLE: Final = ("widening", "switching", "moving")
 
 
-class _Stopped(Exception):  # not an error: somebody asked for it
-    """An operator has asked for an end."""
+class Mover(LeasedJob[ReshardItem]):
+    """Carries one resharding out. `rate` is in tickets a second. `advance` gets the number of tickets looked at."""
 
-
-class _Paused(Exception):  # not an error: this process ends, another one goes on
-    """Whoever runs this mover does not want to go on."""
-
-
-class Mover:
-    """Carries one resharding out. `again` is asked now and then whether to go on; `say` gets a sentence for each step.
-
-    `rate` is in tickets a second. `advance` gets the number of tickets that were looked at.
-    """
+    notes = reshard_notes.RESHARDINGS
 
     def __init__(
-        self,
-        item: ReshardItem,
-        *,
-        me: str = "",
-        rate: float = RATE,
-        settle_seconds: float | None = None,
-        again: Callable[[], bool] = lambda: True,
-        say: Callable[[str], object] = lambda sentence: None,
-        advance: Callable[[int], object] = lambda tickets: None,
+        self, item: ReshardItem, *, rate: float = RATE, settle_seconds: float | None = None, **how: Any
     ) -> None:
-        self.me, self.item = me or uuid.uuid4().hex, item
-        self._rate, self._again, self._say, self._advance = rate, again, say, advance
+        super().__init__(item, **how)
+        self._rate = rate
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
-        self._signed_at = float("-inf")
-
-    def run(self) -> bool:
-        """Carry it out to its end, or to a stop that was asked for. Return whether it has ended.
-
-        Raises Conflict where somebody else carries it out, and Unavailable; then it can be begun again.
-        """
-        taken = self.item if self.item.holder == self.me else reshard_notes.take(self.item, me=self.me)
-        if taken is None:
-            raise Conflict("Somebody else carries this resharding out.")
-        self.item = taken
-        try:
-            # Whoever moves the desk elsewhere waits until this has ended, and this while that goes on.
-            where = Placement.parse(layout_changes.stored(self._tenant_id).placement)
-            with stream_source.of(self._tenant_id, where).entered():
-                state = self._carry_out()
-        except _Paused:
-            self._let_go()
-            return False
-        except BaseException:
-            with suppress(PortalError):  # without an answer others take it over a little later
-                self._let_go()
-            raise
-        self.item = reshard_notes.end(self.item, me=self.me, state=state)
-        return True
-
-    def _let_go(self) -> None:
-        self.item = reshard_notes.note(self.item, me=self.me, holder="")
 
     @property
     def _tenant_id(self) -> str:
@@ -104,19 +57,24 @@ class Mover:
     def _to(self) -> int:
         return int(self.item.to_shards)
 
-    def _carry_out(self) -> str:
-        try:
-            self._heed()
-            steps = (self._widening, self._switching, self._moving, self._narrowing, self._sweeping)
-            for phase, step in [*zip(_PHASES, steps, strict=True)][_PHASES.index(self.item.phase) :]:
-                if phase != self.item.phase:
-                    self._note(phase=phase, place="")
-                self._say(phase)
-                step()
-        except _Stopped:
-            layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), moving_to=0)
-            return reshard_notes.STOPPED
-        return reshard_notes.DONE
+    def _is_to_end(self) -> bool:
+        return self.item.state == reshard_notes.STOPPING and self.item.phase in _STOPPABLE
+
+    def _carry_out(self) -> None:
+        # Whoever moves the desk elsewhere waits until this has ended, and this while that goes on.
+        where = Placement.parse(layout_changes.stored(self._tenant_id).placement)
+        state = reshard_notes.DONE
+        with stream_source.of(self._tenant_id, where).entered():
+            try:
+                self._heed()
+                self._go_through(dict(zip(_PHASES, self._steps(), strict=True)), place="")
+            except EndAsked:
+                layout_changes.change(self._tenant_id, layout_changes.read(self._tenant_id), moving_to=0)
+                state = reshard_notes.STOPPED
+        self.item = reshard_notes.end(self.item, me=self.me, state=state)
+
+    def _steps(self) -> tuple[Callable[[], None], ...]:
+        return (self._widening, self._switching, self._moving, self._narrowing, self._sweeping)
 
     # --- steps ---
 
@@ -193,31 +151,6 @@ class Mover:
     def _settle(self) -> None:
         """Wait until nobody can be using an older layout any more."""
         self._rest(self._settle_seconds)
-
-    def _rest(self, seconds: float) -> None:
-        """Wait, give signs of life, and look whether to go on."""
-        until = time.monotonic() + seconds
-        while True:
-            self._look_up()
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            time.sleep(min(left, 0.2))
-
-    def _look_up(self) -> None:
-        if not self._again():
-            raise _Paused
-        if time.monotonic() - self._signed_at >= _SIGN_SECONDS:
-            self._note()
-
-    def _note(self, **values: object) -> None:
-        self.item = reshard_notes.note(self.item, me=self.me, **values)
-        self._signed_at = time.monotonic()
-        self._heed()
-
-    def _heed(self) -> None:
-        if self.item.state == reshard_notes.STOPPING and self.item.phase in _STOPPABLE:
-            raise _Stopped
 
     def _place(self, shelves: list[Shelf]) -> tuple[int, Placed | None]:
         """Return the partition that a former holder has come to, and the ticket behind which it would go on."""

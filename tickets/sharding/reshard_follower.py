@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Final
 
 from portal import clock
-from portal.errors import Conflict
 from portal.streams import beside
 from portal.streams.batch import Batch, BatchResult, Handler
+from tickets.jobs.job_follower import LOOK_SECONDS, Again, JobFollower
 from tickets.sharding import hot_tenants, mover, reshard_notes
 from tickets.sharding.hot_partitions import HeatWatch
 from tickets.sharding.items import ReshardItem
 from tickets.sharding.mover import Mover
-from tickets.sharding.reshard_notes import HolderWatch
 from tickets.sharding.stray_rows import StrayWatch
 
 log = logging.getLogger("pooldesk.stream")
 
-LOOK_SECONDS: Final = 2.0
 _KEPT: Final = timedelta(days=1)  # as long as a record can come late; the history is kept for good
 
 
@@ -32,8 +29,8 @@ class ReshardFollower:
         self._hot = hot
         self._heat = HeatWatch(hot=hot) if hot else None
         self._strays = StrayWatch()
-        self._holders = HolderWatch()
         self._settle_seconds, self._rate = settle_seconds, rate
+        self._jobs = JobFollower(self._job, unfinished=reshard_notes.UNFINISHED, name="resharding")
 
     def watching(self, handler: Handler) -> Handler:
         """Return the handler, with a look at each batch that it has applied. Its own trouble is not the handler's."""
@@ -54,27 +51,20 @@ class ReshardFollower:
         """Work while the context lasts."""
         return beside.working(self.turn, pause=lambda: LOOK_SECONDS, name="resharding", log=log)
 
-    def turn(self, again: Callable[[], bool] = lambda: True) -> int:
+    def turn(self, again: Again = lambda: True) -> int:
         """Look once what there is to do, and do it while `again` says so. Return how many reshardings have ended.
 
         Raises Unavailable.
         """
-        last = reshard_notes.all_last()
+        last = reshard_notes.RESHARDINGS.all_last()
         self._strays.learn(last)
         self._strays.put_right()
         if self._heat and (heats := self._heat.hot()) and hot_tenants.ask(heats, last, hot=self._hot):
-            last = reshard_notes.all_last()
-        ended = 0
+            last = reshard_notes.RESHARDINGS.all_last()
         for item in last:
-            if item.state in reshard_notes.UNFINISHED and self._holders.is_free(item) and again():
-                ended += self._carry_out(item, again)
-            elif item.ended_at and clock.parse(item.ended_at) + _KEPT < clock.now():
+            if item.ended_at and clock.parse(item.ended_at) + _KEPT < clock.now():
                 reshard_notes.forget(item)
-        return ended
+        return self._jobs.turn(last, again)
 
-    def _carry_out(self, item: ReshardItem, again: Callable[[], bool]) -> bool:
-        log.info("%s is resharded here, from %s on.", item.slug, item.phase)
-        try:
-            return Mover(item, again=again, settle_seconds=self._settle_seconds, rate=self._rate).run()
-        except Conflict:  # somebody else was faster
-            return False
+    def _job(self, item: ReshardItem, again: Again) -> Mover:
+        return Mover(item, again=again, settle_seconds=self._settle_seconds, rate=self._rate)

@@ -54,7 +54,7 @@ def stop(tenant: TenantItem, *, by: Actor) -> None:
     """Ask for an end where the tickets stand now: lists stay whole. Raises Conflict where nothing is running."""
     transaction = Transaction()
     transaction.update(
-        ReshardItem(keys.RESHARDINGS, tenant.tenant_id),
+        reshard_notes.RESHARDINGS.of(tenant.tenant_id),
         [ReshardItem.state.set(reshard_notes.STOPPING)],
         condition=ReshardItem.state == reshard_notes.RUNNING,
     )

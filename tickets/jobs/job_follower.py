@@ -1,0 +1,62 @@
+"""Carry out, beside a stream, the jobs of one kind that nobody carries out: one at a time in each process.
+
+A job that fails rests, longer each time, while others are carried out: one tenant's site that is away, or a desk about
+which somebody has to decide first, keeps nobody waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, Generic
+
+from portal.errors import PortalError
+from tickets.jobs.job_notes import I, TakenOver
+from tickets.jobs.lease_watch import LeaseWatch
+from tickets.jobs.leased_job import LeasedJob
+
+log = logging.getLogger("pooldesk.stream")
+
+LOOK_SECONDS: Final = 2.0  # between two looks for what there is to do
+_FIRST_REST: Final = 15.0  # seconds after a failure
+_LONGEST_REST: Final = 600.0
+
+Again = Callable[[], bool]
+
+
+class JobFollower(Generic[I]):
+    """Carries out what is in one of the states `unfinished`. `job` makes a job of an item; `name` is for the log."""
+
+    def __init__(self, job: Callable[[I, Again], LeasedJob[Any]], *, unfinished: Collection[str], name: str) -> None:
+        self._job, self._unfinished, self._name = job, unfinished, name
+        self._watch = LeaseWatch()
+        self._resting: dict[str, tuple[float, float]] = {}  # by tenant: how long, until when
+
+    def turn(self, items: Iterable[I], again: Again = lambda: True) -> int:
+        """Carry out those of these jobs that are free, while `again` says so. Return how many have ended."""
+        ended = 0
+        for item in items:
+            if item.state in self._unfinished and self._watch.is_free(item) and again() and self._has_rested(item):
+                ended += self._tried(item, again)
+        return ended
+
+    def _has_rested(self, item: I) -> bool:
+        return time.monotonic() >= self._resting.get(item.name, (0.0, float("-inf")))[1]
+
+    def _tried(self, item: I, again: Again) -> bool:
+        log.info("%s: its %s is carried out here, from %s on.", item.slug, self._name, item.phase or item.state)
+        try:
+            ended = self._job(item, again).run()
+        except TakenOver:
+            return False
+        except PortalError as error:
+            log.warning("%s: its %s waits: %s", item.slug, self._name, error.message)
+        except Exception:  # of one tenant: others go on
+            log.exception("%s: its %s failed, it is tried again.", item.slug, self._name)
+        else:
+            self._resting.pop(item.name, None)
+            return ended
+        rest = min(_LONGEST_REST, 2 * self._resting.get(item.name, (_FIRST_REST / 2, 0.0))[0])
+        self._resting[item.name] = (rest, time.monotonic() + rest)
+        return False
