@@ -238,8 +238,7 @@ def _repository(run: MoveTorture) -> TenantRepository:
 
 def _stored(run: MoveTorture) -> tuple[Counter[str], Counter[str]]:
     """Count the titles that tickets were opened with and the texts of comments, at the new place."""
-    titles: Counter[str] = Counter()
-    texts: Counter[str] = Counter()
+    titles, texts = Counter[str](), Counter[str]()
     changed = {line["text"] for line in run.told("writer") if line["kind"] == "change"}
     opened = {line["number"]: line["text"] for line in run.told("writer") if line["kind"] == "ticket"}
     store = PlacedStore(run.tenant_id, Placement.parse(run.plan.to))
