@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tenants.tenancy import tenant_directory
-from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, mover
+from tests.moving.moves import BRIDGE, POOL, Killed, begin, id_of, is_equal, killed_at, last, mover
 from tests.support import commands
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import World
 from tickets.counting import barrier
+from tickets.jobs import lease_watch
+from tickets.moving.move_jobs import MoveFollower
 
 PAGE = "/admin/places/?tenant=acme"
 
@@ -24,6 +26,11 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> None:
 def root(world: World) -> Operator:
     make_operator()
     return Operator.signed_in()
+
+
+def worker() -> MoveFollower:
+    """What a stream worker does beside the stream, without a wait."""
+    return MoveFollower(mover={"settle_seconds": 0, "rate": 1e6})
 
 
 def place(*options: str) -> commands.Ended:
@@ -88,6 +95,23 @@ def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world:
     assert f'"{PAGE}"' in root.get(tenant_url(world, "acme")).content.decode()
     history = root.says(tenant_url(world, "acme", "history/"))
     assert ("tenant.move_begun" in history, "tenant.moved" in history) == (True, True)
+
+
+def test_a_stream_worker_carries_out_what_an_operator_has_ordered_and_goes_on_where_another_was_killed(
+    world: World, root: Operator, followed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 2)
+    root.post(PAGE, {"to": "bridge", "grace": "0", "reason": ""})
+    first, second = worker(), worker()
+    with killed_at(monkeypatch, 40, sent=True), pytest.raises(Killed):
+        first.turn()
+    assert "It waits" not in root.says(PAGE)
+    assert second.turn() == 0, "the dead one may be alive"
+    monkeypatch.setattr(lease_watch, "LEASE_SECONDS", 0)
+    assert worker().turn() == 1
+    assert "Its content lies on bridge." in root.says(PAGE)
+    assert is_equal(world, POOL, BRIDGE, tickets=2)
+    assert worker().turn() == 0
 
 
 def test_an_operator_ends_a_move_and_goes_back_after_one(world: World, root: Operator) -> None:

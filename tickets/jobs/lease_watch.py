@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final
 
 from tickets.jobs.items import JobItem
 
-LEASE_SECONDS: Final = 15.0  # without a heartbeat before a job may be taken over
+LEASE_SECONDS = 15.0  # without a heartbeat before a job may be taken over
 
 
 class LeaseWatch:
     """Remembers when one observer saw each holder's heartbeat move, by its own monotonic clock."""
 
-    def __init__(self, *, lease_seconds: float = LEASE_SECONDS, now: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._now = lease_seconds, now
+    def __init__(self) -> None:
         self._seen: dict[str, tuple[tuple[str, int], float]] = {}
 
     def is_free(self, item: JobItem) -> bool:
@@ -23,5 +20,5 @@ class LeaseWatch:
         sign = (item.holder, int(item.counter))
         known = self._seen.get(item.name)
         if known is None or known[0] != sign:
-            known = self._seen[item.name] = (sign, self._now())
-        return not item.holder or self._now() - known[1] >= self._seconds
+            known = self._seen[item.name] = (sign, time.monotonic())
+        return not item.holder or time.monotonic() - known[1] >= LEASE_SECONDS
