@@ -11,6 +11,8 @@ from statistics import median
 
 from django.conf import settings
 
+from tests.support.sources import nodes, tree
+
 ROOT = Path(settings.BASE_DIR)
 APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks")
 # What files of the same kind are called in every room.
@@ -26,10 +28,6 @@ TELEGRAMS = ("What ", "Who ", "Whether ", "That ", "As ", "Those ", "How ")
 def modules() -> Iterator[Path]:
     for app in APPS:
         yield from sorted((ROOT / app).rglob("*.py"))
-
-
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    yield from ((path, ast.parse(path.read_text())) for path in modules())
 
 
 def said(path: Path) -> str:
@@ -48,8 +46,8 @@ def test_half_of_the_modules_are_shorter_than_120_lines() -> None:
 def test_no_function_is_longer_than_50_lines() -> None:
     long = [
         f"{said(path)}:{node.lineno} {node.name}"
-        for path, tree in trees()
-        for node in ast.walk(tree)
+        for path in modules()
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
     ]
     assert long == []
@@ -62,8 +60,8 @@ def test_no_folder_holds_more_than_20_modules() -> None:
 
 def test_a_class_name_stands_for_one_thing() -> None:
     places = defaultdict(set)
-    for path, tree in trees():
-        for node in tree.body:
+    for path in modules():
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and node.name not in CONVENTIONS and not node.name.startswith("_"):
                 places[node.name].add(said(path))
     assert {name: sorted(paths) for name, paths in places.items() if len(paths) > 1} == {}
@@ -78,8 +76,8 @@ def test_a_module_name_stands_for_one_thing() -> None:
 def test_docstrings_begin_like_sentences() -> None:
     telegrams = [
         f"{said(path)}:{getattr(node, 'lineno', 1)} {text.splitlines()[0]}"
-        for path, tree in trees()
-        for node in ast.walk(tree)
+        for path in modules()
+        for node in nodes(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         if (text := ast.get_docstring(node)) and text.startswith(TELEGRAMS)
     ]

@@ -41,7 +41,6 @@ from tests.support.stacks import (
     Json,
     Stack,
     committed,
-    issues,
     read,
     statements_in,
 )
@@ -185,10 +184,6 @@ def test_text_stays_text_in_yaml(text: str, tmp_path: Path) -> None:
     template = {text or "empty": text, "List": [text], "Pairs": [{text or "empty": text, "n": 1, "yes": True}]}
     path.write_text(cfn_yaml.dump({"Section": template}), encoding="utf-8")
     assert read(path) == {"Section": template}
-
-
-def test_the_linter_has_nothing_to_say() -> None:
-    assert issues(COMMITTED, REGION, "us-east-1") == []
 
 
 # --- tables ---
