@@ -75,23 +75,10 @@ def put(transaction: Transaction, invite: InviteItem, *, tenant_name: str, repla
     and, for a new one, ADDRESS can be refused.
     """
     try:
-        partition = membership_keys.invited(invite.email)
+        invited = _listed(invite, tenant_name)
     except ValueError as error:
         raise Invalid("That is not an e-mail address.", field="email") from error
-    link = InviteLinkItem(
-        invite.link, tenant_id=invite.tenant_id, invite_id=invite.invite_id, invited_by=invite.invited_by
-    )
-    invited = InvitedItem(
-        partition,
-        invite.tenant_id,
-        invite_id=invite.invite_id,
-        role=invite.role,
-        tenant_name=tenant_name,
-        invited_by=invite.invited_by,
-        invited_by_name=invite.invited_by_name,
-        expires_at=invite.expires_at,
-    )
-    transaction.put(link, condition=InviteLinkItem.pk.does_not_exist())
+    transaction.put(_link(invite), condition=InviteLinkItem.pk.does_not_exist())
     if replacing is None:
         transaction.put(invited, condition=InvitedItem.tenant_id.does_not_exist(), name=ADDRESS)
         transaction.put(invite, condition=InviteItem.tenant_id.does_not_exist(), name=INVITATION)
@@ -101,9 +88,39 @@ def put(transaction: Transaction, invite: InviteItem, *, tenant_name: str, repla
         transaction.delete(InviteLinkItem(replacing))
 
 
+def rename_sender(
+    transaction: Transaction, invite: InviteItem, *, sender: str, sender_name: str, tenant_name: str
+) -> None:
+    """Let a stored invitation, if it is still the one that was read, be from somebody else: the part INVITATION."""
+    link = invite.link
+    invite.invited_by, invite.invited_by_name = sender, sender_name
+    transaction.put(_link(invite), condition=InviteLinkItem.pk.exists())
+    transaction.put(_listed(invite, tenant_name))
+    transaction.put(invite, condition=InviteItem.link == link, name=INVITATION)
+
+
 def delete(transaction: Transaction, invite: InviteItem) -> None:
     """Delete the three items of an invitation if it is still the one that was read: the part INVITATION."""
     unchanged = (InviteItem.link == invite.link) & (InviteItem.role == invite.role)
     transaction.delete(InviteItem(invite.tenant_id, invite.invite_id), condition=unchanged, name=INVITATION)
     transaction.delete(InviteLinkItem(invite.link))
     transaction.delete(InvitedItem(membership_keys.invited(invite.email), invite.tenant_id))
+
+
+def _link(invite: InviteItem) -> InviteLinkItem:
+    return InviteLinkItem(
+        invite.link, tenant_id=invite.tenant_id, invite_id=invite.invite_id, invited_by=invite.invited_by
+    )
+
+
+def _listed(invite: InviteItem, tenant_name: str) -> InvitedItem:
+    return InvitedItem(
+        membership_keys.invited(invite.email),
+        invite.tenant_id,
+        invite_id=invite.invite_id,
+        role=invite.role,
+        tenant_name=tenant_name,
+        invited_by=invite.invited_by,
+        invited_by_name=invite.invited_by_name,
+        expires_at=invite.expires_at,
+    )

@@ -48,6 +48,16 @@ def note(repository: TenantRepository, invite_id: str, *, why: str, sent_at: str
         repository.update(UnreachedItem(repository.tenant_id, invite_id), actions, condition=newest)
 
 
+def forget_why(repository: TenantRepository, invite_id: str) -> None:
+    """Take away what a mail server said, in which an address may be: one UpdateItem. Nothing where nothing is known."""
+    with suppress(ConditionFailed):
+        repository.update(
+            UnreachedItem(repository.tenant_id, invite_id),
+            [UnreachedItem.why.set("")],
+            condition=UnreachedItem.why.exists(),
+        )
+
+
 def put(transaction: Transaction, invite: InviteItem, *, why: str) -> None:
     """Add to the transaction of an invitation that no mail brings it."""
     transaction.put(

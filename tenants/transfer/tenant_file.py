@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from portal import whole_file
 from portal.errors import PortalError
 from portal.schema.holdings import Raw
 
@@ -94,13 +95,11 @@ class TenantFileWriter:
 @contextmanager
 def writing(path: Path) -> Iterator[TenantFileWriter]:
     """Open a file to be written. It stands under its name when it is whole, and not at all before. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
-            yield TenantFileWriter(archive)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with (
+        whole_file.writing(path) as place,
+        zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive,
+    ):
+        yield TenantFileWriter(archive)
 
 
 class TenantFile:

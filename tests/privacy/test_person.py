@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from portal import clock
+from portal.schema import registry
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.erased_people import ErasedPeople
@@ -205,11 +206,17 @@ def test_somebody_who_was_only_invited_is_withdrawn(desk: World) -> None:
     assert "invitation: " not in run("find_person", "acme", "nora@example.org").out
 
 
-def test_it_is_said_where_an_erasure_replaces_nothing(desk: World) -> None:
-    unknown = run("erase_person", "acme", "mistyped@example.org")
-    assert "Nothing was replaced in any ticket." in unknown.err
-    known = erase()
-    assert "Nothing was replaced" not in known.err
+def test_an_address_that_nobody_here_has_is_refused_and_leaves_no_record(desk: World) -> None:
+    before = {table.name: everything(table) for table in registry.tables()}
+    for address, options in (("mistyped@example.org", ("--texts",)), ("charlie@example.com", ())):
+        ended = run("erase_person", "acme", address, *options)
+        assert (ended.status, ended.out) == (1, "")
+        assert f"This desk knows nobody with the address {address}. Nothing was erased." in ended.err
+    assert {table.name: everything(table) for table in registry.tables()} == before
+    creating.create(desk.context("alice", "acme"), title="Ask mistyped@example.org")
+    assert "occurs here in texts alone" in run("erase_person", "acme", "mistyped@example.org").err
+    assert run("erase_person", "acme", "mistyped@example.org", "--texts").status == 0
+    assert "mistyped" not in tickets(desk)
 
 
 def test_what_is_held_of_a_person_is_handed_out(desk: World, tmp_path: Path) -> None:

@@ -372,6 +372,26 @@ def test_an_export_stands_under_its_name_when_it_is_whole(
     assert list(tmp_path.glob("umbrella*")) == []
 
 
+def test_two_exports_to_one_file_at_once_leave_one_whole_file(
+    used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, end, ended = tmp_path / "umbrella.zip", tenant_file.TenantFileWriter.end, list[Ended]()
+
+    def another_first(writer: Any, manifest: Any) -> None:
+        monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", end)
+        ended.append(run("export_tenant", SLUG, path))
+        end(writer, manifest)
+
+    monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", another_first)
+    ended.append(run("export_tenant", SLUG, path, "--with-secrets"))
+    assert [one.status for one in ended] == [0, 0], ended
+    assert [one.name for one in tmp_path.glob("umbrella*")] == ["umbrella.zip"]
+    with tenant_file.reading(path) as file:
+        file.check()
+        assert file.manifest.with_secrets  # it ended last
+    assert path.stat().st_mode & 0o077 == 0
+
+
 def test_an_export_is_recorded_in_the_tenants_trail(used: World, tmp_path: Path) -> None:
     run("export_tenant", SLUG, tmp_path / "umbrella.zip", "--with-secrets")
     rows = snapshot(used.tenants["acme"].tenant_id)["audit trail"]

@@ -1,130 +1,154 @@
 """Forget one person: replace the name and the id in all tickets by a pseudonym, and the address in texts where wished.
 
-The tenant's item remembers the pseudonym first. Then each ticket is changed in a transaction that holds only if it is
-still as it was read; the numbers that are counted stay, under the pseudonym. The row in the audit trail comes last, so
-an erasure that was broken off is gone on with by the same command: what is replaced already is not found any more.
+The tenant's item remembers the pseudonym first. Then what stands beside the tickets is changed, and each ticket in a
+transaction that holds only if it is still as it was read; the numbers that are counted stay, under the pseudonym. The
+row in the audit trail comes last, so an erasure that was broken off is gone on with by beginning it again: what is
+replaced already is not found any more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from portal.dynamo.repository import TRANSACTION_LIMIT, Action, Transaction
 from portal.dynamo.retry import retrying
-from portal.errors import Conflict, Throttled, TransactionRefused
+from portal.errors import Conflict, Invalid, Throttled, TransactionRefused
 from tenants.audit_trail import erased_people, recording
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.identity.keys import folded
-from tenants.membership import invite_storage, members
+from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
-from tickets.privacy import personal_places
+from tickets.privacy import beside_tickets, personal_places
+from tickets.privacy.beside_tickets import CHANGED, NewName
+from tickets.privacy.person_finding import PersonFound
 from tickets.privacy.personal_places import Advance, DeskPerson, Raw
 from tickets.ticket import keys
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 from tickets.verification.recount import last_number
 
+ENTITY: Final = ("person", "erased")  # of all rows about erasures, so that one Query lists them
 _ATTEMPTS: Final = 6  # of one ticket, while others change it
-_CHANGED = "Somebody else has just changed this desk. Please try again."
 
 
 @dataclass
 class Erasure:
-    """Count what was replaced. `name` is the one that the person goes by now."""
+    """Say what is erased, and count what was replaced so far, in the tickets up to the number `reached`, of `last`.
 
+    `name` is the one that the person goes by now, `names` are those by which the desk knew them. With `with_texts` the
+    address is replaced in what people wrote, too.
+    """
+
+    address: str
+    user_id: str
+    pseudonym: str
     name: str
+    names: list[str]
+    with_texts: bool
+    last: int
+    reached: int = 0
     tickets: int = 0
     places: int = 0
     texts: int = 0
-    names: set[str] = field(default_factory=set)  # by which the desk knew the person
+
+    @classmethod
+    def load(cls, told: dict[str, Any]) -> Erasure:
+        """Return what `dumped` made."""
+        return cls(**told)
+
+    def dumped(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return asdict(self)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.reached >= self.last
 
 
-def erase(
-    tenant: TenantContext,
-    person: DeskPerson,
-    *,
-    texts: bool = False,
-    by: Actor,
-    advance: Advance = lambda numbers: None,
-) -> Erasure:
-    """Erase somebody who is no member. With `texts` the address is replaced in what people wrote, too.
+def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> Erasure:
+    """Note in the tenant's item that this person is erased, and replace what stands beside the tickets.
 
-    Raises Conflict for a member, and Throttled where a ticket is being changed again and again.
+    `found` is what a whole search has found. Where a person is at work it depends on their role. Raises Conflict for a
+    member, and Invalid for an address of which nothing here would be replaced.
     """
+    person = found.person
     if person.user_id and members.member(tenant.repository, person.user_id):
         raise Conflict("This person is a member. Remove them from the desk first; their tickets can be reassigned.")
-    pseudonym = _remember(tenant.tenant_id, person.address)
-    done = Erasure(erased_people.label(pseudonym))
-    _withdraw_invitations(tenant, person)
-    done.names |= _names(tenant, person)
-    for number in range(1, last_number(tenant.repository) + 1):
-        _erase_in(tenant, number, _Replacement(person, pseudonym, texts, done))
+    _refuse_unknown(tenant, found, texts=texts)
+    pseudonym = _remember(tenant, person.address)
+    name = erased_people.label(pseudonym)
+    beside_tickets.replace(tenant, NewName(person, pseudonym, name, found.names, texts))
+    last = last_number(tenant.repository)
+    return Erasure(person.address, person.user_id, pseudonym, name, found.names, texts, last)
+
+
+def go_on(
+    tenant: TenantContext, erasure: Erasure, *, most: int | None = None, advance: Advance = lambda numbers: None
+) -> None:
+    """Erase in the next `most` numbers, or in all that are left. Raises Throttled where a ticket is being changed again
+    and again."""
+    until = erasure.last if most is None else min(erasure.last, erasure.reached + most)
+    for number in range(erasure.reached + 1, until + 1):
+        _erase_in(tenant, number, _Replacement(erasure))
+        erasure.reached = number
         advance(1)
-    after = {"tickets": done.tickets, "places": done.places, "texts": done.texts}
-    recording.record(
-        AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, "person", pseudonym, done.name, {}, after)
-    )
-    return done
 
 
-def _remember(tenant_id: str, address: str) -> str:
+def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
+    """Record it in the audit trail: how much was replaced, and not of whom."""
+    after = {"tickets": erasure.tickets, "places": erasure.places, "texts": erasure.texts}
+    entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, after)
+    recording.record(entry)
+
+
+def _refuse_unknown(tenant: TenantContext, found: PersonFound, *, texts: bool) -> None:
+    """Raise Invalid where nothing would be replaced, unless an erasure of this person has begun before."""
+    known = ErasedPeople.parse(tenant_directory.get(tenant.tenant_id).erased)
+    has_texts = found.texts or found.beside_texts
+    if found.places or found.beside or (texts and has_texts) or known.pseudonym(found.address) in known.pseudonyms:
+        return
+    if has_texts:
+        raise Invalid(
+            f"{found.address} occurs here in texts alone, and texts were not to be changed. Nothing was erased.",
+            field="texts",
+        )
+    raise Invalid(f"This desk knows nobody with the address {found.address}. Nothing was erased.", field="address")
+
+
+def _remember(tenant: TenantContext, address: str) -> str:
     """Note in the tenant's item that this person is erased, and return the pseudonym."""
 
     def attempt() -> str:
-        tenant = tenant_directory.get(tenant_id)
-        known = ErasedPeople.parse(tenant.erased).salted()
+        stored = tenant_directory.get(tenant.tenant_id)
+        known = ErasedPeople.parse(stored.erased).salted()
         pseudonym = known.pseudonym(address)
-        if pseudonym not in known.pseudonyms:
-            unchanged = TenantItem.erased == tenant.erased if tenant.erased else TenantItem.erased.does_not_exist()
-            transaction = Transaction()
-            transaction.update(tenant, [TenantItem.erased.set(str(known.with_one(pseudonym)))], condition=unchanged)
-            recording.commit(transaction, [])
+        unchanged = TenantItem.erased == stored.erased if stored.erased else TenantItem.erased.does_not_exist()
+        transaction = Transaction()
+        transaction.update(stored, [TenantItem.erased.set(str(known.with_one(pseudonym)))], condition=unchanged)
+        if tenant.user_id:  # a command is nobody's
+            member_changes.require_role(transaction, tenant)
+        recording.commit(transaction, [])
         return pseudonym
 
     return retrying(
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict(_CHANGED),
+        given_up=Conflict(CHANGED),
     )
-
-
-def _withdraw_invitations(tenant: TenantContext, person: DeskPerson) -> None:
-    for invite in invite_storage.pending(tenant.repository):
-        if folded(invite.email) == person.address:
-            transaction = Transaction()
-            invite_storage.delete(transaction, invite)
-            try:
-                recording.commit(transaction, [])
-            except TransactionRefused as refused:
-                raise Conflict(_CHANGED) from refused
-
-
-def _names(tenant: TenantContext, person: DeskPerson) -> set[str]:
-    """Return by which names the tickets know the person: entries of their history tell of people by names alone."""
-    found: set[str] = set()
-    for number in range(1, last_number(tenant.repository) + 1) if person.user_id else ():
-        for raw in personal_places.items_of(tenant, number):
-            for name in ("author", "requester", "resolver"):
-                if raw.get(name, {}).get("S") == person.user_id:
-                    found.add(raw.get(f"{name}_name", {}).get("S", ""))
-            if raw.get("former_resolver", {}).get("S") == person.user_id:
-                changes = personal_places.changes_of(raw)
-                found |= {one.get("before", "") for one in changes if one["field"] == "resolver"}
-    return found - {""}
 
 
 @dataclass(frozen=True)
 class _Replacement:
     """Replace one person in the items of a ticket."""
 
-    person: DeskPerson
-    pseudonym: str
-    texts: bool
     done: Erasure
+
+    @property
+    def person(self) -> DeskPerson:
+        return DeskPerson(self.done.address, self.done.user_id)
 
     def actions(self, model: Any, raw: Raw) -> tuple[list[Action], int, int]:
         """Return what is to be set in an item, and how many places and texts that replaces."""
@@ -133,32 +157,49 @@ class _Replacement:
         places = 0
         for name in ("author", "requester", "resolver"):
             if self.person.user_id and getattr(item, name, "") == self.person.user_id:
-                actions.append(getattr(model, name).set(self.pseudonym))
+                actions.append(getattr(model, name).set(self.done.pseudonym))
                 actions.append(getattr(model, f"{name}_name").set(self.done.name))
                 places += 1
                 if name == "resolver":
-                    moved = keys.resolver_updated(self.pseudonym, item.updated_at)
+                    moved = keys.resolver_updated(self.done.pseudonym, item.updated_at)
                     actions.append(SummaryItem.resolver_updated.set(moved))
         if self.person.user_id and getattr(item, "former_resolver", "") == self.person.user_id:
-            actions.append(ActivityItem.former_resolver.set(self.pseudonym))
+            actions.append(ActivityItem.former_resolver.set(self.done.pseudonym))
             places += 1
         told = personal_places.changes_of(raw)
         if (changes := [self._change(**one) for one in told]) != told:
             actions.append(ActivityItem.changes.set([_stored(one) for one in changes]))
             places += 1
-        written = personal_places.texts_of(raw) if self.texts else {}
-        mentions = {name: text for name, text in written.items() if self.person.is_mentioned_in(text)}
-        for name, text in mentions.items():
-            actions.append(getattr(model, name).set(self.person.pattern.sub(self.done.name, text)))
-        return actions, places, len(mentions)
+        written = self._written(raw)
+        for name, text in written.items():
+            actions.append(getattr(model, name).set(text))
+        return actions, places, len(written)
+
+    def _written(self, raw: Raw) -> dict[str, str | list[str]]:
+        """Return what people wrote with the address in it, by attribute, as it is without the address."""
+        if not self.done.with_texts:
+            return {}
+        others = [f"{name}_name" for name in personal_places.others_shown(self.person, raw)]
+        told = personal_places.texts_of(raw) | {name: raw[name]["S"] for name in others}
+        changed: dict[str, str | list[str]] = {
+            name: new for name, text in told.items() if (new := self._new(text)) != text
+        }
+        tags = personal_places.tags_of(raw)
+        if (new_tags := [self._new(tag, tag=True) for tag in tags]) != tags:
+            changed["tags"] = [*dict.fromkeys(new_tags)]
+        return changed
+
+    def _new(self, text: str, *, tag: bool = False) -> str:
+        name = self.done.name.lower().replace(" ", "-") if tag else self.done.name
+        return self.person.pattern.sub(name, text)
 
     def _change(self, field: str, before: str = "", after: str = "") -> dict[str, str]:
         """Return what an entry tells of one field, with the new name: of an assignee by the name alone."""
         values = {"before": before, "after": after}
         if field == "resolver":
             values = {when: self.done.name if text in self.done.names else text for when, text in values.items()}
-        if self.texts:
-            values = {when: self.person.pattern.sub(self.done.name, text) for when, text in values.items()}
+        if self.done.with_texts:
+            values = {when: self._new(text, tag=field == "tags") for when, text in values.items()}
         return {"field": field, **values}
 
 

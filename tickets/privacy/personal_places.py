@@ -12,11 +12,9 @@ from portal.schema import keys as all_keys
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity import accounts
 from tenants.identity.keys import folded
-from tenants.membership import invite_storage, members
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
-from tickets.verification.recount import last_number
 
 Raw = dict[str, Any]
 Advance = Callable[[int], object]
@@ -26,10 +24,11 @@ _AROUND: Final = 40  # characters that are shown on both sides of a mention
 
 @dataclass(frozen=True)
 class DeskPerson:
-    """Somebody as a desk knows them: by address, and by the id of an account, "" where none is known."""
+    """Somebody as a desk knows them: by address, and by the id and the name of an account, "" where none is known."""
 
     address: str
     user_id: str
+    name: str = ""
 
     def is_mentioned_in(self, text: str) -> bool:
         return bool(self.pattern.search(text))
@@ -51,6 +50,11 @@ class PersonalPlace:
     is_text: bool = False
     excerpt: str = ""
 
+    def __str__(self) -> str:
+        """Return a line that says where it is."""
+        where = f"ticket {self.number}: {self.kind}" if self.number else self.kind
+        return f"{where}: {self.excerpt}" if self.excerpt else where
+
 
 def person_of(tenant: TenantContext, address: str) -> DeskPerson:
     """Return who has this address: by the account, or where there is none any more by the desk's audit trail.
@@ -62,7 +66,7 @@ def person_of(tenant: TenantContext, address: str) -> DeskPerson:
     except ValueError as error:
         raise Invalid("That is not an e-mail address.", field="address") from error
     if (account := accounts.find_by_email(known)) is not None:
-        return DeskPerson(known, account.id)
+        return DeskPerson(known, account.id, account.name)
     for raw in trail_rows(tenant, DeskPerson(known, "")):
         named = raw["actor_id"]["S"] if _text(raw, "actor_email") == known else raw["entity_id"]["S"]
         if all_keys.USER_ID.match(named):
@@ -79,27 +83,6 @@ def trail_rows(tenant: TenantContext, person: DeskPerson) -> Iterator[Raw]:
             yield raw
 
 
-def outside_of_tickets(tenant: TenantContext, person: DeskPerson) -> Iterator[PersonalPlace]:
-    """Yield where the person occurs beside the tickets."""
-    if person.user_id and (member := members.member(tenant.repository, person.user_id)):
-        yield PersonalPlace(f"member, {member.role.label}")
-    for invite in invite_storage.pending(tenant.repository):
-        if folded(invite.email) == person.address:
-            yield PersonalPlace("invitation", excerpt=invite.sent_at)
-    if rows := sum(1 for _ in trail_rows(tenant, person)):
-        yield PersonalPlace(f"audit trail, {rows:,} row{'s' * (rows != 1)}")
-
-
-def in_tickets(
-    tenant: TenantContext, person: DeskPerson, *, advance: Advance = lambda numbers: None
-) -> Iterator[PersonalPlace]:
-    """Yield where the person occurs in tickets, by number: a Query for each number that was given out."""
-    for number in range(1, last_number(tenant.repository) + 1):
-        for raw in items_of(tenant, number):
-            yield from _places(person, number, raw)
-        advance(1)
-
-
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
     """Return the raw items of a ticket as they are now."""
     return [*tenant.repository.query_all(TICKETS, keys.ticket, number, consistent=True)]
@@ -112,13 +95,31 @@ def texts_of(raw: Raw) -> dict[str, str]:
     return {name: _text(raw, name) for name in names}
 
 
+def tags_of(raw: Raw) -> list[str]:
+    """Return the tags of a ticket's summary, none of any other item."""
+    return [str(tag["S"]) for tag in raw.get("tags", {}).get("L", ())]
+
+
+def names_in(person: DeskPerson, raw: Raw) -> set[str]:
+    """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
+    found = set()
+    if person.user_id:
+        for name in ("author", "requester", "resolver"):
+            if _text(raw, name) == person.user_id:
+                found.add(_text(raw, f"{name}_name"))
+        if _text(raw, "former_resolver") == person.user_id:
+            found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == "resolver"}
+    return found - {""}
+
+
 def changes_of(raw: Raw) -> list[dict[str, str]]:
     """Return the changes that an entry of a ticket's history tells of: field, before and after of each."""
     told = raw.get("changes", {}).get("L", ())
     return [{name: str(value.get("S", "")) for name, value in one["M"].items()} for one in told]
 
 
-def _places(person: DeskPerson, number: int, raw: Raw) -> Iterator[PersonalPlace]:
+def places(person: DeskPerson, number: int, raw: Raw) -> Iterator[PersonalPlace]:
+    """Yield where the person occurs in one item of a ticket."""
     sort = raw["sk"]["S"]
     if person.user_id:
         for name, kind in (("requester", "requester"), ("resolver", "assignee")):
@@ -128,11 +129,19 @@ def _places(person: DeskPerson, number: int, raw: Raw) -> Iterator[PersonalPlace
             yield PersonalPlace("former assignee", number, sort)
         if _text(raw, "author") == person.user_id:
             yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
-    changed = {f"{c['field']}, {when}": c[when] for c in changes_of(raw) for when in ("before", "after")}
-    for name, text in (texts_of(raw) | changed).items():
+    changed = {f"{c['field']}, {when}": c.get(when, "") for c in changes_of(raw) for when in ("before", "after")}
+    shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
+    tags = {"tags": ", ".join(tags_of(raw))}
+    for name, text in (texts_of(raw) | tags | changed | shown).items():
         if found := person.pattern.search(text):
             around = text[max(0, found.start() - _AROUND) : found.end() + _AROUND]
             yield PersonalPlace(f"text: {name}", number, sort, True, " ".join(around.split()))
+
+
+def others_shown(person: DeskPerson, raw: Raw) -> list[str]:
+    """Return in which parts somebody else is named, such as a key whose name may have an address in it."""
+    parts = [name for name in ("author", "requester", "resolver") if f"{name}_name" in raw]
+    return [name for name in parts if not (person.user_id and _text(raw, name) == person.user_id)]
 
 
 def _text(raw: Raw, name: str) -> str:

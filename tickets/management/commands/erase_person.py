@@ -10,7 +10,7 @@ from django.template.defaultfilters import pluralize
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import person_erasing, personal_places
+from tickets.privacy import person_erasing, person_finding, personal_places
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="erase_person")
@@ -20,7 +20,7 @@ class Command(PortalCommand):
     help = (
         "Replace somebody who is no member any more by a pseudonym in all tickets of a desk. The numbers stay. The "
         "audit trail is not changed, and shows the pseudonym. find_person says beforehand what will be replaced. Exit "
-        "status: 0 done; 1 refused, such as for a member; 130 stopped by Ctrl-C."
+        "status: 0 done; 1 refused, such as for a member or for an address that nobody here has; 130 stopped by Ctrl-C."
     )
     again = "Run it again: it goes on with what is left."
 
@@ -28,14 +28,22 @@ class Command(PortalCommand):
         parser.add_argument("slug", metavar="SLUG", help="which desk")
         parser.add_argument("address", metavar="ADDRESS", help="the person's e-mail address")
         parser.add_argument(
-            "--texts", action="store_true", help="replace the address in titles, descriptions and comments, too"
+            "--texts",
+            action="store_true",
+            help="replace the address in titles, tags, descriptions, comments and names, too",
         )
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
         person = personal_places.person_of(tenant, options["address"])
-        with Progress(self, "Erasing", last_number(tenant.repository)) as progress:
-            done = person_erasing.erase(tenant, person, texts=options["texts"], by=BY, advance=progress.advance)
+        with Progress(self, "Looking through tickets", last_number(tenant.repository)) as progress:
+            found = person_finding.begin(tenant, person)
+            for _ in person_finding.go_on(tenant, found, advance=progress.advance):
+                pass
+        done = person_erasing.begin(tenant, found, texts=options["texts"])
+        with Progress(self, "Erasing", done.last) as progress:
+            person_erasing.go_on(tenant, done, advance=progress.advance)
+        person_erasing.end(tenant, done, by=BY)
         if not done.tickets:
             self.stderr.write("Nothing was replaced in any ticket. find_person says where the desk knows an address.")
         self.stdout.write(

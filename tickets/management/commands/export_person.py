@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.template.defaultfilters import pluralize
 
+from portal import whole_file
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -34,18 +33,16 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
         person = personal_places.person_of(tenant, options["address"])
-        with Progress(self, "Looking through tickets", last_number(tenant.repository)) as progress:
-            told = person_document.document(tenant, person, advance=progress.advance)
         recording.record(
             AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, BY, "export", "person", "a person's data")
         )
-        part = options["file"].with_name(f"{options['file'].name}.part")
         try:
-            part.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-            part.replace(options["file"])
+            with (
+                Progress(self, "Looking through tickets", last_number(tenant.repository)) as progress,
+                whole_file.writing(options["file"]) as place,
+            ):
+                for piece in person_document.pieces(tenant, person, advance=progress.advance):
+                    place.write(piece.encode())
         except OSError as error:
             raise CommandError(f"{options['file']} cannot be written: {error.strerror}.") from error
-        finally:
-            part.unlink(missing_ok=True)
-        tickets = len(told["tickets"])
-        self.stderr.write(f"What {tenant.name} holds of one person, {tickets:,} ticket{pluralize(tickets)} among it.")
+        self.stderr.write(f"What {tenant.name} holds of one person is in {options['file']}.")

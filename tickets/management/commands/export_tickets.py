@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any, TextIO
 from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
+from portal import whole_file
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -53,7 +55,7 @@ class Command(PortalCommand):
 
 
 @contextmanager
-def _place(path: Path | None, stdout: Any) -> Iterator[TextIO]:
+def _place(path: Path | None, stdout: Any) -> Iterator[TextIO | codecs.StreamWriter]:
     """Open where the lines go: a file under another name until it is whole, or standard output."""
     if path is None:
         try:
@@ -63,12 +65,8 @@ def _place(path: Path | None, stdout: Any) -> Iterator[TextIO]:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # for the rest of the process
             raise CommandError("Nobody reads any further.") from None
         return
-    part = path.with_name(f"{path.name}.part")
     try:
-        with part.open("w", encoding="utf-8") as file:
-            yield file
-        part.replace(path)
+        with whole_file.writing(path) as file:
+            yield codecs.getwriter("utf-8")(file)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        part.unlink(missing_ok=True)

@@ -9,8 +9,7 @@ from django.template.defaultfilters import pluralize
 
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import personal_places
-from tickets.verification.recount import last_number
+from tickets.privacy import person_finding, personal_places
 
 
 class Command(PortalCommand):
@@ -27,10 +26,10 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
         person = personal_places.person_of(tenant, options["address"])
-        found = [*personal_places.outside_of_tickets(tenant, person)]
-        with Progress(self, "Looking through tickets", last_number(tenant.repository)) as progress:
-            found += personal_places.in_tickets(tenant, person, advance=progress.advance)
-        for place in found:
-            where = f"ticket {place.number}: {place.kind}" if place.number else place.kind
-            self.stdout.write(f"{where}: {place.excerpt}" if place.excerpt else where)
-        self.stderr.write(f"{len(found):,} place{pluralize(found)}.")
+        found = person_finding.begin(tenant, person)
+        lines = [*found.beside, *found.beside_texts]
+        with Progress(self, "Looking through tickets", found.last) as progress:
+            lines += map(str, person_finding.go_on(tenant, found, advance=progress.advance))
+        for line in lines:
+            self.stdout.write(line)
+        self.stderr.write(f"{len(lines):,} place{pluralize(lines)}.")

@@ -1,0 +1,25 @@
+"""Write a file that stands under its name when it is whole, and not at all before."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be written. What is written lies beside it meanwhile, each time under another name, so that two
+    who write one file at once do not disturb each other: the one that ends last stays. Only its owner can read it,
+    because such files hold what people have told a desk. Raises OSError."""
+    number, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(number, "w+b") as place:
+            yield place
+        os.replace(part, path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
