@@ -6,6 +6,7 @@ from tickets.dashboards import views as dashboard_views
 from tickets.desk import change_views, people_views, queue_views, ticket_views
 from tickets.exporting import views as export_views
 from tickets.handover import views
+from tickets.privacy import views as privacy_views
 from tickets.search import views as search_views
 from tickets.time_machine import views as time_machine_views
 
@@ -50,7 +51,14 @@ _search_pages = [
     path("suggest/", search_views.suggest, name="suggest"),
 ]
 
+_person_pages = [
+    path("", privacy_views.person_page, name="person"),
+    path("export/", privacy_views.export_person, name="person_export"),
+    path("erase/", privacy_views.erase_person, name="person_erase"),
+]
+
 urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
+    desk_pages(path("desk/settings/person/", include(_person_pages))),
 ]

@@ -45,6 +45,8 @@ _SECTIONS = {
     "tenants:past_members": "past",
     "tickets:handover": "members",
     "tickets:handovers": "members",
+    "tickets:person": "settings",
+    "tickets:person_erase": "settings",
 }
 
 

@@ -16,9 +16,13 @@ from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
 from tests.support import folding
+from tests.support.stored import put_all
 from tests.support.world import PASSWORD, World
 from tickets.desk import changing, commenting, creating, summaries
+from tickets.privacy.views import STEP
+from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority, Status
+from tickets.ticket.items import CounterItem
 
 pytestmark = pytest.mark.browser
 
@@ -155,6 +159,12 @@ def crowd(desk: World) -> World:
     return desk
 
 
+def many_numbers(world: World) -> None:
+    """Let Acme have given out more numbers of tickets than one request looks through."""
+    repository = world.context("alice", "acme").repository
+    put_all([CounterItem(repository.key(ticket_keys.counter), ticket_keys.COUNTER_TICKET, last=2 * STEP + 1)])
+
+
 def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:
     witness.accepts(400, 409, 422)
     page = person("alice", "acme")
@@ -172,6 +182,19 @@ def test_the_desk_of_an_owner(crowd: World, person: NewPage, auditor: Auditor, w
     page.get_by_label("Short name").fill("globex")
     page.get_by_role("button", name="Save the name").click()
     auditor.look(page, "settings, refused", shows=REFUSED, within="#main")
+    many_numbers(crowd)
+    auditor.look(page, "a person's data", "/desk/settings/person/")
+    page.get_by_label("E-mail address").fill(crowd.users["bob"].email)
+    page.get_by_role("button", name="Search", exact=True).click()
+    auditor.look(page, "a member's data", shows="text=This person is a member", within="#main")
+    page.goto("/desk/settings/person/")
+    page.get_by_label("E-mail address").fill("late@example.com")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_role("button", name="Erase this person").click()
+    auditor.look(page, "a person's data, refused", shows=REFUSED, within="#main")
+    page.get_by_label("Type the address to confirm").fill("late@example.com")
+    page.get_by_role("button", name="Erase this person").click()
+    auditor.look(page, "a person's data, erased", shows="text=and is Erased person", within="#main")
     auditor.look(page, "audit", "/desk/audit/")
     auditor.look(page, "audit, refused", "/desk/audit/?first=2020-02-01&last=2020-01-01", within="#main")
     seeding.remove_member(nora, crowd.tenants["acme"].tenant_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ class PersonFound:
 
     def dumped(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return asdict(self)
+        return {**vars(self), "kinds": dict(self.kinds)}
 
     @property
     def person(self) -> DeskPerson:

@@ -1,0 +1,148 @@
+"""Owners look for a person, take what the desk holds of them, and erase them, on a page of the settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from portal.limits import concurrency
+from portal.schema import registry
+from tenants.audit_trail.recording import Actor
+from tenants.audit_trail.tables import AUDIT
+from tenants.membership import member_changes
+from tests.support.commands import everything
+from tests.support.operators import calls, text_of
+from tests.support.world import Browser, World
+from tickets.desk import changing, commenting, creating
+from tickets.privacy import views
+
+BOB = "bob@example.com"
+PAGE = "/desk/settings/person/"
+
+
+@pytest.fixture
+def desk(world: World) -> World:
+    """Bob asked for tickets 1 to 3 and wrote in one, had ticket 4, and is named in its title. He has left."""
+    bob, alice = world.context("bob", "acme"), world.context("alice", "acme")
+    for number in range(3):
+        creating.create(bob, title=f"Lift {number}")
+    commenting.comment(bob, 2, body="Still stuck.")
+    creating.create(alice, title=f"Ask {BOB} again")
+    changing.assign(alice, 4, to=bob.user_id, version=1)
+    member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice.user_id, "alice@example.com"))
+    return world
+
+
+def field(page: Any, name: str = "so_far") -> str:
+    found = re.search(rf'name="{name}" value="([^"]*)"', page.content.decode())
+    assert found is not None, text_of(page)
+    return found[1]
+
+
+def searched(browser: Browser, address: str = BOB) -> Any:
+    """The page on which a search has ended, as somebody without JavaScript gets there."""
+    page: Any = browser.send(PAGE, {"address": address})
+    while b"are looked through" in page.content:
+        page = browser.send(PAGE, {"so_far": field(page)})
+    return page
+
+
+def erased(browser: Browser, page: Any, **typed: str) -> Any:
+    page = browser.send(f"{PAGE}erase/", {"so_far": field(page), "typed_address": BOB, **typed}, follow=True)
+    while b"tickets are done" in page.content:
+        page = browser.send(f"{PAGE}erase/", {"erasing": "yes", "so_far": field(page)}, follow=True)
+    return page
+
+
+def stored() -> str:
+    return repr([everything(table) for table in registry.tables()])
+
+
+@pytest.mark.parametrize("step", [1, 200])
+def test_an_owner_sees_what_there_is_and_erases_it_in_as_many_requests_as_it_takes(
+    desk: World, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(views, "STEP", step)
+    alice, bob = desk.browser("alice", "acme"), desk.users["bob"]
+    page = searched(alice, " Bob@Example.com ")
+    told = text_of(page)
+    for line in (
+        "Occurs in 4 tickets.", "Tickets they asked for 3", "Tickets assigned to them 1", "Comments 1",
+        "Texts with the address 1", "Audit trail, 1 row", "#4 Ask bob@example.com again",
+    ):  # fmt: skip
+        assert line in told, told
+
+    page = erased(alice, page, texts="on")
+
+    told = text_of(page)
+    assert re.search(r"Erased person \w{4} .* by alice@example.com: 9 places and 1 text in 4 tickets", told), told
+    tickets = repr([item for item in everything() if "TICKET#" in item["pk"]["S"]])
+    assert [text for text in (bob.id, bob.name, BOB) if text in tickets] == []
+    assert BOB not in told
+    assert "erased from the desk" in text_of(alice.get("/desk/audit/"))
+
+
+def test_what_is_held_is_downloaded_and_that_is_recorded_without_the_address(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    answer: Any = alice.send(f"{PAGE}export/", {"so_far": field(searched(alice))})
+    told = json.loads(b"".join(answer.streaming_content))
+    assert 'filename="person-acme-' in answer["Content-Disposition"]
+    assert [ticket["number"] for ticket in told["tickets"]] == [1, 2, 3, 4]
+    assert [row["action"] for row in told["audit_trail"]] == ["member.removed"]
+    trail = [item for item in everything(AUDIT) if item["action"]["S"] == "export.made"]
+    assert [(item["actor_email"]["S"], BOB in repr(item)) for item in trail] == [("alice@example.com", False)]
+
+
+def test_without_the_address_typed_again_nobody_is_erased(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    page, before = searched(alice), stored()
+    for typed in ("", "bob@example.org"):
+        refused: Any = alice.send(f"{PAGE}erase/", {"so_far": field(page), "typed_address": typed})
+        assert refused.status_code == 422
+    assert stored() == before
+
+
+def test_a_member_and_somebody_unknown_are_not_erased(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    before = stored()
+    for address, said in (("vera@example.com", "is a member"), ("charlie@example.com", "knows nobody")):
+        page = searched(alice, address)
+        assert said in text_of(page)
+        assert b"Erase this person" not in page.content
+        if b'name="so_far"' in page.content:
+            refused: Any = alice.send(f"{PAGE}erase/", {"so_far": field(page), "typed_address": address})
+            assert (refused.status_code, said in text_of(refused)) == (422, True)
+    assert stored() == before
+
+
+def test_it_is_for_owners_alone_and_what_was_found_is_good_in_no_other_desk(desk: World) -> None:
+    state = field(searched(desk.browser("alice", "acme")))
+    for person in ("vera", "charlie"):
+        browser = desk.browser(person, "acme" if person == "vera" else "globex")
+        for path in ("", "export/", "erase/"):
+            answer: Any = browser.send(PAGE + path, {"so_far": state, "typed_address": BOB, "address": BOB})
+            assert answer.status_code == (403 if person == "vera" else 400), (person, path)
+    assert desk.browser("vera", "acme").get(PAGE).status_code == 403
+
+
+def test_a_search_costs_a_query_for_each_ticket_and_a_handful_beside_them(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    with calls() as made:
+        alice.get(PAGE)
+    assert Counter(call.operation for call in made) == {"BatchGetItem": 1, "Query": 1}
+    with calls() as made:
+        alice.send(PAGE, {"address": BOB})
+    assert Counter(call.operation for call in made) == {"BatchGetItem": 1, "GetItem": 5, "Query": 4 + 4}
+
+
+def test_it_counts_as_heavy_work(desk: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = desk.browser("alice", "acme")
+    state = field(searched(alice))
+    monkeypatch.setattr(concurrency.heavy, "enter", lambda tenant_id: False)
+    for path in ("", "export/", "erase/"):
+        answer: Any = alice.send(PAGE + path, {"so_far": state})
+        assert answer.status_code == 429

@@ -1,0 +1,46 @@
+"""Check what owners enter who look for a person, or erase one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from tenants.identity.keys import folded
+
+
+class PersonForm(forms.Form):
+    """Take a person's address."""
+
+    address = forms.EmailField(
+        label="E-mail address",
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+        error_messages={"required": "Enter an e-mail address.", "invalid": "That is not an e-mail address."},
+    )
+
+
+class ErasureForm(forms.Form):
+    """Take the address once more, typed by hand, and whether texts are to be changed."""
+
+    texts = forms.BooleanField(
+        label="Replace the address in texts, too",
+        required=False,
+        help_text="In titles, tags, descriptions, comments, and names of keys and endpoints.",
+    )
+    typed_address = forms.CharField(
+        label="Type the address to confirm", widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+
+    def __init__(self, *args: Any, address: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._address = address
+
+    def clean_typed_address(self) -> str:
+        try:
+            typed = folded(self.cleaned_data["typed_address"])
+        except ValueError:
+            typed = ""
+        if typed != self._address:
+            raise forms.ValidationError("This is not the address. Type it as it stands above.")
+        return typed

@@ -1,0 +1,131 @@
+"""Let owners look for a person, hand out what the desk holds of them, and erase them.
+
+A search or an erasure takes STEP tickets for each request. What was found or done so far goes to the page and back,
+signed for this owner in this desk; the page asks on by itself, or by its button where there is no JavaScript.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.core import signing
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+from django_htmx.http import HttpResponseClientRedirect
+
+from portal import clock
+from portal.errors import Conflict, Invalid
+from portal.web.access import get_or_post, member, open_while_closing
+from portal.web.heavy_work import heavy
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import AuditAction, AuditEntry
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.privacy import person_document, person_erasing, person_finding, personal_places, presenters
+from tickets.privacy.forms import ErasureForm, PersonForm
+from tickets.privacy.person_erasing import Erasure
+from tickets.privacy.person_finding import PersonFound
+
+STEP = 200  # tickets of one request
+_SALT: Final = "tickets.privacy"
+_GOOD_FOR: Final = 3600  # seconds that a search or an erasure can be gone on with
+_PAGE: Final = "tickets/person.html"
+
+
+@open_while_closing
+@member(Role.OWNER)
+@get_or_post
+@heavy
+def person_page(request: TenantRequest) -> HttpResponse:
+    """Ask for an address, and look through the next tickets for it. Costs one Query before that, and then one for each
+    ticket."""
+    if request.method != "POST":
+        return _asking(request, PersonForm())
+    tenant = request.tenant
+    if "so_far" in request.POST:
+        found = PersonFound.load(_told(request, "found"))
+    else:
+        form = PersonForm(request.POST)
+        if not form.is_valid():
+            return _asking(request, form, status=422)
+        found = person_finding.begin(tenant, personal_places.person_of(tenant, form.cleaned_data["address"]))
+    for _ in person_finding.go_on(tenant, found, most=STEP):
+        pass
+    return _shown(request, found, ErasureForm(address=found.address))
+
+
+@open_while_closing
+@member(Role.OWNER)
+@require_POST
+@heavy
+def export_person(request: TenantRequest) -> HttpResponseBase:
+    """Send what the desk holds of somebody while it is read. Recorded in the audit trail, without the address."""
+    tenant = request.tenant
+    found = PersonFound.load(_told(request, "found"))
+    by = actor_of(request)
+    recording.record(AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "person", "a person's data"))
+    name = f"person-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.json"
+    return StreamingHttpResponse(
+        person_document.pieces(tenant, found.person),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@member(Role.OWNER)
+@require_POST
+@heavy
+def erase_person(request: TenantRequest) -> HttpResponse:
+    """Erase somebody, once the address is typed again, in the next tickets; the record comes with the last of them."""
+    tenant = request.tenant
+    if "erasing" in request.POST:
+        erasure = Erasure.load(_told(request, "erasing"))
+    else:
+        found = PersonFound.load(_told(request, "found"))
+        form = ErasureForm(request.POST, address=found.address)
+        try:
+            if not (found.is_whole and form.is_valid()):
+                return _shown(request, found, form, status=422)
+            erasure = person_erasing.begin(tenant, found, texts=form.cleaned_data["texts"])
+        except (Conflict, Invalid) as error:
+            form.add_error(None, error.message)
+            return _shown(request, found, form, status=422)
+    person_erasing.go_on(tenant, erasure, most=STEP)
+    if not erasure.is_whole:
+        page = presenters.erasing(erasure) | {"so_far": _signed(request, "erasing", erasure.dumped())}
+        return render(request, _PAGE, page)
+    person_erasing.end(tenant, erasure, by=actor_of(request))
+    messages.success(request, f"The person is erased, and is {erasure.name} from now on.")
+    to = reverse("tickets:person")
+    return HttpResponseClientRedirect(to) if "HX-Request" in request.headers else redirect(to)
+
+
+def _asking(request: TenantRequest, form: PersonForm, *, status: int = 200) -> HttpResponse:
+    page = {"form": form, "erasures": presenters.erasures(request.tenant)}
+    return render(request, _PAGE, page, status=status)
+
+
+def _shown(request: TenantRequest, found: PersonFound, form: ErasureForm, *, status: int = 200) -> HttpResponse:
+    page = presenters.found(found) | {"form": form, "so_far": _signed(request, "found", found.dumped())}
+    return render(request, _PAGE, page, status=status)
+
+
+def _signed(request: TenantRequest, kind: str, state: dict[str, Any]) -> str:
+    told = {"for": [kind, request.tenant.tenant_id, request.tenant.user_id], "state": state}
+    return signing.dumps(told, salt=_SALT, compress=True)
+
+
+def _told(request: TenantRequest, kind: str) -> dict[str, Any]:
+    """Return what `_signed` has made for this owner and desk. Raises Invalid for anything else, and what is too old."""
+    try:
+        told = signing.loads(request.POST.get("so_far", ""), salt=_SALT, max_age=_GOOD_FOR)
+        if told["for"] == [kind, request.tenant.tenant_id, request.tenant.user_id]:
+            state: dict[str, Any] = told["state"]
+            return state
+    except signing.BadSignature:
+        pass
+    raise Invalid("This search is too old to go on with. Search for the person again.")
