@@ -17,7 +17,7 @@ from tenants.api_keys import key_changes
 from tenants.api_keys.items import ApiKeyItem
 from tenants.audit_trail import recording
 from tenants.identity.keys import folded
-from tenants.membership import invite_storage, members, unreached_invites
+from tenants.membership import invite_storage, members, undelivered_invites
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
@@ -84,7 +84,7 @@ def _invitations(tenant: TenantContext, new: NewName) -> None:
         transaction = Transaction()
         if folded(invite.email) == new.person.address:
             invite_storage.delete(transaction, invite)
-            unreached_invites.forget_why(tenant.repository, invite.invite_id)
+            undelivered_invites.forget_why(tenant.repository, invite.invite_id)
         elif new.person.user_id and invite.invited_by == new.person.user_id:
             _send_by_another(transaction, tenant, invite, new)
         if len(transaction):
