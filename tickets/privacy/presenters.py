@@ -1,4 +1,4 @@
-"""What the pages about a person's data show: what was found, by kind, and who was erased before."""
+"""Show what the pages about a person's data tell: what was found, by kind, and who was erased before."""
 
 from __future__ import annotations
 
