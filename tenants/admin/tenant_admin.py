@@ -71,16 +71,31 @@ class TenantAdmin(DynamoAdmin):
         if obj is None:
             return ("name", "slug", "owner", "plan", "placement", "member_limit", "shards")
         limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch", "lies")
-        return ("name", "slug", "status", "closes_at", "people", *limits, "created_at", "tenant_id")
+        return ("name", "slug", "status", "closes_at", "deletion", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        shown = ("closes_at", "people", "may_ask_for", "shards", "shard_epoch", "lies", "created_at", "tenant_id")
+        shown = (
+            "closes_at",
+            "deletion",
+            "people",
+            "may_ask_for",
+            "shards",
+            "shard_epoch",
+            "lies",
+            "created_at",
+            "tenant_id",
+        )
         return ("name", "slug", "status", *shown) if obj else ()
 
     @admin.display(description="members")
     def people(self, obj: Any) -> Any:
         url = reverse("admin:tenants_membership_changelist")
         return format_html('<a href="{}?tenant_id={}">Its members</a>; act as one on their page', url, obj.tenant_id)
+
+    @admin.display(description="deletion")
+    def deletion(self, obj: Any) -> Any:
+        """Lead to the page that says what it has, and orders its purge once it is closed."""
+        return format_html('<a href="{}?tenant={}">Its deletion</a>', reverse("admin:deletions"), obj.slug)
 
     @admin.display(description="placement")
     def lies(self, obj: Any) -> Any:

@@ -221,4 +221,4 @@ def test_the_demonstration_is_counted(engine: None, settings: LazySettings) -> N
     assert ended.status == 0, ended.err
     Follower().fold()
     ended = commands.run("verify_aggregates", "--settle", 0)
-    assert (ended.status, "1 tenants, 40 tickets" in ended.out) == (0, True)
+    assert (ended.status, "1 tenant, 40 tickets" in ended.out) == (0, True)

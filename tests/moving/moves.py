@@ -58,8 +58,8 @@ def last(world: World, slug: str = "acme") -> MoveItem:
     return item
 
 
-def begin(world: World, to: Placement, slug: str = "acme") -> None:
-    move_requests.begin(tenant_directory.get(id_of(world, slug)), to=to, by=SYSTEM)
+def begin(world: World, to: Placement, slug: str = "acme", *, grace_days: int = move_requests.GRACE_DAYS) -> None:
+    move_requests.begin(tenant_directory.get(id_of(world, slug)), to=to, grace_days=grace_days, by=SYSTEM)
 
 
 def mover(world: World, say: Callable[[str], object] = lambda phase: None, **how: Any) -> TenantMover:
@@ -68,8 +68,14 @@ def mover(world: World, say: Callable[[str], object] = lambda phase: None, **how
     return TenantMover(last(world), say=say, **{**waits, **how})
 
 
-def move(world: World, to: Placement, say: Callable[[str], object] = lambda phase: None, **how: Any) -> MoveItem:
-    begin(world, to)
+def move(
+    world: World,
+    to: Placement,
+    say: Callable[[str], object] = lambda phase: None,
+    grace_days: int = move_requests.GRACE_DAYS,
+    **how: Any,
+) -> MoveItem:
+    begin(world, to, grace_days=grace_days)
     assert mover(world, say, **how).run()
     return last(world)
 

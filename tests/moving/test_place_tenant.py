@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tenants.tenancy import tenant_directory
-from tests.moving.moves import BRIDGE, POOL, Killed, begin, id_of, is_equal, killed_at, last, mover
+from tests.moving.moves import BRIDGE, POOL, Killed, begin, id_of, is_equal, killed_at, last, move, mover
 from tests.support import commands
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import World
 from tickets.counting import barrier
+from tickets.desk import commenting
 from tickets.jobs import lease_watch
 from tickets.moving.move_jobs import MoveFollower
 
@@ -80,10 +81,12 @@ def test_what_cannot_be_is_refused_with_a_sentence(world: World, options: list[s
 def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world: World, root: Operator) -> None:
     world.tickets("acme", 2)
     assert "Its content lies on pool." in root.says(PAGE)
+    assert 'value="" selected' in root.get(PAGE).content.decode()
     asked = root.post(PAGE, {"to": "bridge", "grace": "3", "reason": "It grows."}, follow=True)
     said = text_of(asked)
     assert "Acme is to lie on bridge." in said
-    assert "Now: pool to bridge, running It waits for somebody to carry it out. Step 1 of 6" in said
+    assert "Now: pool to bridge, running Step 1 of 6" in said
+    assert "It waits for a stream worker" in said
     assert "Writes will wait once, some tenths of a second" in said
     assert asked["Refresh"] == "3"
     mover(world).run()
@@ -114,13 +117,45 @@ def test_a_stream_worker_carries_out_what_an_operator_has_ordered_and_goes_on_wh
     assert worker().turn() == 0
 
 
+def test_an_operator_has_an_old_copy_discarded_when_its_grace_is_over_and_says_so_twice(
+    world: World, root: Operator, followed: None
+) -> None:
+    world.tickets("acme", 1)
+    move(world, BRIDGE)
+    assert "Discard the old copy" not in root.get(PAGE).content.decode()
+    assert "is kept until" in text_of(root.post(PAGE, {"discard": "1", "sure": "on"}, follow=True))
+    move(world, POOL, grace_days=0)
+    assert "Tick that the old copy is to go" in text_of(root.post(PAGE, {"discard": "1"}, follow=True))
+    assert worker().turn() == 0
+    asked = text_of(root.post(PAGE, {"discard": "1", "sure": "on"}, follow=True))
+    assert "the old copy is being discarded Step 1 of 2: both copies are compared." in asked
+    assert worker().turn() == 1
+    assert "done, the old copy is gone" in root.says(PAGE)
+    assert tenant_directory.get(id_of(world)).former_placement is None
+    history = root.says(tenant_url(world, "acme", "history/"))
+    assert ("tenant.discard_ordered" in history, "tenant.copy_discarded" in history) == (True, True)
+
+
+def test_a_copy_that_has_something_more_is_not_discarded_and_the_page_says_why(
+    world: World, root: Operator, followed: None
+) -> None:
+    world.tickets("acme", 1)
+    stale = world.context("alice", "acme")
+    move(world, BRIDGE, grace_days=0)
+    commenting.comment(stale, 1, body="I stood still for a minute.")
+    root.post(PAGE, {"discard": "1", "sure": "on"})
+    assert worker().turn() == 0
+    assert "The old copy has something that the new place has not, in tickets: 1." in root.says(PAGE)
+    assert "Go back to pool" in root.get(PAGE).content.decode()
+
+
 def test_an_operator_ends_a_move_and_goes_back_after_one(world: World, root: Operator) -> None:
-    move = {"to": "bridge", "grace": "3", "reason": ""}
-    root.post(PAGE, move)
+    order = {"to": "bridge", "grace": "3", "reason": ""}
+    root.post(PAGE, order)
     assert "The move ends, and nobody has moved." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
     mover(world).run()
     assert "The last: pool to bridge, ended before its switch." in root.says(PAGE)
-    root.post(PAGE, move)
+    root.post(PAGE, order)
     mover(world).run()
     assert "It goes back to its old copy." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
     mover(world).run()

@@ -12,7 +12,7 @@ from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
-from tests.support.operators import Operator, make_operator
+from tests.support.operators import Operator, make_operator, tenant_url
 from tests.support.world import World
 from tickets.purging import purge_notes
 
@@ -37,6 +37,7 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     world.tickets("acme", 2)
     acme = close(world, days=0)
     assert "Acme" in root.says(PAGE)
+    assert f'"{PAGE}?tenant=acme"' in root.get(tenant_url(world, "acme")).content.decode()
     assert "3 members, and 2 ticket numbers were given out" in root.says(f"{PAGE}?tenant=acme")
     assert root.post(f"{PAGE}?tenant=acme", {"reason": ""}).status_code == 422
     assert purge_notes.get(acme) is None
@@ -62,7 +63,7 @@ def test_certificates_are_listed_and_downloaded_as_they_were_signed(world: World
         facts = {"tenant": {"slug": "gone"}, "holdings": []}
         issued = certificate_chain.issue(facts, tenant_id="a" * 32, title="Gone", by=SYSTEM, transaction=Transaction())
         at = clock.parse(certificate_chain.last_issued(1)[0].created_at)
-        assert f"00000001 Gone {at.day} {at:%b %Y, %H:%M} a" in root.says(PAGE)
+        assert f"00000001 gone Gone {at.day} {at:%b %Y, %H:%M} a" in root.says(PAGE)
         file = root.get(f"{PAGE}?certificate=00000001")
         assert file.content == issued
         assert "certificate-00000001.json" in file["Content-Disposition"]

@@ -5,13 +5,10 @@ A web process has no right to delete a tenant: an order is carried out by the ne
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import reverse
 
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -22,6 +19,7 @@ from tenants.membership import members
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
+from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_notes, purge_requests
 from tickets.verification import recount
 
@@ -32,16 +30,15 @@ SHOWN: Final = 100  # closed tenants, and certificates
 def deletions(request: HttpRequest) -> HttpResponse:
     """Show closed tenants, purges and the last certificates: three Queries at the same time.
 
-    With `?tenant=<slug>` also what that tenant has, and the form that orders its purge. With `?certificate=<number>`
-    the certificate itself, as a file: one GetItem.
+    With `?tenant=<slug>` what that tenant has, and the form that orders its purge. With `?certificate=<number>` the
+    certificate itself, as a file: one GetItem.
     """
     if number := request.GET.get("certificate", ""):
         return _file(number)
-    slug = request.GET.get("tenant", "").strip()
-    tenant = tenant_directory.with_slug(slug)
-    form = ReasonForm(request.POST if tenant and "reason" in request.POST else None)
-    if request.method == "POST" and tenant and _acted(request, tenant, form):
-        return redirect(reverse("admin:deletions"))
+    return _PAGE.answer(request)
+
+
+def _of_all() -> dict[str, Any]:
     reads: list[Any] = [
         lambda: tenant_directory.closing_tenants(SHOWN),
         lambda: list(purge_notes.all_purges()),
@@ -49,18 +46,11 @@ def deletions(request: HttpRequest) -> HttpResponse:
     ]
     closed, purges, certificates = fan_out(reads)
     orders = {item.tenant_id: item for item in purges}
-    page = {
-        **OperatorSite.context_of(request),
-        "title": "Deletions",
+    return {
         "closed": [_row(item, orders.pop(item.tenant_id, None)) for item in closed],
         "purges": [*orders.values()],  # of whose directory nothing is left
         "certificates": [_certificate(item) for item in certificates],
-        "slug": slug,
-        "unknown": slug and tenant is None,
-        "form": form,
-        **(_of_tenant(tenant) if tenant else {}),
     }
-    return TemplateResponse(request, "tickets/admin/deletions.html", page, status=422 if form.is_bound else 200)
 
 
 def _file(number: str) -> HttpResponse:
@@ -81,12 +71,13 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     except Conflict as error:
         obstacle = error.message
     ordered = purge_notes.get(tenant.tenant_id)
-    return {"tenant": tenant, "people": len(people), "tickets": tickets, "obstacle": obstacle, "ordered": ordered}
+    return {"people": len(people), "tickets": tickets, "obstacle": obstacle, "ordered": ordered}
 
 
 def _certificate(item: Any) -> dict[str, Any]:
     issued = clock.parse(item.created_at)
-    return {"name": item.name, "title": item.title, "issued": issued, "tenant_id": item.tenant_id}
+    slug = json.loads(item.content)["tenant"]["slug"]  # that it had; somebody else may have it by now
+    return {"name": item.name, "title": item.title, "slug": slug, "issued": issued, "tenant_id": item.tenant_id}
 
 
 def _row(item: Any, purge: Any) -> dict[str, Any]:
@@ -97,18 +88,14 @@ def _row(item: Any, purge: Any) -> dict[str, Any]:
     return {"slug": item.name, "title": item.title, "until": until, "state": state}
 
 
-def _acted(request: HttpRequest, tenant: TenantItem, form: ReasonForm) -> bool:
-    """Do what the button says; False, with the reason in the form, where that cannot be."""
-    withdraws = "withdraw" in request.POST
-    if not withdraws and not form.is_valid():
-        return False
-    try:
-        if withdraws:
-            purge_requests.withdraw(tenant.tenant_id, by=actor(request))
-            messages.success(request, f"The purge of {tenant.name} is not ordered any more.")
-        else:
-            purge_requests.order(tenant.tenant_id, by=actor(request), reason=form.cleaned_data["reason"])
-            messages.success(request, f"The purge of {tenant.name} is ordered. Run: manage.py purge_tenant --ordered")
-    except Conflict as error:
-        messages.error(request, error.message)
-    return True
+def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:
+    purge_requests.order(tenant.tenant_id, by=actor(request), reason=values["reason"])
+    return f"The purge of {tenant.name} is ordered. Run: manage.py purge_tenant --ordered"
+
+
+def _withdraw(request: HttpRequest, tenant: TenantItem) -> str:
+    purge_requests.withdraw(tenant.tenant_id, by=actor(request))
+    return f"The purge of {tenant.name} is not ordered any more."
+
+
+_PAGE = TenantPage("deletions", ReasonForm, "reason", _of_tenant, _of_all, _order, {"withdraw": _withdraw})

@@ -41,5 +41,6 @@ class PlaceForm(forms.Form):
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
-        named = [("pool", "Pool: the tables of all"), ("bridge", "Bridge: tables of its own")]
+        # Nothing is chosen beforehand: a desk moves nowhere by a button that was pressed too soon.
+        named = [("", "Choose a place"), ("pool", "Pool: the tables of all"), ("bridge", "Bridge: tables of its own")]
         self.fields["to"].choices = [*named, *((f"silo/{site}", f"Silo: {site}") for site in settings.SILOS)]  # type: ignore[attr-defined]  # a ChoiceField

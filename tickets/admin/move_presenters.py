@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.dynamo import whereabouts
+from tickets.admin.presenters import UNEXPLAINED, cells
 from tickets.moving import move_notes
 from tickets.moving.items import MoveItem
 
@@ -16,6 +17,8 @@ _STEPS: Final = {
     "catching": "Step 4 of 6: the new place counts and indexes them.",
     "holding": "Step 5 of 6: writes wait for the switch.",
     "verifying": "Step 6 of 6: both copies are compared.",
+    "comparing": "Step 1 of 2: both copies are compared.",
+    "clearing": "Step 2 of 2: the old copy is deleted.",
 }
 _STATES: Final = {
     move_notes.RUNNING: "running",
@@ -27,27 +30,34 @@ _STATES: Final = {
 }
 
 
+_OPTIONS: Final = {move_notes.CANCELLING: "--roll-back", move_notes.DISCARDING: "--discard"}
+
+
 def move_row(item: MoveItem) -> dict[str, Any]:
     """Return one move for a table: from where to where, why, who, when, how far, and how long writes wait."""
+    begun = clock.parse(item.begun_at)
+    change, state, why = f"{item.from_place} to {item.to_place}", _STATES[item.state], item.reason or UNEXPLAINED
     return {
         "slug": item.slug,
-        "change": f"{item.from_place} to {item.to_place}",
-        "option": "--roll-back" if item.state == move_notes.CANCELLING else f"--on {item.to_place}",
-        "left": item.from_place,
-        "why": item.reason or "No reason was given.",
+        "change": change,
+        "option": _OPTIONS.get(item.state, f"--on {item.to_place}"),
+        "why": why,
         "who": item.by,
-        "begun": clock.parse(item.begun_at),
-        "state": _STATES.get(item.state, item.state),
-        "runs": item.state in (move_notes.RUNNING, move_notes.CANCELLING),
+        "begun": begun,
+        "state": state,
+        "runs": item.state in move_notes.UNFINISHED,
+        "discards": item.state == move_notes.DISCARDING,
         "cancellable": item.state == move_notes.RUNNING and not item.switched_at,
         "kept_until": clock.parse(item.kept_until) if item.state == move_notes.KEPT else None,
-        "step": _STEPS.get(item.phase, item.phase),
+        "discardable": item.state == move_notes.KEPT and item.kept_until <= clock.stamp(),
+        "step": _STEPS[item.phase],
         "done": int(item.done),
         "last": int(item.last_number),
         "changes": int(item.changes),
         "waits": not item.holder,
         "held": _held(item),
         "trouble": item.trouble,
+        "cells": cells(Places=change, State=state, Why=why, By=item.by, Begun=begun, Writes=_held(item)),
     }
 
 

@@ -24,24 +24,42 @@ _STATES: Final = {
 }
 
 
+UNEXPLAINED: Final = "No reason was given."
+_HEADINGS: Final = {"By": "Asked for by", "Begun": "Begun, UTC"}
+
+
 def reshard_row(item: ReshardItem) -> dict[str, Any]:
     """Return one resharding for a table: what, why, who, when, how far."""
+    change, why = f"{int(item.from_shards)} to {int(item.to_shards)}", item.reason or UNEXPLAINED
+    state, who, took = _STATES[item.state], item.by or "the stream worker", _said(reshard_requests.duration(item))
+    begun, moved = clock.parse(item.begun_at), int(item.moved)
     return {
         "slug": item.slug,
         "title": item.title,
-        "change": f"{int(item.from_shards)} to {int(item.to_shards)}",
-        "why": item.reason or "No reason was given.",
-        "who": item.by or "the stream worker",
-        "begun": clock.parse(item.begun_at),
-        "took": _said(reshard_requests.duration(item)),
-        "moved": int(item.moved),
-        "state": _STATES.get(item.state, item.state),
+        "change": change,
+        "why": why,
+        "who": who,
+        "begun": begun,
+        "took": took,
+        "moved": moved,
         "runs": item.state in reshard_notes.UNFINISHED,
         "stoppable": item.state == reshard_notes.RUNNING,
-        "step": _STEPS.get(item.phase, item.phase),
+        "step": _STEPS[item.phase],
         "waits": not item.holder,
         "ended": _moment(item.ended_at),
+        "cells": cells(Shards=change, State=state, Why=why, By=who, Begun=begun, Took=took, Moved=moved),
     }
+
+
+def cells(**said: object) -> list[tuple[str, str, object]]:
+    """Return the cells of a row: each with the heading of its column, a short one for narrow screens, and what it says.
+
+    Moments are in UTC.
+    """
+    return [
+        (_HEADINGS.get(name, name), name, f"{value:%-d %b %Y, %H:%M:%S}" if isinstance(value, datetime) else value)
+        for name, value in said.items()
+    ]
 
 
 def _moment(stamp: str) -> datetime | None:

@@ -65,7 +65,7 @@ class Command(PortalCommand):
         self._write = self.stderr.write if options["json"] else self.stdout.write
         tenants = list(tenant_option.chosen(options))
         price = sum(verify.price(tenant.repository) for tenant in tenants)
-        self._write(f"{len(tenants):,} tenants: up to {price:,.0f} read units for each recount.")
+        self._write(f"{_tenants(len(tenants))}: up to {price:,.0f} read units for each recount.")
         if options["price"]:
             return
         checked = [self._check(tenant, options) for tenant in tenants]
@@ -89,7 +89,7 @@ class Command(PortalCommand):
         tickets = sum(one.verdict.tickets for one in checked)
         repaired = [one.slug for one in checked if one.wrong]
         state = f"{_names(repaired)} had drifted and are right now" if repaired else "nothing is wrong"
-        self._write(f"{len(checked):,} tenants, {tickets:,} tickets: {state}.")
+        self._write(f"{_tenants(len(checked))}, {tickets:,} tickets: {state}.")
 
     def _check(self, tenant: Chosen, options: dict[str, Any]) -> Checked:
         """Verify a tenant, and where that is wanted rebuild it and verify it again."""
@@ -147,3 +147,7 @@ def _document(checked: Checked) -> dict[str, Any]:
 
 def _names(slugs: list[str]) -> str:
     return ", ".join(slugs[:10]) + (f" and {len(slugs) - 10} more" if len(slugs) > 10 else "")
+
+
+def _tenants(number: int) -> str:
+    return f"{number:,} tenant{'' if number == 1 else 's'}"
