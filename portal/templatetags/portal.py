@@ -7,14 +7,17 @@ import re
 from datetime import datetime
 from functools import lru_cache
 from itertools import zip_longest
+from typing import Any
 
 from django import template
 from django.middleware.csrf import get_token
+from django.template.base import Parser, Token
 from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from portal import clock
+from portal.web import access
 from portal.web.markdown import render
 from portal.web.stash import PAGE_MARK
 
@@ -38,6 +41,50 @@ def form_guard(context: template.Context, kept: str = "") -> SafeString:
     if not mark:
         return token
     return token + format_html('<input type="hidden" name="{}" value="{}">', PAGE_MARK, mark)
+
+
+@register.tag
+def switched_off_while_closing(parser: Parser, token: Token) -> SwitchedOffNode:
+    """Switch off each form in this block whose sending would be refused, where the desk at work is closing."""
+    nodes = parser.parse(("end_switched_off",))
+    parser.delete_first_token()
+    return SwitchedOffNode(nodes)
+
+
+class SwitchedOffNode(template.Node):
+    """Renders what it holds; a closing desk's forms get a disabled fieldset around all that is in them.
+
+    One place knows which forms a closing desk takes: what each view declares. So no template has to ask, and a new
+    form is switched off without being told to.
+    """
+
+    def __init__(self, nodes: template.NodeList) -> None:
+        self.nodelist = nodes
+
+    def render(self, context: template.Context) -> SafeString:
+        page = self.nodelist.render(context)
+        request = context.get("request")
+        if not getattr(getattr(request, "tenant", None), "closes_at", ""):
+            return page
+        return mark_safe(_FORM.sub(lambda form: _switched_off(form, request), page))  # noqa: S308  # rendered above
+
+
+_FORM = re.compile(r"(<form\b[^>]*>)(.*?)(</form>)", re.DOTALL)
+_OFF = '<fieldset class="switched-off" disabled>'
+_POSTS = re.compile(r'\bmethod="post"', re.IGNORECASE)
+_ACTION = re.compile(r'\baction="([^"?#]*)')
+
+
+def _switched_off(form: re.Match[str], request: Any) -> str:
+    begin, inner, end = form.groups()
+    action = _ACTION.search(begin)
+    if (
+        _OFF in inner
+        or not _POSTS.search(begin)
+        or not access.is_shut_while_closing((action and action[1]) or request.path)
+    ):
+        return form[0]
+    return f"{begin}{_OFF}{inner}</fieldset>{end}"
 
 
 _STYLES = ("variables", "base", "components", "queue", "ticket", "dashboard", "desk", "pages", "search")

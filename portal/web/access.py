@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from django.urls import Resolver404, resolve
 from django.views.decorators.http import require_http_methods
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")  # methods that change nothing
@@ -83,6 +84,16 @@ def open_while_closing(view: View) -> View:
 
 def is_open_while_closing(view: Callable[..., Any]) -> bool:
     return getattr(view, "open_while_closing", False)
+
+
+def is_shut_while_closing(path: str) -> bool:
+    """Tell whether a form that is sent to a path is refused while its desk is closing."""
+    try:
+        view = resolve(path).func
+    except Resolver404:
+        return False
+    access: Access | None = getattr(view, "access", None)
+    return access is not None and access.level == "member" and not is_open_while_closing(view)
 
 
 def member(role: str) -> Callable[[View], View]:

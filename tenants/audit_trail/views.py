@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock, spreadsheet
 from portal.errors import Invalid
-from portal.web.access import member
+from portal.web.access import member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
@@ -68,6 +68,7 @@ def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
     return ""
 
 
+@open_while_closing
 @member(Role.ADMIN)
 @require_POST
 @heavy

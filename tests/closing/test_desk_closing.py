@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from django.core import mail
@@ -56,13 +57,64 @@ def test_each_page_says_when_the_desk_will_be_deleted_and_offers_the_undo_to_own
     close(world)
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
     day = f"{until.day} {until:%B %Y}"
-    said = f"Acme is closed and will be deleted on {day}. Until then it can be read, and nothing can be changed."
+    said = f"Acme is closed and will be deleted on {day}. Until then it can be read, and nothing can be changed: "
+    said += "forms are switched off."
     for person, undo in (("alice", True), ("bob", False)):
         for path in ("/tickets/", "/account/"):
             page = world.browser(person, "acme").get(path)
             assert said in text_of(page), (person, path)
             assert ("desk/settings/close/" in page.content.decode()) == undo
     assert "will be deleted" not in text_of(world.browser("charlie", "globex").get("/tickets/"))
+
+
+OWNERS = ("/desk/settings/", "/desk/settings/close/", "/desk/settings/person/", "/desk/settings/sign-in/")
+ADMINS = ("/desk/members/", "/desk/invitations/", "/desk/audit/", "/tickets/dashboard/")
+PAGES = {
+    "alice": (*OWNERS, *ADMINS, "/tickets/", "/tickets/1/", "/tickets/1/edit/", "/tickets/new/", "/account/"),
+    "bob": ("/tickets/", "/tickets/1/", "/tickets/1/assign/", "/tickets/new/", "/account/"),
+    "vera": ("/tickets/", "/tickets/1/", "/account/"),
+}
+SHUT = "</fieldset></form>"
+
+
+def forms(browser: Browser, paths: tuple[str, ...]) -> tuple[set[str], set[str]]:
+    """Where the forms of these pages lead that can be sent, and where those that are switched off."""
+    sent, shut = set[str](), set[str]()
+    for path in paths:
+        page = browser.get(path).content.decode()
+        for begin, inner in re.findall(r'<form([^>]*method="post"[^>]*)>(.*?</form>)', page, re.DOTALL):
+            action = re.search(r'action="([^"]*)"', begin)
+            is_shut = inner.startswith('<fieldset class="switched-off" disabled>') and inner.endswith(SHUT)
+            (shut if is_shut else sent).add(action[1] if action else path)
+    return sent, shut
+
+
+def test_of_a_closed_desk_each_form_that_is_shown_can_be_sent_and_the_others_are_switched_off(world: World) -> None:
+    world.tickets("acme", 1)
+    close(world)
+    for person, paths in PAGES.items():
+        browser = world.browser(person, "acme")
+        sent, shut = forms(browser, paths)
+        for path in shut:
+            assert "can only be read" in text_of(browser.send(path)), (person, path)
+        of_desk = {path for path in sent if path.startswith("/acme/")}
+        assert of_desk == {
+            "alice": {
+                "/acme/desk/settings/close/undo/", "/acme/desk/settings/person/", "/acme/desk/audit/export/",
+                "/acme/tickets/export/",
+            },
+        }.get(person, {"/acme/tickets/export/"}), person  # fmt: skip
+        assert shut
+        assert "/account/password/" in sent
+        assert b'href="/acme/tickets/new/"' not in browser.get("/tickets/").content
+
+
+def test_what_is_read_as_a_file_is_still_exported(world: World) -> None:
+    close(world)
+    alice = world.browser("alice", "acme")
+    for path in ("/tickets/export/", "/desk/audit/export/"):
+        answer: Any = alice.send(path)
+        assert (answer.status_code, bool(b"".join(answer.streaming_content))) == (200, True)
 
 
 def test_the_banner_costs_no_read(world: World) -> None:

@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_POST
 
 from portal import clock, spreadsheet
-from portal.web.access import member
+from portal.web.access import member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -17,6 +17,7 @@ from tickets.desk.filter_presenters import QueueAddress
 from tickets.exporting import list_rows
 
 
+@open_while_closing
 @member(Role.VIEWER)
 @require_POST
 @heavy
