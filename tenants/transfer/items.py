@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from tenants.tenancy.tables import DIRECTORY
@@ -11,7 +11,8 @@ from tenants.tenancy.tables import DIRECTORY
 class ArrivingItem(Item):
     """A tenant that is being brought in, until it is whole. `name` is its slug here, `tenant_id` its id here.
 
-    `file` is the hash of the manifest; `entry` and `line` are how far its entries are written.
+    `file` is the hash of the manifest; `entry` and `line` are how far its entries are written. `abandoned`
+    is true once it is being taken back: from then on nothing more is brought in.
     """
 
     table = DIRECTORY
@@ -22,3 +23,4 @@ class ArrivingItem(Item):
     file = UnicodeAttribute()
     entry = UnicodeAttribute(default="")
     line = NumberAttribute(default=0)
+    abandoned = BooleanAttribute(null=True)

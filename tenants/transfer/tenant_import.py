@@ -32,13 +32,14 @@ from tenants.identity import accounts
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
-from tenants.transfer import arriving_people, arriving_trail, tenant_file
+from tenants.transfer import arriving_people, arriving_trail, import_notes, tenant_file
 from tenants.transfer.foreign_rows import KEYS, MEMBERS, TENANT, TRAIL, RowCheck, holding_of
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
 from tenants.transfer.tenant_file import Entry, FileFault, Manifest
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+_ABANDONED: Final = "This import has been abandoned meanwhile."
 _NOTED_EVERY: Final = 1000  # lines
 _AT_LAST: Final = (TRAIL, KEYS, MEMBERS)  # in this order, behind all else
 
@@ -57,7 +58,8 @@ class Arrived:
 class TenantImport:
     """One run. `slug` is "" for the one in the file; `new_id` gives the tenant another id than it had.
 
-    `begun` is called with the name of each step and its lines, `advance` with the lines since the last call.
+    `begun` is called with the name of each step and its lines, `advance` with the lines since the last call, and
+    `refuse` with the id that the tenant will have here, before anything of it is written: it may raise Conflict.
     """
 
     path: Path
@@ -67,6 +69,7 @@ class TenantImport:
     placement: Placement = POOL
     begun: Callable[[str, int], object] = lambda step, lines: None
     advance: Callable[[int], object] = lambda lines: None
+    refuse: Callable[[str], object] = lambda tenant_id: None
 
     def run(self) -> Arrived:
         """Bring the tenant in. Raises FileFault, Conflict, Invalid, OSError, Unavailable, Throttled."""
@@ -101,14 +104,18 @@ class TenantImport:
         """Return the note of this import: a new one, or that of one which was broken off."""
         slug = slugs.valid_slug(self.slug or self._manifest.slug)
         digest = _digest(self._manifest)
-        known = platform.query(ArrivingItem.table, ARRIVING, begins_with=slug).items
-        for raw in known:
-            if raw["name"]["S"] == slug:
-                if raw["file"]["S"] != digest:
-                    raise Conflict(f"Another file is being brought in as {slug}. Finish that one first.")
-                return ArrivingItem.from_raw_data(raw)
+        if (known := import_notes.under_way(slug)) is not None:
+            if known.abandoned:
+                raise Conflict(f"The import of {slug} is being abandoned: import_tenant --abandon {slug} ends that.")
+            if known.file != digest:
+                raise Conflict(
+                    f"Another file is being brought in as {slug}. Finish that one first, or give it up: "
+                    f"import_tenant --abandon {slug}."
+                )
+            return known
         tenant_id = accounts.new_id() if self.new_id else self._manifest.tenant_id
         self._refuse_taken(slug, tenant_id)
+        self.refuse(tenant_id)
         note = ArrivingItem(ARRIVING, slug, tenant_id=tenant_id, file=digest)
         transaction = Transaction()
         transaction.put(note, condition=ArrivingItem.name.does_not_exist())
@@ -208,8 +215,11 @@ class TenantImport:
         """Note how far it is."""
         self._note.entry, self._note.line = entry.name, line
         transaction = Transaction()
-        transaction.put(self._note)
-        platform.transact(transaction)
+        transaction.put(self._note, condition=import_notes.goes_on())
+        try:
+            platform.transact(transaction)
+        except TransactionRefused as refused:
+            raise Conflict(_ABANDONED) from refused
 
     def _fitted(self, holding: Holding, item: Raw) -> Raw | None:
         return holding.fit(item, self._arrival) if holding.fit else item
@@ -229,11 +239,14 @@ class TenantImport:
             tenant.tenant_id, AuditAction.TENANT_IMPORTED, self.by, "tenant", tenant.tenant_id, tenant.name, {}, after
         )
         transaction = Transaction()
-        transaction.delete(self._note)
+        transaction.delete(self._note, condition=import_notes.goes_on())
         if tenant.status != tenant_directory.ACTIVE:
             for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS):
                 transaction.put(_listed(kind, tenant))
-        recording.commit(transaction, [entry])
+        try:
+            recording.commit(transaction, [entry])
+        except TransactionRefused as refused:
+            raise Conflict(_ABANDONED) from refused
 
 
 def _listed(kind: str, tenant: TenantItem) -> DirectoryItem:

@@ -12,7 +12,10 @@ from portal.dynamo.repository import Transaction
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
+from tenants.transfer.items import ArrivingItem
+from tenants.transfer.keys import ARRIVING
 from tests.support.operators import Operator, make_operator, tenant_url
+from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.purging import purge_notes
 
@@ -56,6 +59,13 @@ def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Ope
     assert "There is no tenant with the slug “nobody”." in root.says(f"{PAGE}?tenant=nobody")
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
     assert purge_notes.get(acme) is None
+
+
+def test_tenants_that_are_being_brought_in_are_listed_with_how_far_they_are(world: World, root: Operator) -> None:
+    assert "being brought in" not in root.says(PAGE)
+    note = ArrivingItem(ARRIVING, "umbrella", tenant_id="a" * 32, file="", entry="04-tickets.jsonl", line=1000)
+    put_all([note])
+    assert "umbrella line 1000 of 04-tickets.jsonl under way, or broken off" in root.says(PAGE)
 
 
 def test_certificates_are_listed_and_downloaded_as_they_were_signed(world: World, root: Operator) -> None:

@@ -17,6 +17,7 @@ from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Unavailable
 from portal.schema import holdings, registry
 from tenants.audit_trail import chain
+from tenants.certificates.keys import CERTIFICATES
 from tenants.identity import accounts
 from tenants.tenancy import tenant_directory
 from tenants.transfer import tenant_file, tenant_import
@@ -26,6 +27,7 @@ from tests.support.folding import Follower, remember_nothing
 from tests.support.searching import index_all
 from tests.support.stored import unguarded
 from tests.support.world import Browser, World
+from tickets.purging import tenant_purge
 
 SLUG = used_desk.SLUG
 
@@ -68,6 +70,10 @@ def file(gone: tuple[World, Path]) -> Path:
 
 def imported(path: Path, *options: str) -> Ended:
     return run("import_tenant", path, *options)
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def snapshot(tenant_id: str) -> dict[str, list[dict[str, Any]]]:
@@ -182,6 +188,49 @@ def test_an_import_that_is_broken_off_anywhere_goes_on(
     lines = {entry["holding"]: entry["lines"] for entry in entries if entry["holding"] != "audit trail"}
     assert lines == {name: len(items) for name, items in snapshot(acme).items() if name != "audit trail"}
     assert tenant_directory.find(SLUG).tenant_id == acme
+
+
+def left(before: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """The tables that have something that was not there before, but for the accounts of people and the certificate."""
+    known = {name: [repr(item) for item in items] for name, items in before.items()}
+    new = [(name, item) for name, items in all_items().items() for item in items if repr(item) not in known[name]]
+    return [name for name, item in new if SLUG in repr(item) and item.get("kind", {}).get("S") != CERTIFICATES]
+
+
+def test_an_import_that_was_broken_off_is_given_up_and_the_short_name_is_free(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.CERTIFICATE_KEY = "11" * 32
+    monkeypatch.setattr(tenant_purge, "SETTLE_SECONDS", 0.0)
+    _, file = gone
+    before, follower = all_items(), Follower()
+    with monkeypatch.context() as broken:
+        broken.setattr(tenant_import.TenantImport, "_end", interrupted)
+        assert imported(file).status == 130
+    with monkeypatch.context() as broken:
+        broken.setattr(tenant_purge.TenantPurge, "_check", interrupted)
+        with follower.following():
+            assert run("import_tenant", "--abandon", SLUG).status == 130
+    assert "This tenant is being purged." in imported(file).err
+    with follower.following():
+        ended = run("import_tenant", "--abandon", SLUG)
+    assert (ended.status, "The import of umbrella is given up." in ended.out) == (0, True), ended.err
+    assert left(before) == []
+    assert imported(file).status == 0
+
+
+def test_an_import_of_which_nothing_is_here_gives_its_short_name_back(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = all_items()
+    with monkeypatch.context() as broken:
+        broken.setattr(tenant_import.TenantImport, "_make", interrupted)
+        assert imported(file).status == 130
+    assert all_items() != before
+    ended = run("import_tenant", "--abandon", SLUG)
+    assert (ended.status, "Nothing of it was here" in ended.out) == (0, True), ended.err
+    assert all_items() == before
+    assert "No import of umbrella is under way." in run("import_tenant", "--abandon", SLUG).err
 
 
 def test_a_tenant_arrives_in_tables_of_its_own_and_leaves_them_again(gone: tuple[World, Path]) -> None:
@@ -363,9 +412,6 @@ def test_an_export_stands_under_its_name_when_it_is_whole(
     used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "umbrella.zip"
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
 
     monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", interrupted)
     assert run("export_tenant", SLUG, path).status == 130

@@ -19,6 +19,7 @@ from tenants.membership import members
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
+from tenants.transfer import import_notes
 from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_notes, purge_requests
 from tickets.verification import recount
@@ -28,7 +29,7 @@ SHOWN: Final = 100  # closed tenants, and certificates
 
 @OperatorSite.page("deletions/", name="deletions", title="Deletions")
 def deletions(request: HttpRequest) -> HttpResponse:
-    """Show closed tenants, purges and the last certificates: three Queries at the same time.
+    """Show closed tenants, purges, the last certificates and imports under way: four Queries at the same time.
 
     With `?tenant=<slug>` what that tenant has, and the form that orders its purge. With `?certificate=<number>` the
     certificate itself, as a file: one GetItem.
@@ -43,13 +44,15 @@ def _of_all() -> dict[str, Any]:
         lambda: tenant_directory.closing_tenants(SHOWN),
         lambda: list(purge_notes.all_purges()),
         lambda: certificate_chain.last_issued(SHOWN),
+        import_notes.all_under_way,
     ]
-    closed, purges, certificates = fan_out(reads)
+    closed, purges, certificates, arriving = fan_out(reads)
     orders = {item.tenant_id: item for item in purges}
     return {
         "closed": [_row(item, orders.pop(item.tenant_id, None)) for item in closed],
         "purges": [*orders.values()],  # of whose directory nothing is left
         "certificates": [_certificate(item) for item in certificates],
+        "arriving": arriving,
     }
 
 
