@@ -9,21 +9,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from portal.engines.endpoint import point_at
+from portal.engines.engine_process import Engine, EngineError, Ministack
 
 NOWHERE = "http://127.0.0.1:9"
 
-_stop = pytest.StashKey[Callable[[], None]]()
+_engine = pytest.StashKey[Engine]()
 
 # The tests start hundreds of processes: what those load is compiled once, whatever this machine is used to.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # An engine that lives for a few seconds only loses by a thorough compiler and a collector with many threads.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+class QuickMinistack(Ministack):
+    """The embedded engine behind a shorter way in: see tests/support/quick_engine.py."""
+
+    def _command(self) -> Sequence[str | Path]:
+        return [sys.executable, "-P", Path(__file__).parent / "support" / "quick_engine.py"]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,13 +42,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if distributed and "PYTEST_XDIST_WORKER" not in os.environ:
         point_at(NOWHERE, os.environ)
         return
-    from tests.support import quick_engine  # which imports much that who starts the workers does not need
-
-    engine = quick_engine.QuickEngine().start()
-    early_config.stash[_stop] = engine.stop
+    try:
+        engine = early_config.stash[_engine] = QuickMinistack().start()
+    except EngineError as error:
+        raise pytest.UsageError(str(error)) from None
     point_at(engine.endpoint_url, os.environ)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if stop := config.stash.get(_stop, None):
-        stop()
+    if engine := config.stash.get(_engine, None):
+        engine.stop()

@@ -1,4 +1,4 @@
-"""The embedded engine without a client, for what is done before each of thousands of tests.
+"""The embedded engine by its bare wire, for what is done before each of thousands of tests.
 
 The portal's own clients sign, check and count each request, which a fixture need not pay for. And what one test began
 with, the engine of the tests remembers for the next.
@@ -20,7 +20,6 @@ from django.core.cache import cache
 
 from portal.schema import registry
 from portal.schema.tables import Table
-from tests.support import quick_engine
 from tests.support.world import World
 
 # The engine takes account and region from the signature, which it does not check.
@@ -36,18 +35,13 @@ _made: dict[tuple[str, str], Any] = {}
 
 
 class Wire:
-    """One connection to an engine, which stays open from test to test; none to one inside of this process."""
+    """One connection to the engine, which stays open from test to test."""
 
     def __init__(self, url: str) -> None:
         address = urllib.parse.urlsplit(url)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=300)
-        self._inside = next((engine for engine in quick_engine.running if engine.endpoint_url == url), None)
 
     def post(self, path: str, body: str = "", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        if self._inside:
-            lines = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
-            answer = self._inside.answer("POST", path, lines, body.encode())
-            return answer.status, answer.content
         try:
             return self._answer(path, body, headers or {})
         except (ConnectionError, http.client.BadStatusLine):  # it was idle for too long

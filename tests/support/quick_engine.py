@@ -1,216 +1,82 @@
-"""The embedded engine as most tests have it: inside of the tests' process, without a wire, and with a memory.
+"""The embedded engine as most tests have it: the same tables and streams behind a shorter way in, and with a memory.
 
-Most of what a request costs is the wire: HTTP written and read twice, and two processes that wait for each other. So
-what botocore has signed in this process for DynamoDB is handed to the engine as it is. Other processes, and requests
-for other services, come by HTTP to a port, where a server reads what AWS's clients send and no more. And a test's empty
-tables, or its whole world, are made by ordinary requests once; the engine keeps what it holds under a name and holds it
-again in one request. All else is the engine as it is: `tests/engines` tries it with its own server, and the other
-engines of tests/support/engines.py are asked by wire.
+A test's empty tables, or its whole world, are made by ordinary requests once; the engine keeps what it holds under a
+name and holds it again in one request. And half of what a request costs the engine is its server, which reads
+HTTP of every kind: here stands one that reads what AWS's clients send. All else is the engine as it is, and
+`tests/engines` tries it with its own server. `python tests/support/quick_engine.py` runs it in the place of
+`python -m ministack`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import logging
 import os
 import pickle
-import threading
+import signal
 import urllib.parse
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any
-from unittest import mock
 
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.httpsession import URLLib3Session
-
-from portal.engines.endpoint import REGION
-from portal.engines.engine_process import Ministack
-from portal.engines.processes import LOOPBACK
+from ministack import app as gateway
+from ministack.services import dynamodb
 
 MEMORY = "/_tests/"
-RESET = "/_ministack/reset"
 # All that the engine's tables, their streams and what is set for them consist of.
 PARTS = ("_tables", "_tags", "_ttl_settings", "_pitr_settings", "_stream_records")
 
 Scope = dict[str, Any]
-Headers = list[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
 
-running: list[QuickEngine] = []
-
-
-class Answer:
-    """What the engine says to one request."""
-
-    def __init__(self, status: int = 0) -> None:
-        self.status = status
-        self.headers: Headers = []
-        self.content = b""
-
-    async def hear(self, message: Scope) -> None:
-        if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], message["headers"]
-        else:
-            self.content += message.get("body", b"")
+memory: dict[str, bytes] = {}
 
 
-class QuickEngine:
-    """One in memory, from `start` to `stop`. It is asked in turns, as one is that answers in one thread."""
-
-    def start(self) -> QuickEngine:
-        self._import()
-        self._owner, self._turns = os.getpid(), threading.Lock()
-        self._memory: dict[str, bytes] = {}
-        self._loop = asyncio.new_event_loop()
-        server = self._loop.run_until_complete(
-            self._loop.create_server(lambda: Connection(self), LOOPBACK, backlog=1024)
-        )
-        self.endpoint_url = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
-        self._thread = threading.Thread(target=self._loop.run_forever, name="engine", daemon=True)
-        self._thread.start()
-        by_wire = URLLib3Session.send
-
-        def send(session: URLLib3Session, request: AWSPreparedRequest) -> AWSResponse:
-            return self._at_once(request) or by_wire(session, request)
-
-        self._shortcut = mock.patch.object(URLLib3Session, "send", send)
-        self._shortcut.start()
-        running.append(self)
-        return self
-
-    def stop(self) -> None:
-        running.remove(self)
-        self._shortcut.stop()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-
-    def _import(self) -> None:
-        """As a library: it would set up the logs of the program that it is otherwise."""
-        loggers, level, handlers = set(logging.root.manager.loggerDict), logging.root.level, [*logging.root.handlers]
-        environment = {"SERVICES": Ministack.services, "MINISTACK_REGION": REGION, "LOG_LEVEL": "WARNING"}
-        with mock.patch.dict(os.environ, environment):
-            self._gateway: Any = importlib.import_module("ministack.app")
-            self._dynamodb: Any = importlib.import_module("ministack.services.dynamodb")
-            importlib.import_module("ministack.services.dynamodb_streams")
-        logging.root.setLevel(level)
-        logging.root.handlers[:] = handlers
-        for name in set(logging.root.manager.loggerDict) - loggers:
-            logging.getLogger(name).propagate = False
-            logging.getLogger(name).addHandler(logging.NullHandler())
-
-    def _at_once(self, request: AWSPreparedRequest) -> AWSResponse | None:
-        """The answer to a request of this process for DynamoDB; None for any other."""
-        url, target = str(request.url), request.headers.get("X-Amz-Target", b"")
-        if not url.startswith(f"{self.endpoint_url}/") or b"DynamoDB" not in bytes_of(target):
-            return None
-        if os.getpid() != self._owner:  # a fork has a copy of what the engine held
-            return None
-        headers = [(name.lower().encode(), bytes_of(value)) for name, value in request.headers.items()]
-        answer = self.answer("POST", "/", headers, bytes_of(request.body))
-        received = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-        response = AWSResponse(url, answer.status, received, None)
-        response._content = answer.content
-        return response
-
-    def answer(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
-        """Of what needs no loop: tables, their streams, and the engine's memory."""
-        with self._turns:
-            if path == RESET:
-                self._gateway._reset_all_state()
-                return Answer(200)
-            if path.startswith(MEMORY):
-                return self._remember(*path.removeprefix(MEMORY).split("/"))
-            answer = Answer()
-            asked = self.app(method, path, b"", headers, brings(body), answer)
-            # In a context of its own, because the engine notes there who asks.
-            copy_context().run(to_its_end, asked)
-            return answer
-
-    def app(
-        self, method: str, path: str, query: bytes, headers: Headers, receive: Receive, answer: Answer
-    ) -> Coroutine[Any, Any, None]:
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": path,
-            "raw_path": urllib.parse.quote(path).encode(),
-            "query_string": query,
-            "headers": headers,
-            "client": (LOOPBACK, 0),
-        }
-        return self._gateway.app(scope, receive, answer.hear)  # type: ignore[no-any-return]
-
-    def _remember(self, action: str, name: str) -> Answer:
-        if action == "keep":
-            with self._dynamodb._lock:
-                self._memory[name] = pickle.dumps({part: getattr(self._dynamodb, part)._data for part in PARTS})
-        elif name in self._memory:
-            self._bring(self._memory[name])
-        else:
-            return Answer(404)
-        return Answer(200)
-
-    def _bring(self, kept: bytes) -> None:
-        self._gateway._reset_all_state()
-        dynamodb = self._dynamodb
-        with dynamodb._lock:
-            for part, data in pickle.loads(kept).items():  # noqa: S301  # its own bytes
-                getattr(dynamodb, part)._data.update(data)
-            for place, table in dynamodb._tables._data.items():
-                if table.get("LatestStreamArn"):
-                    self._renew_stream(table, dynamodb._stream_records._data.get(place, ()))
-
-    def _renew_stream(self, table: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
-        """As if the table were made now, under another name: who still follows the last test's stream finds it gone."""
-        table["LatestStreamLabel"] = self._dynamodb._stream_label()
-        table["LatestStreamArn"] = f"{table['TableArn']}/stream/{table['LatestStreamLabel']}"
-        for record in records:
-            record["eventSourceARN"] = table["LatestStreamArn"]
-
-
-def bytes_of(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
-
-
-def brings(body: bytes, gone: asyncio.Future[None] | None = None) -> Receive:
-    """What the engine hears of a client: its request, and then that it has gone."""
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive() -> Scope:
-        if messages:
-            return messages.pop()
-        if gone:
-            await asyncio.wait([gone])
-        return {"type": "http.disconnect"}
-
-    return receive
-
-
-def to_its_end(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run what waits for nothing without a loop."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] != "http" or not scope["path"].startswith(MEMORY):
+        await gateway.app(scope, receive, send)
         return
-    coroutine.close()
-    raise RuntimeError("The engine waits for something in the midst of a request to DynamoDB.")
+    action, _, name = scope["path"].removeprefix(MEMORY).partition("/")
+    status = 404
+    if action == "keep":
+        with dynamodb._lock:
+            memory[name] = pickle.dumps({part: getattr(dynamodb, part)._data for part in PARTS})
+        status = 200
+    elif action == "bring" and name in memory:
+        # As the engine's own reset does: no request is served while the state is neither the old nor the new.
+        async with gateway._get_reset_lock():
+            await asyncio.to_thread(bring, name)
+        status = 200
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+def bring(name: str) -> None:
+    gateway._reset_all_state()
+    with dynamodb._lock:
+        for part, data in pickle.loads(memory[name]).items():  # noqa: S301  # its own bytes
+            getattr(dynamodb, part)._data.update(data)
+        for place, table in dynamodb._tables._data.items():
+            if table.get("LatestStreamArn"):
+                renew_stream(table, dynamodb._stream_records._data.get(place, ()))
+
+
+def renew_stream(table: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
+    """Another name for the stream, as if the table were made now: who still follows the last test's finds it gone."""
+    table["LatestStreamLabel"] = dynamodb._stream_label()
+    table["LatestStreamArn"] = f"{table['TableArn']}/stream/{table['LatestStreamLabel']}"
+    for record in records:
+        record["eventSourceARN"] = table["LatestStreamArn"]
 
 
 class Connection(asyncio.Protocol):
     """One client's connection: requests with a Content-Length or without a body, one after the other."""
 
-    def __init__(self, engine: QuickEngine) -> None:
-        self.engine = engine
-        self.received = b""
-        self.task: asyncio.Task[None] | None = None
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self.client = transport.get_extra_info("peername")
+        self.received = b""
+        self.task: asyncio.Task[None] | None = None
         self.gone = asyncio.get_running_loop().create_future()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -232,30 +98,69 @@ class Connection(asyncio.Protocol):
             return
         self.received = rest[length:]
         # A task of its own, because the engine notes in its context who asks.
-        self.task = asyncio.create_task(self.serve(first, headers, rest[:length]))
+        self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
 
-    async def serve(self, first: bytes, headers: Headers, body: bytes) -> None:
-        method, target, _ = first.decode().split(" ")
-        path, _, query = target.partition("?")
+    async def answer(self, first: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        method, target, version = first.split(b" ")
+        raw_path, _, query = target.partition(b"?")
+        scope = {
+            "type": "http",
+            "http_version": version[5:].decode(),
+            "method": method.decode(),
+            "scheme": "http",
+            "path": urllib.parse.unquote(raw_path.decode()),
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": headers,
+            "client": self.client,
+        }
+        brought = [{"type": "http.request", "body": body, "more_body": False}]
+        head: list[bytes] = []
+        content: list[bytes] = []
+
+        async def receive() -> Scope:
+            if not brought:
+                await asyncio.wait([self.gone])
+                return {"type": "http.disconnect"}
+            return brought.pop()
+
+        async def send(message: Scope) -> None:
+            if message["type"] == "http.response.body":
+                content.append(message.get("body", b""))
+                return
+            status = message["status"]
+            head.append(b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()))
+            head.extend(b"%s: %s" % pair for pair in message["headers"] if pair[0].lower() != b"content-length")
+
         try:
-            answer = await self.answer(method, urllib.parse.unquote(path), query.encode(), headers, body)
+            await app(scope, receive, send)
         except BaseException:
             self.transport.abort()  # or the client would wait for an answer
             raise
-        lines = [b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
-        lines += [b"%s: %s" % pair for pair in answer.headers if pair[0].lower() != b"content-length"]
-        lines.append(b"content-length: %d\r\n\r\n" % len(answer.content))
-        self.transport.write(b"\r\n".join(lines) + answer.content)
+        whole = b"".join(content)
+        head.append(b"content-length: %d\r\n\r\n" % len(whole))
+        self.transport.write(b"\r\n".join(head) + whole)
         self.task = None
         if (b"connection", b"close") in headers:
             self.transport.close()
         else:
             self.begin()
 
-    async def answer(self, method: str, path: str, query: bytes, headers: Headers, body: bytes) -> Answer:
-        target = next((value for name, value in headers if name == b"x-amz-target"), b"")
-        if b"DynamoDB" in target or path == RESET or path.startswith(MEMORY):
-            return self.engine.answer(method, path, headers, body)
-        answer = Answer()
-        await self.engine.app(method, path, query, headers, brings(body, self.gone), answer)
-        return answer
+
+async def serve() -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    steps: asyncio.Queue[Scope] = asyncio.Queue()
+    done: asyncio.Queue[Scope] = asyncio.Queue()
+    life = asyncio.create_task(gateway.app({"type": "lifespan"}, steps.get, done.put))
+    steps.put_nowait({"type": "lifespan.startup"})
+    assert (await done.get())["type"] == "lifespan.startup.complete"
+    await loop.create_server(Connection, os.environ["BIND_HOST"], int(os.environ["GATEWAY_PORT"]), backlog=1024)
+    await stopping.wait()
+    steps.put_nowait({"type": "lifespan.shutdown"})
+    await life
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
