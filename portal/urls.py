@@ -15,6 +15,7 @@ class Anything(StringConverter):
 
 
 register_converter(Anything, "anything")
+admin.autodiscover()
 
 urlpatterns = [
     path("", public(RedirectView.as_view(pattern_name="tickets:queue")), name="home"),

@@ -9,6 +9,7 @@ import django
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -53,4 +54,5 @@ def _remove_content(response: HttpResponseBase) -> None:
 
 
 django.setup(set_prefix=False)
+get_resolver().url_patterns  # noqa: B018  # read now, and not while the first visitor waits
 application = Application()

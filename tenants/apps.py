@@ -1,4 +1,8 @@
-from django.contrib.admin import autodiscover
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.contrib.admin import autodiscover, site
 from django.contrib.admin.apps import AdminConfig
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
@@ -28,5 +32,12 @@ class OperatorAdminConfig(AdminConfig):
     default_site = "tenants.operators.operator_site.OperatorSite"
 
     def ready(self) -> None:
-        checks.register(check_admin_app, checks.Tags.admin)
-        autodiscover()
+        """Leave the operators' pages to `portal/urls.py`: workers and commands serve none, and start without them."""
+        checks.register(check_operators_pages, checks.Tags.admin)
+
+
+def check_operators_pages(app_configs: Sequence[AppConfig] | None, **how: Any) -> list[checks.CheckMessage]:
+    """Check the pages, and the models that only they have: those may not have been there when models were checked."""
+    autodiscover()
+    models = (model for model in site._registry if app_configs is None or model._meta.app_config in app_configs)
+    return check_admin_app(app_configs, **how) + [error for model in models for error in model.check(**how)]

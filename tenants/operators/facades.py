@@ -7,6 +7,7 @@ repository.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from django.db import models
@@ -132,6 +133,7 @@ class Membership(Facade):
     tenant_id = models.CharField("tenant", max_length=32)
     user_id = models.CharField("user", max_length=32)
     role = models.CharField(max_length=10, choices=_ROLES)
+    get_role_display: Callable[[], str]  # which Django makes from the choices
     name = models.CharField(max_length=100, blank=True)
     email = models.EmailField("e-mail", blank=True)
     created_at = models.DateTimeField("since")
@@ -171,6 +173,7 @@ class Invitation(Facade):
     invite_id = models.CharField(max_length=32)
     email = models.EmailField("e-mail")
     role = models.CharField(max_length=10, choices=_ROLES)
+    get_role_display: Callable[[], str]  # which Django makes from the choices
     invited_by_name = models.CharField("invited by", max_length=100)
     created_at = models.DateTimeField("first sent")
     sent_at = models.DateTimeField("sent")

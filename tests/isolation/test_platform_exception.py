@@ -257,7 +257,7 @@ def mentioned() -> dict[str, set[str]]:
 
 
 def test_the_platform_module_is_imported_by_these_only() -> None:
-    found = {m for m, tree in trees() if "portal.dynamo.platform" in {use.what for use in imports(tree, m)}}
+    found = {m for m, tree in trees() if "portal.dynamo.platform" in {use.what for use in imports(ast.walk(tree), m)}}
     assert found == PLATFORM
 
 
@@ -313,7 +313,7 @@ def writes_members(tree: ast.AST) -> bool:
 
 
 def test_memberships_are_written_by_these_only() -> None:
-    knowing = ((m, tree) for m, tree in trees() if {*WRITES} & {use.what for use in imports(tree, m)})
+    knowing = ((m, tree) for m, tree in trees() if {*WRITES} & {use.what for use in imports(ast.walk(tree), m)})
     found = {module for module, tree in knowing if writes_members(tree)}
     assert found == CALLERS
 

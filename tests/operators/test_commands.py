@@ -6,8 +6,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate
@@ -282,3 +284,11 @@ def test_an_operator_is_created_with_a_password(engine: None, monkeypatch: pytes
     monkeypatch.setenv("SECRET_OF_ROOT", "a long enough phrase")
     ended = run("create_operator", "ops@example.com", "--name", "Ops", "--password-env", "SECRET_OF_ROOT")
     assert "an operator's account" in ended.out
+
+
+def test_whoever_serves_no_pages_starts_without_the_operators(settings: Any) -> None:
+    code = "import sys, django; django.setup(); print(*(name for name in sys.modules if name.endswith('.admin')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
+    )
+    assert {*done.stdout.split()} & {"tenants.admin", "delivery.admin", "tickets.admin"} == set()

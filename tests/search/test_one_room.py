@@ -33,7 +33,7 @@ def test_few_modules_outside_of_the_room_name_it() -> None:
         name(path)
         for path in modules()
         if not within(name(path), "tickets.search", *INSTRUMENTS)
-        for use in imports(ast.parse(path.read_text()), name(path), is_package=path.stem == "__init__")
+        for use in imports(ast.walk(ast.parse(path.read_text())), name(path), is_package=path.stem == "__init__")
         if within(use.what, "tickets.search")
     }
     assert naming == NAME_IT

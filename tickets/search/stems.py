@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import snowballstemmer
-
 _ENGLISH: Final = (
     "a an and are as at be but by can do for from had has have he i if in is it its me my no not of on or our she so "
     "than that the their then there they this to was we were what when which who will with would you your"
@@ -76,6 +74,8 @@ def _shared(one: str, other: str) -> int:
 
 @lru_cache(maxsize=50_000)
 def _stem(language: str, word: str) -> str:
+    import snowballstemmer  # the rules of all languages, of which most processes need none
+
     with _lock:
         if language not in _stemmers:
             _stemmers[language] = snowballstemmer.stemmer(language)
