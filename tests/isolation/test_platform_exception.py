@@ -68,6 +68,7 @@ PLATFORM = {
     # A tenant that is brought in, with the memberships of its people.
     "tenants.transfer.arriving_people",
     "tenants.transfer.arriving_trail",
+    "tenants.transfer.import_notes",
     "tenants.transfer.tenant_import",
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
@@ -108,7 +109,7 @@ CONNECTION = {
 }
 # The proof asks for accounts that it must not get, and removes the one that it made.
 PROOF = {"proofs.isolation.attempts.repository_calls", "proofs.isolation.visits.visitors"}
-FACTORS = {"tenants.second_factors." + name for name in ("factor_changes", "factor_proofs", "factor_store")}
+FACTORS = {"tenants.second_factors." + name for name in ("factor_changes", "factor_checking", "factor_store")}
 # Who knows what is stored in the platform's tables.
 ITEMS: dict[type[Item], set[str]] = {
     GivenItem: {"delivery.queues.allocation"},
@@ -175,7 +176,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.purging.tenant_purge",
     },
     CertificateItem: {"tenants.certificates.certificate_chain"},
-    ArrivingItem: {"tenants.transfer.tenant_import"},
+    ArrivingItem: {"tenants.transfer.import_notes", "tenants.transfer.tenant_import"},
     ReshardItem: {
         "tickets.moving.move_requests",
         "tickets.admin.noise_presenters",
