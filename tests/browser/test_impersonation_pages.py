@@ -19,10 +19,13 @@ def test_an_operator_acts_as_a_member_and_stops(world: World, browse: NewPage, p
     page = browse()
     sign_in(page, "root@example.com")
     page.goto(membership_url(world, "bob", "acme"))
+    assert audit(page, "a member in the admin") == []
     page.get_by_role("button", name="Act as this member and change tickets").click()
+    assert audit(page, "the reason") == []
     page.get_by_label("Reason").fill("They cannot see ticket 1.")
     page.get_by_role("button", name="Act as this member and change tickets").click()
     expect(page.get_by_text("They cannot see ticket 1.")).to_be_visible()
+    assert audit(page, "the question before changes") == []
     page.get_by_role("button", name="Act as this member and change tickets").click()
     banner = page.get_by_role("complementary", name="Acting as a member")
     expect(banner).to_contain_text("you act as Bob Example in Acme")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,10 +88,6 @@ def test_every_address_is_visited_for_every_tenant_by_get_and_by_post(clean: tup
     visited = {(r["route"], r["method"]): r["visits"] for r in report["http"]["routes"]}
     assert len(visited) == 2 * len([*patterns()])
     assert set(visited.values()) == {3 * 2}
-    answers = Counter[str]()
-    for route in report["http"]["routes"]:
-        answers.update(route["answers"])
-    assert not [status for status in answers if status.startswith("5")]
     assert report["http"]["withheld_writes"] > 0
 
 
@@ -233,6 +228,10 @@ def shows_what_it_kept(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     return HttpResponse("Only globex knows of 3")
 
 
+def fails(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    raise ValueError
+
+
 def without_memberships(user: User, membership: object, tenant: TenantItem | None) -> TenantContext | None:
     """The cookie names a tenant, and nobody looks whether its owner is a member."""
     known = membership or MembershipItem(user.id, tenant.tenant_id, role=Role.OWNER.value) if tenant else None
@@ -248,6 +247,7 @@ _real_context = context.of_items
         ("ticket", reads_the_query, "in the name of"),
         ("new", writes_where_the_form_says, "in the name of"),
         ("people", shows_what_it_kept, "'Only globex knows of 3'"),
+        ("people", fails, "The answer is 500"),
     ],
 )
 @pytest.mark.usefixtures("quick")

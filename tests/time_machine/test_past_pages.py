@@ -12,10 +12,11 @@ from tenants.tenancy.context import TenantContext
 from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import Browser, World
-from tickets.desk import changing, summaries
+from tickets.desk import changing, commenting, summaries
 from tickets.desk.changing import Wishes
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
+from tickets.time_machine import past_tickets
 
 
 @pytest.fixture
@@ -65,6 +66,28 @@ def test_tickets_are_listed_as_they_were(browser: Browser, alice: TenantContext)
     assert len(re.findall(r'type="checkbox" name="tickets"', page.content.decode())) == 1
 
 
+def test_the_list_is_filtered_by_what_tickets_were_and_the_next_page_is_too(
+    world: World, browser: Browser, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changing.change(alice, 2, Wishes(resolver=world.users["bob"].id, tags=["vip"], status=Status.PENDING))
+    then = changed(alice, 2)
+    changing.change(alice, 2, Wishes(resolver="", tags=[]))
+    commenting.comment(alice, 3, body="No change.")
+
+    def listed(**only: str) -> list[int]:
+        return [row["ticket"].number for row in browser.get("/tickets/past/", {"at": then, **only}).context["rows"]]
+
+    assert [listed(status="pending"), listed(assignee="bob"), listed(tag="VIP"), listed(changed="yes")] == [[2]] * 4
+    assert [listed(status="open"), listed(status="closed"), listed(tag="vi")] == [[3, 1], [], []]
+    assert browser.get("/tickets/past/", {"at": then, "status": "lost"}).status_code == 400
+    monkeypatch.setattr(past_tickets, "PAGE_SIZE", 1)
+    monkeypatch.setattr(past_tickets, "LOOKED", 2)
+    page = browser.get("/tickets/past/", {"at": then, "status": "open", "from": "3"})
+    assert [row["ticket"].number for row in page.context["rows"]] == [3]
+    following = browser.get(f"/tickets/past/{page.context['lower_url']}")
+    assert [row["ticket"].number for row in following.context["rows"]] == [1]
+
+
 def test_restoring_asks_first_and_says_what_will_change(browser: Browser, alice: TenantContext) -> None:
     then = changed(alice)
     asked = text_of(restore(browser, alice, then, 1))
@@ -105,6 +128,16 @@ def test_another_tenants_ticket_is_not_there(world: World, alice: TenantContext)
     page = charlie.send("/tickets/past/restore/", {"at": clock.stamp(), "tickets": ["1.1.open."], "confirmed": "yes"})
     assert page.status_code == 302  # type: ignore[attr-defined]
     assert summaries.read(alice, 1).version == 1
+
+
+def test_a_command_restores_what_was_alike_and_refuses_both_ways_at_once(alice: TenantContext) -> None:
+    then = changed(alice, 1)
+    changed(alice, 3)
+    shown = run("time_machine", "acme", "--at", then, "--status", "open", "--changed", "--restore")
+    assert (shown.status, "2 tickets were restored" in shown.out) == (0, True), shown
+    assert [summaries.read(alice, number).status for number in (1, 3)] == ["open", "open"]
+    for arguments in (("1", "--status", "open"), (), ("--status", "closed")):
+        assert run("time_machine", "acme", *arguments, "--at", then).status == 1
 
 
 def test_a_command_shows_what_is_different_and_restores_it(alice: TenantContext) -> None:

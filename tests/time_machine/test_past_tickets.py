@@ -149,6 +149,23 @@ def test_a_restored_ticket_is_as_it_was_and_says_so(world: World, alice: TenantC
     assert (row.actor, row.entity, row.after["as of"]) == ("alice@example.com", "1 ticket", then)
 
 
+@pytest.mark.parametrize("field", ["title", "description", "status", "priority", "tags", "resolver"])
+def test_each_field_alone_is_restored(lasting: World, field: str) -> None:
+    alice, bob = lasting.context("alice", "acme"), lasting.users["bob"].id
+    number = creating.create(alice, title="Title", description="Text", priority=Priority.HIGH, tags=["vpn"])
+    changing.assign(alice, number, to=bob, version=1)
+    then, before = clock.stamp(), now_of(alice, number)
+    others = {
+        "title": "Other", "description": "Other", "status": Status.CLOSED, "priority": Priority.LOW, "tags": [],
+        "resolver": "",
+    }  # fmt: skip
+    changing.change(alice, number, Wishes(**{field: others[field]}))  # type: ignore[arg-type]
+    assert replace(now_of(alice, number), version=before.version) != before
+    (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
+    assert (one.left, one.lacks) == ("", ())
+    assert replace(now_of(alice, number), version=before.version) == before
+
+
 def test_a_ticket_that_others_changed_meanwhile_is_left(alice: TenantContext) -> None:
     number = creating.create(alice, title="Title")
     then = clock.stamp()

@@ -21,6 +21,7 @@ from tickets.ticket.items import CounterItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
 PAGE_SIZE: Final = 25  # numbers of a page: each ticket that has changed since costs a Query
+LOOKED: Final = 8  # such groups of numbers that are looked through for a page of tickets of one kind
 PROBES: Final = 50  # tickets that are read at once to find where a moment lies among the numbers
 ENTRIES_SHOWN: Final = 50  # of the history until then
 
@@ -134,7 +135,7 @@ def _kept(raw: Mapping[str, Any], name: str, text: str) -> str | None:
 
 @dataclass(frozen=True)
 class PastPage:
-    """Tickets that existed at a moment, the highest number first, among PAGE_SIZE numbers from `first` downwards.
+    """Tickets that existed at a moment, the highest number first, among the numbers from `first` down to `lower`.
 
     `lower` and `higher` are where the pages beside this one begin, None at the ends.
     """
@@ -145,21 +146,26 @@ class PastPage:
     higher: int | None
 
 
-def page(tenant: TenantContext, at: str, *, first: int | None = None) -> PastPage:
+def page(
+    tenant: TenantContext, at: str, *, first: int | None = None, only: Callable[[ThenAndNow], bool] | None = None
+) -> PastPage:
     """Return the tickets that existed at this moment, by number; without `first`, where the moment lies among them.
 
-    A BatchGetItem of summaries, then at the same time a Query for each ticket that has changed since. Where the page
+    A BatchGetItem of summaries, then at the same time a Query for each ticket that has changed since. With `only`,
+    which takes some of them, that is done for up to LOOKED groups of numbers, until a page is full. Where the page
     begins is found by reading the counter, then PROBES summaries at once, some three times for 100,000 tickets.
     """
     counter = tenant.repository.get(CounterItem, keys.counter, sort=keys.COUNTER_TICKET, consistent=True)
     last = int(counter.last) if counter else 0
     begin = min(max(first if first is not None else _highest(tenant, at, last), 1), max(last, 1))
-    numbers = range(begin, max(begin - PAGE_SIZE, 0), -1)
-    summaries = [s for s in many(tenant, numbers, at) if s.then is not None]
-    lower = numbers[-1] - 1
-    return PastPage(
-        summaries, begin, lower if lower > 0 else None, min(begin + PAGE_SIZE, last) if begin < last else None
-    )
+    span = PAGE_SIZE * (LOOKED if only else 1)
+    found: list[ThenAndNow] = []
+    lower = begin
+    while lower > max(begin - span, 0) and len(found) < PAGE_SIZE:
+        numbers = range(lower, max(lower - PAGE_SIZE, 0), -1)
+        found += [one for one in many(tenant, numbers, at) if one.then is not None and (only is None or only(one))]
+        lower = numbers[-1] - 1
+    return PastPage(found, begin, lower if lower > 0 else None, min(begin + span, last) if begin < last else None)
 
 
 def many(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAndNow]:

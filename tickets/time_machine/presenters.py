@@ -15,6 +15,8 @@ from tickets.desk.summaries import TicketState
 from tickets.desk.timelines import Activity
 from tickets.ticket.fields import Priority, Status
 from tickets.time_machine import restoring
+from tickets.time_machine.forms import PastFilterForm
+from tickets.time_machine.past_filters import PastFilter
 from tickets.time_machine.past_tickets import PastPage, PastTicket, ThenAndNow
 
 _UNKNOWN = "(not kept)"
@@ -81,8 +83,8 @@ def _moments(number: int, entries: Iterable[Activity]) -> list[dict[str, Any]]:
     ]
 
 
-def queue_page(page: PastPage, at: str) -> dict[str, Any]:
-    """Return what the list of tickets as they were shows."""
+def queue_page(page: PastPage, at: str, only: PastFilter) -> dict[str, Any]:
+    """Return what the list of tickets as they were shows, all or those that a filter takes."""
     rows = [
         {
             "ticket": found.then,
@@ -99,11 +101,15 @@ def queue_page(page: PastPage, at: str) -> dict[str, Any]:
     links = {"lower_url": page.lower, "higher_url": page.higher}
 
     def address(start: int) -> str:
-        return f"?{urlencode({'at': at, 'from': str(start)})}"
+        return f"?{urlencode({'at': at, **only.params, 'from': str(start)})}"
 
     return {
         "rows": rows,
         "first": page.first,
+        "down_to": (page.lower or 0) + 1,
+        "filters": PastFilterForm(initial=only.params),
+        "is_filtered": bool(only.params),
+        "all_url": f"?{urlencode({'at': at})}",
         "limit": restoring.MOST,
         **{name: address(start) if start else None for name, start in links.items()},
         **moments.page(at),

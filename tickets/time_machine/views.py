@@ -18,21 +18,23 @@ from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk.summaries import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring
+from tickets.time_machine.past_filters import PastFilter
 
 
 @member(Role.ADMIN)
 @require_safe
 def past_queue(request: TenantRequest) -> HttpResponse:
-    """List the tickets that existed at a moment; without one, ask for it."""
+    """List the tickets that existed at a moment, all or those of one kind; without a moment, ask for it."""
     if not request.GET.get("at"):
         return render(request, "tickets/past/queue.html", {"asks": True, **moments.page(clock.stamp())})
     try:
         at, first = moments.moment(request.GET["at"]), _number(request.GET.get("from", ""))
+        only = PastFilter.of(request.GET.dict())
     except Invalid as error:
         page = {"asks": True, "problem": error.message, **moments.page(clock.stamp())}
         return render(request, "tickets/past/queue.html", page, status=400)
-    found = past_tickets.page(request.tenant, at, first=first)
-    return render(request, "tickets/past/queue.html", presenters.queue_page(found, at))
+    found = past_tickets.page(request.tenant, at, first=first, only=only.takes if only.params else None)
+    return render(request, "tickets/past/queue.html", presenters.queue_page(found, at, only))
 
 
 @member(Role.ADMIN)

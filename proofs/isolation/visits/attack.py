@@ -140,6 +140,8 @@ def _make(
             if text in body:
                 status = response.status_code
                 raise Crossed(f"The answer, {status}, holds {text!r} of a tenant that the visitor is not in.")
+        if response.status_code >= 500:
+            raise Crossed(f"The answer is {response.status_code}: the portal failed, which is no refusal.")
     except Crossed as error:
         visits.crossing = Crossing(f"{_HTTP}{number}", str(error), visit.described)
         return "", ""

@@ -14,8 +14,10 @@ from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tickets.desk.summaries import TicketState
-from tickets.time_machine import presenters, restoring
+from tickets.time_machine import past_tickets, presenters, restoring
+from tickets.time_machine.past_filters import PastFilter
 from tickets.time_machine.past_tickets import ThenAndNow
+from tickets.verification.recount import last_number
 
 BY = Actor(origin="time_machine")
 
@@ -29,16 +31,23 @@ class Command(PortalCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("tenant", metavar="SLUG", help="whose tickets")
-        parser.add_argument("tickets", metavar="NUMBER", type=int, nargs="+", help="up to 50 tickets")
+        parser.add_argument("tickets", metavar="NUMBER", type=int, nargs="*", help="up to 50 tickets")
         parser.add_argument("--at", required=True, metavar="MOMENT", help="2026-11-20T10:00:00, in UTC")
+        parser.add_argument("--status", default="", help="in place of numbers: tickets that had this status then,")
+        parser.add_argument("--assignee", default="", metavar="NAME", help="were assigned to somebody of this name,")
+        parser.add_argument("--tag", default="", help="had this tag,")
+        parser.add_argument("--changed", action="store_const", const="yes", default="", help="and have changed since")
         parser.add_argument("--restore", action="store_true", help="restore them")
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["tenant"]))
-        numbers = list(dict.fromkeys(options["tickets"]))
-        if min(numbers) < 1 or len(numbers) > restoring.MOST:
-            raise Invalid(f"Name 1 to {restoring.MOST} tickets by their numbers.")
         at = moments.moment(options["at"])
+        only = PastFilter.of(options)
+        if bool(options["tickets"]) == bool(only.params):
+            raise Invalid("Name tickets by their numbers, or by what they were.")
+        numbers = _like(tenant, at, only) if only.params else list(dict.fromkeys(options["tickets"]))
+        if not numbers or min(numbers) < 1 or len(numbers) > restoring.MOST:
+            raise Invalid(f"Name 1 to {restoring.MOST} tickets; these are {len(numbers)}.")
         found = restoring.look(tenant, numbers, at)
         for one in found:
             self.stdout.write("\n".join(_lines(one)))
@@ -52,6 +61,17 @@ class Command(PortalCommand):
         self.stdout.write("\n".join([said, *others]))
         if any(one.left and one.left != restoring.SAME for one in done):
             raise CommandError("Not all tickets were restored.")
+
+
+def _like(tenant: TenantContext, at: str, only: PastFilter) -> list[int]:
+    """Return the numbers of all tickets that a filter takes, the highest first; a few more than can be restored."""
+    found: list[int] = []
+    first: int | None = last_number(tenant.repository)
+    while first and len(found) <= restoring.MOST:
+        page = past_tickets.page(tenant, at, first=first, only=only.takes)
+        found += [one.now.number for one in page.tickets]
+        first = page.lower
+    return found
 
 
 def _lines(one: ThenAndNow) -> Iterator[str]:
