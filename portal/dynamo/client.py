@@ -234,12 +234,28 @@ def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
     """
     if len(calls) < 2:
         return [call() for call in calls]
+    started: dict[int, Future[_T]] = {}
+    done: dict[int, _T] = {}
     with meter.together():
-        started = [None, *(_start(call) for call in calls[1:])]
         try:
-            return [call() if future is None else future.result() for call, future in zip(calls, started, strict=True)]
+            for index, call in enumerate(calls):
+                if index in started:
+                    continue
+                # Threads that have become idle take what comes next: of many calls, most would else run here in turn.
+                _start_some(calls, range(max(index, *started, 0) + 1, len(calls)), started)
+                done[index] = call()
+            return [done[index] if index in done else started[index].result() for index in range(len(calls))]
         finally:
-            wait([future for future in started if future is not None])
+            wait(started.values())
+
+
+def _start_some(calls: Sequence[Callable[[], _T]], numbers: range, started: dict[int, Future[_T]]) -> None:
+    """Begin these calls in threads that are idle, until there is none."""
+    for number in numbers:
+        future = _start(calls[number])
+        if future is None:
+            return
+        started[number] = future
 
 
 def alongside(call: Callable[[], _T], *, aside: Callable[[], _U]) -> tuple[_T, _U]:

@@ -42,6 +42,7 @@ SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS  # what began without knowing of the
 RATE: Final = 200.0  # tickets a second
 BLOCK: Final = 40  # tickets that are copied before the progress is written
 SHORT: Final = 20  # entries of the log that a hold has time for
+_AT_ONCE: Final = 200  # changed collections that are held in memory
 _LEAST_ROUNDS: Final = 5
 _ROUNDS: Final = 200  # of copying the log, before it is said not to get short
 _HOLDS: Final = 20
@@ -190,7 +191,10 @@ class TenantMover(LeasedJob[MoveItem]):
     def _drain_once(self) -> int:
         changes = self._hold.changes()
         if changes.entries:
-            self._copies.sync(changes.partitions)
+            changed = changes.partitions
+            for start in range(0, len(changed), _AT_ONCE):
+                self._copies.sync(changed[start : start + _AT_ONCE])
+                self._look_up()
             self._hold.forget(changes)
             self._changes += len(changes.entries)
         return len(changes.entries)

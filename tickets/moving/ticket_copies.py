@@ -86,18 +86,23 @@ class TicketCopies:
         wanted = list(dict.fromkeys(partitions))
         changes, made = self._differences(wanted)
         more, _ = self._differences([one for one in made if one not in wanted])
-        parts = list(_parts([*changes, *more]))
+        # The records first: who goes on after a kill asks for those of what it finds missing, and of nothing else.
+        self._write_all(more)
+        self._write_all(changes)
+        return len(changes) + len(more)
+
+    def _write_all(self, changes: list[tuple[str, Raw]]) -> None:
+        parts = list(_parts(changes))
         for start in range(0, len(parts), GATES):
             some = parts[start : start + GATES]
             fan_out([partial(self._write, part, gate) for gate, part in enumerate(some)])
-        return len(changes) + len(more)
 
     def sync_tickets(self, numbers: Iterable[int]) -> int:
         """Do that for the tickets of these numbers."""
         return self.sync([keys.ticket(self._tenant_id, number) for number in numbers])
 
     def _differences(self, partitions: list[str]) -> tuple[list[tuple[str, Raw]], list[str]]:
-        """Return what has to be written so that these collections are equal, and the requests that made them."""
+        """Return what has to be written so that these collections are equal, and the requests that made it."""
         # The record of a request is written once, so whether it is there already need not be asked.
         known = {one for one in partitions if keys.is_request(one)}
         reads = [partial(self.source.collection, one) for one in partitions]
@@ -107,15 +112,16 @@ class TicketCopies:
         made: dict[str, None] = {}
         for left, there in zip(found[: len(partitions)], found[len(partitions) :], strict=True):
             here = [_opened(raw) for raw in left]
-            changes += differences(here, there)
-            made |= dict.fromkeys(self._requests(here))
+            some = differences(here, there)
+            changes += some
+            made |= dict.fromkeys(self._requests(here, [raw for kind, raw in some if kind == "Put"]))
         return changes, list(made)
 
-    def _requests(self, collection: list[Raw]) -> Iterator[str]:
-        """Yield the partitions of the records that keep the forms of a ticket from being sent twice."""
+    def _requests(self, collection: list[Raw], missing: list[Raw]) -> Iterator[str]:
+        """Yield the partitions of the records that keep the forms which made these items from being sent twice."""
         young = clock.stamp(clock.now() - _REQUESTS)
         created = max((raw["created_at"]["S"] for raw in collection if raw[_RANGE]["S"] == keys.SUMMARY), default="")
-        for raw in collection:
+        for raw in missing:
             if "request" in raw and raw.get("at", {}).get("S", created) > young:
                 yield keys.request(self._tenant_id, raw["request"]["S"])
 

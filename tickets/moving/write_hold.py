@@ -21,7 +21,7 @@ from tickets.moving.placed_store import PlacedStore, Raw, member
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
-PAGE: Final = 200  # entries of the log that are copied together
+PAGE: Final = 1000  # entries of the log that are read together: what several of them name is copied once
 _TRIES: Final = 12
 _EXISTS: Final = "attribute_exists(#pk)"
 
