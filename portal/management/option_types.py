@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 
+from portal.dynamo.placement import Placement
+
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     """Return a parser of whole numbers within these bounds, in ASCII digits."""
@@ -38,3 +40,11 @@ def number(least: float, most: float, what: str) -> Callable[[str], float]:
 
 
 seconds = number(0, 86_400, "a number of seconds, up to a day")
+
+
+def placement(text: str) -> Placement:
+    """Read where a tenant's content shall lie."""
+    try:
+        return Placement.parse(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error

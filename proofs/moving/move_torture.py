@@ -5,44 +5,45 @@ from __future__ import annotations
 import json
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
 
 from portal.dynamo import provisioning
-from portal.dynamo.placement import Placement
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository
 from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
 from proofs.counting import journal
+from proofs.moving import quiet_desk
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
 from tickets.counting import barrier
 from tickets.counting.barrier import WorkerAway
-from tickets.desk import creating
-from tickets.moving import copy_check, move_notes, move_requests, place_changes
-from tickets.moving.placed_store import PlacedStore
+from tickets.jobs.job_notes import TakenOver
+from tickets.moving import move_notes, move_requests, place_changes
+from tickets.moving.discarding import CopyDiscard
+from tickets.moving.items import MoveItem
 from tickets.moving.tenant_mover import PHASES
-from tickets.ticket import keys as ticket_keys
-from tickets.verification import recount, verify
+from tickets.verification import recount
 
 _STEP: Final = 0.02
-_PATIENCE: Final = 1200.0  # for one move
+_PATIENCE: Final = 3600.0  # for one move
 _DRAIN_SECONDS: Final = 240.0
 _POINTS: Final = ("copying", "holding", "announcing", "verifying", "catching")  # of kills, those that matter most first
+
+_LONG: Final = ("copying", "verifying")  # they take longer, the more tickets there are
 
 
 class MoveTortureFailed(PortalError):
@@ -51,18 +52,35 @@ class MoveTortureFailed(PortalError):
 
 @dataclass(frozen=True)
 class MovePlan:
-    """Say what is done: to which place, under how many writes a second, with how many kills."""
+    """Say what is done: to which places, under how many writes a second, with how many kills."""
 
     seed: int
     tickets: int
     writers: int
     readers: int
     writes: float  # a second, of all writers together
-    kills: int
-    to: str = "bridge"
+    kills: int  # in each leg
+    to: tuple[str, ...] = ("bridge",)  # one after the other
     rate: float = 200.0
     context_seconds: float = 0.5
     settle_seconds: float = 1.5
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One of the moves, as it ended. Times are in seconds, moments in those since the epoch."""
+
+    left: str
+    to: str
+    began: float
+    ended: float
+    killed_at: list[str]
+    moved: bool
+    changes: int  # that were copied behind the tickets
+    holds: int
+    held_seconds: float
+    digest: str
+    trouble: str
 
 
 @dataclass
@@ -73,7 +91,7 @@ class MoveTorture:
     folder: Path
     tenant: TenantItem | None = None
     children: dict[str, list[Child]] = field(default_factory=dict)
-    killed_at: list[str] = field(default_factory=list)
+    legs: list[Leg] = field(default_factory=list)
     counter: int = 0
 
     @property
@@ -132,12 +150,8 @@ def prepare(run: MoveTorture, advance: Callable[[int], object]) -> None:
     """Make the desk and its tickets, and start the processes."""
     slug, plan = f"torture-{uuid.uuid4().hex[:8]}", run.plan
     run.tenant = tenant_lifecycle.create(name="Torture", slug=slug, shards=1, by=SYSTEM)
-    for number in range(plan.tickets):
-        if number % 100 == 0:
-            tenant = context.for_system(run.tenant)
-        creating.create(tenant, title=f"Quiet {number}")
-        advance(1)
     run.start("follower")
+    quiet_desk.fill(context.for_system(run.tenant), plan.tickets, advance)
     known = {"tickets": plan.tickets}
     for _ in range(plan.writers):
         run.start("writer", pause=plan.writers / plan.writes, **known)
@@ -147,11 +161,36 @@ def prepare(run: MoveTorture, advance: Callable[[int], object]) -> None:
 
 
 def move(run: MoveTorture, say: Callable[[str], object]) -> None:
+    """Move the desk from place to place, and discard what is in the way of the next move."""
+    for to in run.plan.to:
+        stored = tenant_directory.get(run.tenant_id)
+        if stored.former_placement not in (None, to):
+            say("discarding")
+            move_requests.discard(stored, early=True, by=SYSTEM)
+            _ended_discard(run.tenant_id)
+        run.legs.append(_leg(run, to, lambda phase, to=to: say(f"to {to}: {phase}")))  # type: ignore[misc]
+
+
+def _ended_discard(tenant_id: str) -> None:
+    """Delete the old copy, unless the stream worker was faster, and return when it is gone."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        item = move_notes.MOVES.last(tenant_id)
+        if item is None or item.state != move_notes.DISCARDING:
+            return
+        with suppress(TakenOver):
+            CopyDiscard(item).run()
+        time.sleep(_STEP)
+    raise MoveTortureFailed("The old copy was not discarded.")
+
+
+def _leg(run: MoveTorture, to: str, say: Callable[[str], object]) -> Leg:
     """Move the desk, and kill whoever carries it out as often as is planned, at steps that come in turn."""
-    plan, rng = run.plan, run.rng()
+    plan, rng, began = run.plan, run.rng(), time.time()
     points = sorted((_POINTS[kill % len(_POINTS)] for kill in range(plan.kills)), key=PHASES.index)
+    killed_at: list[str] = []
     # A holder's name keeps it from the stream worker, which waits 40 seconds where this waits less than two.
-    move_requests.begin(tenant_directory.get(run.tenant_id), to=Placement.parse(plan.to), by=SYSTEM, holder="torture")
+    move_requests.begin(tenant_directory.get(run.tenant_id), to=Placement.parse(to), by=SYSTEM, holder="torture")
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         before = len(run.told("mover"))
@@ -161,17 +200,44 @@ def move(run: MoveTorture, say: Callable[[str], object]) -> None:
             phases = [line["phase"] for line in run.told("mover")[before:]]
             say(phases[-1] if phases else "beginning")
             if point in phases:
-                time.sleep(rng.uniform(0, 0.3))
-                child.kill()
-                run.killed_at.append(points.pop(0))
+                # Within what the step takes, so that much is done and much is not.
+                some = plan.tickets / plan.rate / 2 if point in _LONG else 0.3
+                if _lives(child, rng.uniform(0, some)):
+                    child.kill()
+                    killed_at.append(point)
+                points.pop(0)
                 break
             time.sleep(_STEP)
             run.refuse_dead("reader", "writer", "follower")
         run.end("mover")
         item = move_notes.MOVES.last(run.tenant_id)
-        if item is None or item.state not in move_notes.UNFINISHED:
-            return
+        if item is not None and item.state not in move_notes.UNFINISHED:
+            return _ended(item, began, killed_at)
     raise MoveTortureFailed("The move came to no end.")
+
+
+def _lives(child: Child, seconds: float) -> bool:
+    """Wait for so long, and tell whether it has not ended by itself."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and child.poll() is None:
+        time.sleep(_STEP)
+    return child.poll() is None
+
+
+def _ended(item: MoveItem, began: float, killed_at: list[str]) -> Leg:
+    return Leg(
+        left=item.from_place,
+        to=item.to_place,
+        began=began,
+        ended=time.time(),
+        killed_at=killed_at,
+        moved=item.state == move_notes.KEPT,
+        changes=int(item.changes),
+        holds=int(item.holds),
+        held_seconds=int(item.held_ms) / 1000,
+        digest=item.digest,
+        trouble=item.trouble,
+    )
 
 
 def settle(run: MoveTorture) -> None:
@@ -181,97 +247,10 @@ def settle(run: MoveTorture) -> None:
     run.end("writer", seconds=30)
     run.end("reader", seconds=30)
     try:
-        barrier.wait_until_applied(_repository(run), timeout=_DRAIN_SECONDS, say=lambda _: None)
+        repository = context.for_system(tenant_directory.get(run.tenant_id)).repository
+        barrier.wait_until_applied(repository, timeout=_DRAIN_SECONDS, say=lambda _: None)
     except WorkerAway as away:
         raise MoveTortureFailed("The follower came to no end.") from away
-
-
-def figures(run: MoveTorture) -> dict[str, Any]:
-    """Look for each acknowledged write at the new place, compare both copies, and recount the aggregates."""
-    writes = [line for line in run.told("writer") if line["kind"] != "refused"]
-    item = move_requests.last_of(run.tenant_id)
-    titles, texts = _stored(run)
-    opened = Counter(line["text"] for line in writes if line["kind"] == "ticket")
-    said = Counter(line["text"] for line in writes if line["kind"] == "comment")
-    place, left = Placement.parse(run.plan.to), Placement()
-    checked = copy_check.check(run.tenant_id, left=left, present=place)
-    seconds = [line["seconds"] for line in writes]
-    reads = run.told("reader")
-    verdict = verify.verify(_repository(run))
-    return {
-        "plan": asdict(run.plan),
-        "tickets": sum(titles.values()),
-        "writes": len(writes),
-        "refused": [line["why"] for line in run.told("writer") if line["kind"] == "refused"],
-        "killed_at": run.killed_at,
-        "reads": sum(_last_reads(path) for path in run.folder.glob("reader-*.jsonl")),
-        "failed_reads": [line["failed"] for line in reads if line["failed"]],
-        "lost": sorted((opened - titles) + (said - texts)),
-        "doubled": sorted(text for text, times in (titles + texts).items() if times > 1),
-        "missing_changes": _missing_changes(run, writes),
-        "different": checked.wrong,
-        "changed_since": checked.changed,
-        "digest": checked.digest,
-        "digest_then": item.digest if item else "",
-        "holds": int(item.holds) if item else 0,
-        "held_seconds": int(item.held_ms) / 1000 if item else 0.0,
-        "longest_write": max(seconds),
-        "median_write": statistics.median(seconds),
-        "ratio": round(max(seconds) / max(0.0001, statistics.median(seconds)), 1),
-        "moved": item is not None and item.state == move_notes.KEPT,
-        "dashboards": verdict.state,
-    }
-
-
-def is_broken(found: dict[str, Any]) -> list[str]:
-    """Return the names of the figures that say that something is wrong."""
-    empty = ("refused", "failed_reads", "lost", "doubled", "missing_changes", "different")
-    broken = [name for name in empty if found[name]]
-    broken += [] if found["moved"] else ["moved"]
-    broken += [] if found["digest"] == found["digest_then"] else ["digest"]
-    return broken + ([] if found["dashboards"] == verify.OK else ["dashboards"])
-
-
-def _repository(run: MoveTorture) -> TenantRepository:
-    return context.for_system(tenant_directory.get(run.tenant_id)).repository
-
-
-def _stored(run: MoveTorture) -> tuple[Counter[str], Counter[str]]:
-    """Count the titles that tickets were opened with and the texts of comments, at the new place."""
-    titles, texts = Counter[str](), Counter[str]()
-    changed = {line["text"] for line in run.told("writer") if line["kind"] == "change"}
-    opened = {line["number"]: line["text"] for line in run.told("writer") if line["kind"] == "ticket"}
-    store = PlacedStore(run.tenant_id, Placement.parse(run.plan.to))
-    for number in range(1, recount.last_number(_repository(run)) + 1):
-        collection = store.collection(ticket_keys.ticket(run.tenant_id, number))
-        for raw in collection:
-            if raw["sk"]["S"] == ticket_keys.SUMMARY:
-                title = raw["title"]["S"]
-                titles[opened.get(number, title) if title in changed else title] += 1
-            elif raw.get("body", {}).get("S"):
-                texts[raw["body"]["S"]] += 1
-    return titles, texts
-
-
-def _missing_changes(run: MoveTorture, writes: list[dict[str, Any]]) -> list[str]:
-    """Return the titles that somebody gave to a ticket whose history does not say so exactly once."""
-    store = PlacedStore(run.tenant_id, Placement.parse(run.plan.to))
-    wanted: dict[int, list[str]] = {}
-    for line in writes:
-        if line["kind"] == "change":
-            wanted.setdefault(line["number"], []).append(line["text"])
-    missing = []
-    for number, titles in wanted.items():
-        told = json.dumps(
-            [raw.get("changes", {}) for raw in store.collection(ticket_keys.ticket(run.tenant_id, number))]
-        )
-        missing += [title for title in titles if told.count(f'"after": {{"S": "{title}"}}') != 1]
-    return missing
-
-
-def _last_reads(path: Path) -> int:
-    lines = list(journal.lines(path))
-    return int(lines[-1]["reads"]) if lines else 0
 
 
 def _until(done: Callable[[], bool], run: MoveTorture) -> None:
@@ -292,9 +271,9 @@ def _remove(run: MoveTorture) -> None:
         with suppress(WorkerAway):
             barrier.wait_until_applied(TenantRepository(run.tenant_id), timeout=_DRAIN_SECONDS, say=lambda _: None)
         run.end("follower", seconds=30)
-        to = Placement.parse(run.plan.to)
-        provisioning.delete_placed(run.tenant_id, to)
-        place_changes.follow_no_more(run.tenant_id, to)
+        for to in {Placement.parse(text) for text in run.plan.to} - {POOL}:
+            provisioning.delete_placed(run.tenant_id, to)
+            place_changes.follow_no_more(run.tenant_id, to)
         cleanup.delete_moves(run.tenant_id)
         cleanup.delete_tenant(run.tenant_id, run.tenant.slug)
     run.end("follower")

@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand, Progress
-from portal.management.option_types import number, whole_number
+from portal.management.option_types import number, placement, whole_number
 from proofs import torture_options
-from proofs.moving import move_torture
+from proofs.moving import move_figures, move_torture
 from proofs.moving.move_torture import MovePlan
 
 
@@ -27,9 +27,15 @@ class Command(PortalCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--tickets", type=whole_number(1), default=300, metavar="N", help="(%(default)s)")
+        parser.add_argument(
+            "--to", type=placement, nargs="+", default=["bridge"], metavar="PLACE",
+            help="one after the other: bridge, pool, silo/NAME (bridge)",
+        )  # fmt: skip
         parser.add_argument("--writers", type=whole_number(1), default=2, metavar="W", help="at a time (%(default)s)")
         parser.add_argument("--readers", type=whole_number(1), default=1, metavar="R", help="at a time (%(default)s)")
-        parser.add_argument("--kills", type=whole_number(0), default=5, metavar="K", help="of movers (%(default)s)")
+        parser.add_argument(
+            "--kills", type=whole_number(0), default=5, metavar="K", help="of movers, in each move (%(default)s)"
+        )
         parser.add_argument(
             "--writes", type=number(0.1, 1000, "a number of writes from 0.1 to 1000"), default=20.0, metavar="WRITES",
             help="a second, of all writers together (%(default)g)",
@@ -44,20 +50,25 @@ class Command(PortalCommand):
         seed = torture_options.seed_of(options, self.stdout)
         named = {name: options[name] for name in ("tickets", "writers", "readers", "kills", "writes", "rate")}
         began = time.monotonic()
-        with move_torture.torture(MovePlan(seed=seed, **named)) as run:
+        with move_torture.torture(MovePlan(seed=seed, to=tuple(map(str, options["to"])), **named)) as run:
             with Progress(self, "Opening tickets", options["tickets"]) as progress:
                 move_torture.prepare(run, progress.advance)
             with Progress(self, "Moving", None) as progress:
                 move_torture.move(run, progress.label)
                 progress.label("looking for what was written")
                 move_torture.settle(run)
-                found = move_torture.figures(run) | {"seconds": round(time.monotonic() - began, 1)}
+                found = move_figures.figures(run) | {"seconds": round(time.monotonic() - began, 1)}
         torture_options.write_figures(found, options)
         self.stdout.write(
             f"{found['tickets']:,} tickets, {found['writes']:,} writes, {found['reads']:,} reads; "
             f"{len(found['killed_at'])} kills, while {', '.join(found['killed_at']) or 'nothing'}; "
-            f"{found['holds']} holds, the last of {found['held_seconds']:.2f} s; the longest write took "
-            f"{found['longest_write']:.2f} s, {found['ratio']:g} times the usual one; {found['seconds']:g} s."
+            f"{found['seconds']:g} s."
         )
-        torture_options.refuse_broken(found, move_torture.is_broken(found), self.stdout)
+        for leg in found["legs"]:
+            self.stdout.write(
+                f"{leg['left']} to {leg['to']} in {leg['seconds']:g} s: {leg['changes']:,} later changes, "
+                f"{leg['holds']} holds, the last of {leg['held_seconds']:.2f} s; the longest write took "
+                f"{leg['longest_write']:.2f} s, {leg['ratio']:g} times the usual one."
+            )
+        torture_options.refuse_broken(found, move_figures.is_broken(found), self.stdout)
         self.stdout.write("0 lost, 0 doubled, 0 failed reads, both copies equal, dashboards exact.")

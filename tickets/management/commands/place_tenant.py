@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -10,9 +9,8 @@ from typing import Any, ClassVar
 from django.core.management.base import CommandError, CommandParser
 
 from portal import clock
-from portal.dynamo.placement import Placement
 from portal.errors import Conflict
-from portal.management.option_types import whole_number
+from portal.management.option_types import placement, whole_number
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -21,13 +19,6 @@ from tickets.moving import move_notes, move_requests, tenant_mover
 from tickets.moving.items import MoveItem
 from tickets.moving.move_jobs import job_of
 from tickets.moving.move_notes import MOVES, UNFINISHED
-
-
-def _placement(text: str) -> Placement:
-    try:
-        return Placement.parse(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
 
 
 class Command(JobCommand):
@@ -56,7 +47,7 @@ class Command(JobCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--on", type=_placement, metavar="PLACE", help="pool, bridge or silo/NAME")
+        which.add_argument("--on", type=placement, metavar="PLACE", help="pool, bridge or silo/NAME")
         which.add_argument("--roll-back", action="store_true", help="to the old copy, with all that was changed since")
         which.add_argument("--discard", action="store_true", help="delete the old copy, after its grace")
         parser.add_argument(
