@@ -28,14 +28,14 @@ def main(role: str, specification: str) -> None:
 
 def write(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: int) -> None:
     """Open tickets, comment and change until it is asked to stop; note each write that was acknowledged, with when it
-    was and how long it took, in seconds. Some writes go out by the knowledge of the write before.
+    was, how long it took and how much of that it was held, in seconds. Some go out by the knowledge of the one before.
     """
     from portal.errors import PortalError
     from tenants.tenancy import context, tenant_directory
     from tickets.desk import changing, commenting, creating
     from tickets.ticket.fields import Priority
 
-    rng, stopped = random.Random(seed), _stopped()  # noqa: S311  # it has to be repeatable
+    rng, stopped, waits = random.Random(seed), _stopped(), _waits()  # noqa: S311  # it has to be repeatable
     tenant = context.for_system(tenant_directory.get(tenant_id))
     while not stopped:
         began = time.monotonic()
@@ -44,6 +44,7 @@ def write(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: in
             if rng.random() < 0.7:
                 tenant = context.for_system(tenant_directory.get(tenant_id))
             sent = time.monotonic()
+            waits.clear()
             if kind == "ticket":
                 number = creating.create(tenant, title=text)
             elif kind == "comment":
@@ -53,8 +54,8 @@ def write(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: in
         except PortalError as error:
             told.write(kind="refused", why=f"{type(error).__name__}: {error.message}")
         else:
-            seconds = round(time.monotonic() - sent, 4)
-            told.write(kind=kind, number=number, text=text, at=time.time(), seconds=seconds)
+            took = {"seconds": round(time.monotonic() - sent, 4), "held": round(sum(waits), 4)}
+            told.write(kind=kind, number=number, text=text, at=time.time(), **took)
         time.sleep(max(0.0, began + pause - time.monotonic()))
 
 
@@ -83,15 +84,44 @@ def read(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: int
     told.write(reads=reads, failed="")
 
 
+def _waits() -> list[float]:
+    """Return what gets the seconds of each wait of this process for the end of a hold."""
+    from portal.dynamo.whereabouts import Patience
+
+    waits: list[float] = []
+    wait = Patience.wait
+
+    def noted(self: Any, seen: Any) -> None:
+        began = time.monotonic()
+        try:
+            wait(self, seen)
+        finally:
+            waits.append(time.monotonic() - began)
+
+    Patience.wait = noted  # type: ignore[method-assign]
+    return waits
+
+
 def move(*, told: Journal, tenant_id: str, rate: float, settle_seconds: float) -> None:
-    """Carry the tenant's move out, whoever held it before: that one is dead."""
+    """Carry the tenant's move out, whoever held it before: that one is dead. Note each step, and what a hold asks."""
+    from portal.dynamo import meter
     from tickets.moving import move_notes
     from tickets.moving.tenant_mover import TenantMover
 
     item = move_notes.MOVES.last(tenant_id)
     if item is not None:
         say: Callable[[str], object] = lambda phase: told.write(phase=phase)  # noqa: E731  # it has a type
-        TenantMover(item, rate=rate, settle_seconds=settle_seconds, say=say).run()
+        mover = TenantMover(item, rate=rate, settle_seconds=settle_seconds, say=say)
+        attempt = mover._attempt
+
+        def metered() -> bool:
+            with meter.measure() as bill:
+                done = attempt()
+            told.write(phase="holding", calls=len(bill.calls), trips=bill.trips)
+            return done
+
+        mover._attempt = metered  # type: ignore[method-assign]
+        mover.run()
 
 
 def _stopped() -> list[Any]:

@@ -21,7 +21,6 @@ from tickets.moving.placed_store import PlacedStore, Raw
 from tickets.ticket import keys as ticket_keys
 from tickets.verification import recount, verify
 
-LONGEST: Final = 2.0  # seconds that a write may take
 _AT_ONCE: Final = 16
 Line = dict[str, Any]
 
@@ -35,7 +34,6 @@ def figures(run: MoveTorture) -> dict[str, Any]:
     opened = Counter(line["text"] for line in writes if line["kind"] == "ticket")
     said = Counter(line["text"] for line in writes if line["kind"] == "comment")
     checked = copy_check.check(run.tenant_id, left=Placement.parse(last.left), present=place)
-    seconds = [line["seconds"] for line in writes]
     reads = run.told("reader")
     verdict = verify.verify(_repository(run))
     return {
@@ -54,10 +52,8 @@ def figures(run: MoveTorture) -> dict[str, Any]:
         "digest": checked.digest,
         "digest_then": last.digest,
         "legs": [_of_leg(leg, writes) for leg in run.legs],
-        "held_seconds": max(leg.held_seconds for leg in run.legs),
-        "longest_write": max(seconds),
-        "median_write": statistics.median(seconds),
-        "ratio": round(max(seconds) / max(0.0001, statistics.median(seconds)), 1),
+        "longest_write": max(line["seconds"] for line in writes),
+        "longest_hold": max(line["held"] for line in writes),
         "moved": all(leg.moved for leg in run.legs),
         "dashboards": verdict.state,
     }
@@ -74,15 +70,17 @@ def is_broken(found: dict[str, Any]) -> list[str]:
 
 def _of_leg(leg: Leg, writes: list[Line]) -> dict[str, Any]:
     """Say what a leg took, and what the writes that ended during it did: their usual time and the longest one's."""
-    meanwhile = [line["seconds"] for line in writes if leg.began <= line["at"] <= leg.ended]
-    usual = statistics.median(meanwhile) if meanwhile else 0.0
-    longest = max(meanwhile, default=0.0)
+    lines = [line for line in writes if leg.began <= line["at"] <= leg.ended]
+    usual = statistics.median(line["seconds"] for line in lines) if lines else 0.0
+    held = [line["held"] for line in lines if line["held"]]
     return asdict(leg) | {
         "seconds": round(leg.ended - leg.began, 1),
-        "writes": len(meanwhile),
+        "writes": len(lines),
+        "writes_held": len(held),
         "median_write": usual,
-        "longest_write": longest,
-        "ratio": round(longest / max(0.0001, usual), 1),
+        "longest_write": max((line["seconds"] for line in lines), default=0.0),
+        "longest_hold": max(held, default=0.0),
+        "ratio": round(max(held, default=0.0) / max(0.0001, usual), 1),
     }
 
 

@@ -79,6 +79,8 @@ class Leg:
     changes: int  # that were copied behind the tickets
     holds: int
     held_seconds: float
+    hold_calls: int  # of the hold that ended with the switch
+    hold_trips: int
     digest: str
     trouble: str
 
@@ -212,7 +214,7 @@ def _leg(run: MoveTorture, to: str, say: Callable[[str], object]) -> Leg:
         run.end("mover")
         item = move_notes.MOVES.last(run.tenant_id)
         if item is not None and item.state not in move_notes.UNFINISHED:
-            return _ended(item, began, killed_at)
+            return _ended(run, item, began, killed_at)
     raise MoveTortureFailed("The move came to no end.")
 
 
@@ -224,7 +226,8 @@ def _lives(child: Child, seconds: float) -> bool:
     return child.poll() is None
 
 
-def _ended(item: MoveItem, began: float, killed_at: list[str]) -> Leg:
+def _ended(run: MoveTorture, item: MoveItem, began: float, killed_at: list[str]) -> Leg:
+    holds = [line for line in run.told("mover") if "calls" in line]
     return Leg(
         left=item.from_place,
         to=item.to_place,
@@ -235,6 +238,8 @@ def _ended(item: MoveItem, began: float, killed_at: list[str]) -> Leg:
         changes=int(item.changes),
         holds=int(item.holds),
         held_seconds=int(item.held_ms) / 1000,
+        hold_calls=holds[-1]["calls"] if holds else 0,
+        hold_trips=holds[-1]["trips"] if holds else 0,
         digest=item.digest,
         trouble=item.trouble,
     )

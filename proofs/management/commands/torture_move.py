@@ -66,9 +66,10 @@ class Command(PortalCommand):
         )
         for leg in found["legs"]:
             self.stdout.write(
-                f"{leg['left']} to {leg['to']} in {leg['seconds']:g} s: {leg['changes']:,} later changes, "
-                f"{leg['holds']} holds, the last of {leg['held_seconds']:.2f} s; the longest write took "
-                f"{leg['longest_write']:.2f} s, {leg['ratio']:g} times the usual one."
+                f"{leg['left']} to {leg['to']} in {leg['seconds']:g} s: {leg['changes']:,} later changes; "
+                f"{leg['holds']} holds, the last of {leg['hold_trips']} round trips and {leg['held_seconds']:.2f} s. "
+                f"{leg['writes_held']} of {leg['writes']:,} writes were held, one for {leg['longest_hold']:.2f} s, "
+                f"{leg['ratio']:g} times what a write takes; the longest write took {leg['longest_write']:.2f} s."
             )
         torture_options.refuse_broken(found, move_figures.is_broken(found), self.stdout)
         self.stdout.write("0 lost, 0 doubled, 0 failed reads, both copies equal, dashboards exact.")
