@@ -35,7 +35,7 @@ Assume = Callable[[str], tuple[ReadOnlyCredentials, float]]  # tenant id to cred
 
 
 class CredentialsRefused(Unavailable):
-    """The tenant's role could not be assumed. The request was not sent."""
+    """The role of a request could not be assumed. The request was not sent."""
 
     code = "credentials_refused"
 
@@ -110,10 +110,17 @@ def assume_with(sts: Any, role_arn: str) -> Assume:
 
 
 def of_role(sts: Any, role_arn: str, name: str) -> DeferredRefreshableCredentials:
-    """Return the credentials of a role of ours at a site, fetched at first use and renewed before they expire."""
+    """Return the credentials of a role of ours at a site, fetched at first use and renewed before they expire.
+
+    Who uses them gets CredentialsRefused where there are none, or none any more.
+    """
 
     def assume() -> dict[str, str]:
-        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName=f"pooldesk-{name}", DurationSeconds=SESSION)
+        try:
+            answer = sts.assume_role(RoleArn=role_arn, RoleSessionName=f"pooldesk-{name}", DurationSeconds=SESSION)
+        except (ClientError, BotoCoreError) as error:
+            log.critical("The role %s could not be assumed: %s", role_arn, error)
+            raise CredentialsRefused(f"The role {role_arn.rpartition('/')[2]} could not be assumed.") from error
         found = answer["Credentials"]
         return {
             "access_key": found["AccessKeyId"],
