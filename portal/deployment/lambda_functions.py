@@ -17,6 +17,7 @@ Json = dict[str, Any]
 SERVICE: Final = "WorkerService"
 ON_LAMBDA: Final = "WorkersAreFunctions"
 _LAMBDA: Final = "lambda.amazonaws.com"
+SILOS: Final = "Silos"
 NOT_GIVEN: Final = "none"  # "" could be no bucket's name, which the linter notices
 _CONDITION: Final = {"Fn::Equals": [{"Ref": SERVICE}, _LAMBDA]}
 
@@ -143,6 +144,7 @@ class FunctionPart:
                 "Variables": {
                     "DYNAMODB_TABLE_PREFIX": {"Ref": "TablePrefix"},
                     "AWS_ACCOUNT_ID": {"Ref": "AWS::AccountId"},
+                    "SILOS": {"Ref": SILOS},
                     **self.environ,
                 }
             },
@@ -175,6 +177,11 @@ def _parameters() -> Json:
             "Type": "String",
             "Description": "With Lambda: the key of the zip in that bucket",
             "Default": "pooldesk.zip",
+        },
+        SILOS: {
+            "Type": "String",
+            "Description": "With Lambda: SILOS of the portal, the sites at which tenants have silos, as JSON",
+            "Default": "{}",
         },
     }
 

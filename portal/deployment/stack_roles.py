@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 WEB, TENANT, WORKER, DELIVERY, SEED = "WebRole", "TenantRole", "WorkerRole", "DeliveryRole", "SeedRole"
 LIFECYCLE: Final = "LifecycleRole"
+SITE_ROLES, HAS_SITES = "SiteRoles", "HasSites"
 BY_NAME: Final = {
     "platform": WEB,
     "tenant": TENANT,
@@ -83,6 +84,7 @@ def _trusts_ours_for_one_tenant() -> Json:
 
 
 def managed_policies() -> Json:
+    ours = (WEB, SEED, WORKER, DELIVERY, LIFECYCLE)
     assume = {
         "Sid": "ActForOneTenant",
         "Effect": "Allow",
@@ -95,13 +97,12 @@ def managed_policies() -> Json:
         "AssumeTenantPolicy": _policy(
             "Act for one tenant, as the tenant role",
             {"Version": "2012-10-17", "Statement": [assume]},
-            WEB,
-            SEED,
-            WORKER,
-            DELIVERY,
-            LIFECYCLE,
+            *ours,
         ),
     }
+    sites = {**assume, "Sid": "EnterSites", "Resource": {"Ref": SITE_ROLES}}
+    entering = _policy("Enter the sites of silos", {"Version": "2012-10-17", "Statement": [sites]}, *ours)
+    found["EnterSitesPolicy"] = {**entering, "Condition": HAS_SITES}
     for role in registry.ROLES:
         _, description, attached = _POLICIES[role]
         for name, document in zip(policy_ids(role), policies.managed(role), strict=True):

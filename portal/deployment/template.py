@@ -12,8 +12,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from portal.deployment import parts, stack_roles
-from portal.deployment.stack_roles import DELIVERY, LIFECYCLE, SEED, TENANT, WEB, WORKER, arn, sub
+from portal.deployment import lambda_functions, parts, stack_roles
+from portal.deployment.stack_roles import (
+    DELIVERY,
+    HAS_SITES,
+    LIFECYCLE,
+    SEED,
+    SITE_ROLES,
+    TENANT,
+    WEB,
+    WORKER,
+    arn,
+    sub,
+)
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.tables import Table
@@ -86,6 +97,9 @@ def template() -> Json:
         "Conditions": {
             PRODUCTION: {"Fn::Equals": [{"Ref": "Environment"}, "prod"]},
             OWN_KEY: {"Fn::Equals": [{"Ref": "Encryption"}, "customer-managed"]},
+            HAS_SITES: {
+                "Fn::Not": [{"Fn::Equals": [{"Fn::Join": ["", {"Ref": SITE_ROLES}]}, lambda_functions.NOT_GIVEN]}]
+            },
             **_of_rooms("conditions"),
         },
         "Resources": {
@@ -141,6 +155,11 @@ def _parameters() -> Json:
             "Description": "Where the web process runs",
             "Default": "ecs-tasks.amazonaws.com",
             "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com"],
+        },
+        SITE_ROLES: {
+            "Type": "CommaDelimitedList",
+            "Description": "The ARNs of the roles that SILOS names: by them the roles of this stack enter its sites",
+            "Default": lambda_functions.NOT_GIVEN,
         },
     }
 

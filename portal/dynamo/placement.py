@@ -73,7 +73,8 @@ def current() -> Placement:
 class Site:
     """An account or region in which silos lie. No endpoint stands for Amazon DynamoDB's in that region.
 
-    A role is assumed where its ARN is given, else the process signs for itself.
+    A role is assumed where its ARN is given, else the process signs for itself. Tables that are made there are
+    encrypted with a key where one is given, else with the account's own for DynamoDB.
     """
 
     region: str
@@ -83,6 +84,7 @@ class Site:
     tenant_role_arn: str = ""
     worker_role_arn: str = ""
     platform_role_arn: str = ""
+    table_key_arn: str = ""
 
 
 def site(name: str) -> Site:

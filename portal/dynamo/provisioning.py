@@ -6,14 +6,16 @@ Those of one tenant alone are made and deleted where its placement says; see `pl
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from portal.dynamo import client, library_errors
-from portal.dynamo.placement import POOL, Placement, at, current
+from portal.dynamo.placement import POOL, Placement, at, current, site
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
 from portal.schema import placed_names, registry, tables
@@ -33,10 +35,20 @@ def create_all(*, wait: bool = False) -> dict[str, bool]:
 def create_placed(tenant_id: str, placement: Placement) -> None:
     """Create the tables that a tenant has to itself at a placement, and wait until they are active.
 
-    Those that are there already are left as they are. Raises ValueError for the pool, and what `create_all` raises.
+    They are protected, restorable and encrypted where those of all are. Those that are there already are left as they
+    are. Raises ValueError for the pool, and what `create_all` raises.
     """
     with _tables_of(tenant_id, placement):
-        _create_missing(placed_names.placed_tables(), wait=True)
+        tables_of_all = {table: _safety_of_all(table) for table in placed_names.placed_tables()}
+        _create_missing(placed_names.placed_tables(), wait=True, safety=tables_of_all)
+        for table, safety in tables_of_all.items():
+            if safety.restorable and not _is_restorable(table):
+                backups = {"PointInTimeRecoveryEnabled": True}
+                _connection().call(
+                    "UpdateContinuousBackups",
+                    TableName=table.full_name,
+                    PointInTimeRecoverySpecification=backups,
+                )
 
 
 def delete_placed(tenant_id: str, placement: Placement) -> None:
@@ -47,6 +59,9 @@ def delete_placed(tenant_id: str, placement: Placement) -> None:
     with _tables_of(tenant_id, placement):
         for table in placed_names.placed_tables():
             try:
+                if (describe(table) or {}).get("DeletionProtectionEnabled"):
+                    _connection().ask("UpdateTable", {"TableName": table.full_name, "DeletionProtectionEnabled": False})
+                    _wait(table)
                 _connection().ask("DeleteTable", {"TableName": table.full_name})
             except (ClientError, BotoCoreError) as error:
                 if not _is_missing(error):
@@ -66,13 +81,50 @@ def _tables_of(tenant_id: str, placement: Placement) -> Iterator[None]:
         yield
 
 
-def _create_missing(declared: Iterable[tables.Table], *, wait: bool) -> dict[str, bool]:
+@dataclass(frozen=True)
+class _Safety:
+    """What keeps a table beside its declaration, as the template or an operator has set it."""
+
+    definition: dict[str, Any]
+    restorable: bool
+
+
+def _safety_of_all(table: tables.Table) -> _Safety:
+    """Return what keeps the table of all of this name, for one of a tenant's own."""
+    with at(POOL):
+        described = describe(table) or {}
+        restorable = _is_restorable(table)
+    definition: dict[str, Any] = {}
+    if described.get("DeletionProtectionEnabled"):
+        definition["DeletionProtectionEnabled"] = True
+    if described.get("SSEDescription", {}).get("SSEType") == "KMS":
+        definition["SSESpecification"] = {"Enabled": True, "SSEType": "KMS"}
+        if key := described["SSEDescription"].get("KMSMasterKeyArn"):
+            definition["SSESpecification"]["KMSMasterKeyId"] = key
+    return _Safety(definition, restorable)
+
+
+def _is_restorable(table: tables.Table) -> bool:
+    try:
+        answer = client.connection("lifecycle").ask("DescribeContinuousBackups", {"TableName": table.full_name})
+    except (ClientError, BotoCoreError) as error:
+        if _is_missing(error) or _is_unknown(error):
+            return False
+        raise library_errors.translate(error, "DescribeContinuousBackups") or error from error
+    described = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    return bool(described.get("PointInTimeRecoveryStatus") == "ENABLED")
+
+
+def _create_missing(
+    declared: Iterable[tables.Table], *, wait: bool, safety: Mapping[tables.Table, _Safety] = MappingProxyType({})
+) -> dict[str, bool]:
     connection = _connection()
     outcome = {}
     for table in declared:
         existing = describe(table)
         if existing is None:
-            outcome[table.full_name] = _create(connection, table)
+            kept = _at_hand(safety[table].definition) if table in safety else {}
+            outcome[table.full_name] = _create(connection, {**table.definition(), **kept})
         else:
             _compare(table, existing)
             outcome[table.full_name] = False
@@ -96,13 +148,28 @@ def describe(table: tables.Table) -> dict[str, Any] | None:
     return description
 
 
+def _is_unknown(error: Exception) -> bool:
+    """Tell whether the engine has no such operation, as one that keeps no backups."""
+    return isinstance(error, ClientError) and error.response["Error"]["Code"] == "UnknownOperationException"
+
+
 def _is_missing(error: Exception) -> bool:
     return isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException"
 
 
-def _create(connection: client.SharedConnection, table: tables.Table) -> bool:
+def _at_hand(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return it as it can be where requests are sent now: a key of ours is for tables at home."""
+    where = current().site
+    if not where or "SSESpecification" not in definition:
+        return definition
+    key = site(where).table_key_arn
+    theirs = {"KMSMasterKeyId": key} if key else {}
+    return {**definition, "SSESpecification": {"Enabled": True, "SSEType": "KMS", **theirs}}
+
+
+def _create(connection: client.SharedConnection, definition: dict[str, Any]) -> bool:
     try:
-        connection.call("CreateTable", **table.definition())
+        connection.call("CreateTable", **definition)
     except ClientError as error:
         # Another process was faster; both wanted the same.
         if error.response["Error"]["Code"] != "ResourceInUseException":

@@ -31,7 +31,16 @@ _QUEUE_NAME_LIMIT: Final = 80
 _QUEUE_SUFFIX: Final = 4
 _LONGEST_REGION: Final = "arn:aws-us-gov:{service}:us-gov-west-1:000000000000:"
 _TABLES_IN_A_STATEMENT: Final = 15  # so that a statement fits into a policy, however long the tables' names
-_OF_OWN_TABLES: Final = ("CreateTable", "DeleteTable", "DescribeTable", "DescribeTimeToLive", "UpdateTimeToLive")
+_OF_OWN_TABLES: Final = (
+    "CreateTable",
+    "DeleteTable",
+    "DescribeContinuousBackups",
+    "DescribeTable",
+    "DescribeTimeToLive",
+    "UpdateContinuousBackups",
+    "UpdateTable",
+    "UpdateTimeToLive",
+)
 
 
 def table_arn(name: str, index: str | None = None) -> str:
@@ -174,6 +183,9 @@ def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:
     yield _allow("IndexesOfWholeTenants", "dynamodb", ["Query"], indexes)
     own = [table_arn(name) for table, name in named if table.placed and name != table.full_name]
     yield _allow("MakeTablesOfTheirOwn", "dynamodb", _OF_OWN_TABLES, own)
+    if not prefix_of_site:
+        of_all = [table_arn(table.full_name) for table in tables if table.placed]
+        yield _allow("SeeHowTablesOfAllAreKept", "dynamodb", ["DescribeContinuousBackups"], of_all)
 
 
 def _sid(prefix: str, grant: Grant) -> str:

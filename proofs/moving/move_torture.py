@@ -25,6 +25,7 @@ from portal.errors import PortalError
 from proofs import cleanup
 from proofs.counting import journal
 from proofs.moving import quiet_desk
+from proofs.patience import patiently
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
@@ -165,7 +166,7 @@ def prepare(run: MoveTorture, advance: Callable[[int], object]) -> None:
 def move(run: MoveTorture, say: Callable[[str], object]) -> None:
     """Move the desk from place to place, and discard what is in the way of the next move."""
     for to in run.plan.to:
-        stored = tenant_directory.get(run.tenant_id)
+        stored = patiently(lambda: tenant_directory.get(run.tenant_id))
         if stored.former_placement not in (None, to):
             say("discarding")
             move_requests.discard(stored, early=True, by=SYSTEM)
@@ -212,7 +213,7 @@ def _leg(run: MoveTorture, to: str, say: Callable[[str], object]) -> Leg:
             time.sleep(_STEP)
             run.refuse_dead("reader", "writer", "follower")
         run.end("mover")
-        item = move_notes.MOVES.last(run.tenant_id)
+        item = patiently(lambda: move_notes.MOVES.last(run.tenant_id))
         if item is not None and item.state not in move_notes.UNFINISHED:
             return _ended(run, item, began, killed_at)
     raise MoveTortureFailed("The move came to no end.")

@@ -303,6 +303,15 @@ def test_who_becomes_another_role_becomes_the_tenant_role_and_no_other(productio
     assert statement["Resource"] == "TenantRole.Arn"
 
 
+def test_sites_of_silos_are_entered_by_the_roles_that_are_named_and_no_others(production: Stack) -> None:
+    assert "EnterSitesPolicy" not in production.resources
+    there = [f"arn:aws:iam::999999999999:role/{name}" for name in ("Tenant", "Worker")]
+    entering = Stack(committed(), **PRODUCTION, SiteRoles=",".join(there)).properties("EnterSitesPolicy")
+    (statement,) = entering["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Resource"]) == (["sts:AssumeRole", "sts:TagSession"], there)
+    assert entering["Roles"] == production.properties("AssumeTenantPolicy")["Roles"]
+
+
 def test_only_processes_of_ours_become_the_tenant_role_and_only_for_one_tenant(production: Stack) -> None:
     (trust,) = production.properties("TenantRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust == {

@@ -94,6 +94,13 @@ def test_each_function_knows_the_tables_of_its_stack(with_function: Stack, funct
     assert (variables["DYNAMODB_TABLE_PREFIX"], variables["AWS_ACCOUNT_ID"]) == ("Pooldesk.Prod", ACCOUNT)
 
 
+def test_each_function_knows_the_sites_of_silos() -> None:
+    sites = '{"frankfurt": {"region": "eu-central-1"}}'
+    stack = Stack(committed(), **WITH_FUNCTION, Silos=sites)
+    for function in FUNCTIONS:
+        assert stack.properties(f"{function}Function")["Environment"]["Variables"]["SILOS"] == sites
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_waits_for_the_rights_of_its_role(with_function: Stack, function: str) -> None:
     role = with_function.properties(f"{function}Function")["Role"].removesuffix(".Arn")

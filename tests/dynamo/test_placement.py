@@ -13,7 +13,9 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Unavailable
 from portal.isolation import guard
+from portal.schema import placed_names
 from tenants.tenancy.items import TenantItem
+from tests.support.embedded import wire
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
@@ -145,3 +147,74 @@ def test_settings_that_are_right_are_no_fault(settings: Any) -> None:
     role = {"tenant_role_arn": "arn:aws:iam::999999999999:role/Tenants"}
     settings.SILOS = {"account": role, "region": {"region": "eu-west-3"}, "prefix": {"prefix": "Own"}}
     assert [*placement.faults_of_settings()] == []
+
+
+# --- how own tables are kept ---
+
+
+def kept(placement_: Placement) -> dict[str, Any]:
+    """How the tickets' table of Acme's own is kept there."""
+    with guard.acting_for(ACME), placement.at(placement_):
+        described = provisioning.describe(TICKETS) or {}
+        backups = client.connection("lifecycle").ask("DescribeContinuousBackups", {"TableName": TICKETS.full_name})
+        time_to_live = client.connection("lifecycle").ask("DescribeTimeToLive", {"TableName": TICKETS.full_name})
+    recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    return {
+        "protected": described["DeletionProtectionEnabled"],
+        "restorable": recovery["PointInTimeRecoveryStatus"] == "ENABLED",
+        "stream": described["StreamSpecification"]["StreamEnabled"],
+        "expires by": time_to_live["TimeToLiveDescription"]["AttributeName"],
+    }
+
+
+@pytest.fixture
+def kept_well(engine: None) -> None:
+    """The tables of all as infra/template.yaml deploys them for production."""
+    for table in placed_names.placed_tables():
+        wire().call("UpdateTable", TableName=table.full_name, DeletionProtectionEnabled=True)
+        recovery = {"PointInTimeRecoveryEnabled": True}
+        wire().call("UpdateContinuousBackups", TableName=table.full_name, PointInTimeRecoverySpecification=recovery)
+
+
+def test_own_tables_are_kept_as_those_of_all_are(placed: Placement) -> None:
+    expected = {"protected": False, "restorable": False, "stream": True, "expires by": "expires_at"}
+    assert kept(placed) == expected
+
+
+@pytest.mark.parametrize("where", [BRIDGE, SILO], ids=str)
+def test_in_production_own_tables_are_protected_and_restorable_and_go_when_they_are_let_go(
+    kept_well: None, where: Placement
+) -> None:
+    provisioning.create_placed(ACME, where)
+    provisioning.create_placed(ACME, where)
+    assert kept(where) == {"protected": True, "restorable": True, "stream": True, "expires by": "expires_at"}
+    provisioning.delete_placed(ACME, where)
+    with guard.acting_for(ACME), placement.at(where):
+        assert provisioning.describe(TICKETS) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "key"), [(BRIDGE, "arn:of:all"), (SILO, ""), (Placement("silo", "keyed"), "arn:of:them")], ids=str
+)
+def test_own_tables_are_encrypted_with_a_key_of_their_account(
+    engine: None, where: Placement, key: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SILOS = {**settings.SILOS, "keyed": {**settings.SILOS["there"], "table_key_arn": "arn:of:them"}}
+    describe, made = provisioning.describe, []
+
+    def encrypted(table: Any) -> Any:
+        found = describe(table)
+        if found and placement.current() == POOL:
+            found["SSEDescription"] = {"SSEType": "KMS", "KMSMasterKeyArn": "arn:of:all"}
+        return found
+
+    def create(_: Any, definition: dict[str, Any]) -> bool:
+        made.append(definition["SSESpecification"])
+        return True
+
+    monkeypatch.setattr(provisioning, "describe", encrypted)
+    monkeypatch.setattr(provisioning, "_create", create)
+    monkeypatch.setattr(provisioning, "_wait", lambda table: None)
+    monkeypatch.setattr(provisioning, "_enable_ttl", lambda *_: None)
+    provisioning.create_placed(ACME, where)
+    assert {one.get("KMSMasterKeyId", "") for one in made} == {key}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proofs.moving import move_torture
+from proofs.moving import move_figures
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.tables import DIRECTORY
 from tests.support import commands
@@ -25,6 +25,8 @@ def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tm
     found = json.loads(figures.read_text())
     assert (found["killed_at"], found["moved"], found["dashboards"]) == (["copying", "holding"], True, "ok")
     assert (found["writes"] > 5, found["reads"] > 5) == (True, True)
+    (leg,) = found["legs"]
+    assert (leg["left"], leg["to"], leg["hold_trips"] < 20) == ("pool", "bridge", True)
     assert list(tenant_directory.all_tenants()) == []
     assert list(commands.everything(DIRECTORY)) == []
 
@@ -33,10 +35,10 @@ def test_each_wrong_figure_is_called_wrong() -> None:
     lists = ("refused", "failed_reads", "lost", "doubled", "missing_changes", "different")
     right: dict[str, Any] = {"moved": True, "digest": "a", "digest_then": "a", "dashboards": "ok"}
     right |= {name: [] for name in lists}
-    assert move_torture.is_broken(right) == []
+    assert move_figures.is_broken(right) == []
     for name, value in right.items():
         wrong = right | {name: [7] if value == [] else False}
-        assert move_torture.is_broken(wrong) == ["digest" if name == "digest_then" else name]
+        assert move_figures.is_broken(wrong) == ["digest" if name == "digest_then" else name]
 
 
 def test_it_is_refused_in_production() -> None:

@@ -64,7 +64,10 @@ class Stack:
         defaults = {name: p["Default"] for name, p in template["Parameters"].items()}
         pseudo = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::NoValue": None}
         pseudo["AWS::StackName"] = "pooldesk"
-        self._values = {**defaults, **pseudo, **parameters}
+        self._values: dict[str, Any] = {**defaults, **pseudo, **parameters}
+        for name, parameter in template["Parameters"].items():
+            if parameter["Type"] == "CommaDelimitedList":
+                self._values[name] = self._values[name].split(",")
         self._conditions: dict[str, bool] = {}
         for name, condition in template["Conditions"].items():
             self._conditions[name] = self._of(condition)

@@ -20,7 +20,7 @@ from portal import clock
 from portal.dynamo import fencing
 from portal.dynamo import keys as move_keys
 from portal.dynamo.client import fan_out
-from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
+from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused
 from tickets.moving.placed_store import PlacedStore, Raw, member
@@ -28,6 +28,8 @@ from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
 GATES: Final = 4  # as many writes at the same time
+# Of one transaction, beside the gate. AWS takes 100; an engine that writes one after the other lets all others wait.
+_MEMBERS: Final = 25
 _BYTES: Final = 2 * 1024 * 1024  # of one transaction; AWS takes 4 MB
 _TRIES: Final = 6
 _REQUESTS: Final = timedelta(days=2)  # the record of a form goes after one
@@ -174,7 +176,7 @@ def _parts(changes: list[tuple[str, Raw]]) -> Iterator[list[tuple[str, Raw]]]:
     size = 0
     for change in changes:
         weight = len(json.dumps(change[1], default=_length))
-        if part and (len(part) + 1 == TRANSACTION_LIMIT or size + weight > _BYTES):
+        if part and (len(part) == _MEMBERS or size + weight > _BYTES):
             yield part
             part, size = [], 0
         part.append(change)
