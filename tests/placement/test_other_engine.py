@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from delivery.consuming.handling import MessageHandler
+from delivery.consuming.message_handling import MessageHandler
 from django.conf import LazySettings
 
 from delivery.dispatching.dispatcher import Dispatcher
