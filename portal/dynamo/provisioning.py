@@ -83,7 +83,7 @@ def _tables_of(tenant_id: str, placement: Placement) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Safety:
-    """What keeps a table beside its declaration, as the template or an operator has set it."""
+    """Hold what keeps a table beside its declaration, as the template or an operator has set it."""
 
     definition: dict[str, Any]
     restorable: bool
