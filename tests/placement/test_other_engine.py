@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from delivery.consuming.message_handling import MessageHandler
 from django.conf import LazySettings
 
+from delivery.consuming.message_handling import MessageHandler
 from delivery.dispatching.dispatcher import Dispatcher
 from delivery.dispatching.sender import Sender
 from delivery.outbox.tables import OUTBOX
