@@ -208,7 +208,7 @@ class TenantMover(LeasedJob[MoveItem]):
         try:
             self._hold.close(move.attempt)
             changes = self._hold.changes(limit=None)
-            self._copies.sync([self._hold.counter, *changes.partitions])
+            self._copies.sync([self._hold.counter, *changes.partitions], hurried=True)
             self._copies.close()
             self._changes += len(changes.entries)
             values = {"switched_at": clock.stamp(), "phase": "verifying", "done": 0, "changes": self._changes}

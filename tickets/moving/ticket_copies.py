@@ -27,7 +27,8 @@ from tickets.moving.placed_store import PlacedStore, Raw, member
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
-GATES: Final = 4  # as many writes at the same time
+GATES: Final = 4  # as many writes at the same time, where there is hurry
+_AT_ONCE: Final = 4  # collections that are read at the same time, at both places, where there is none
 # Of one transaction, beside the gate. AWS takes 100; an engine that writes one after the other lets all others wait.
 _MEMBERS: Final = 25
 _BYTES: Final = 2 * 1024 * 1024  # of one transaction; AWS takes 4 MB
@@ -81,43 +82,52 @@ class TicketCopies:
 
     # --- collections ---
 
-    def sync(self, partitions: Sequence[str]) -> int:
+    def sync(self, partitions: Sequence[str], *, hurried: bool = False) -> int:
         """Make these collections equal, and the records of the requests that made them. Return how many items were
         written or deleted. Raises GateClosed, Unavailable; then the gates have to be opened anew.
+
+        Unless it is `hurried`, few requests are under way at a time: people's are to find the engine idle.
         """
         wanted = list(dict.fromkeys(partitions))
-        changes, made = self._differences(wanted)
-        more, _ = self._differences([one for one in made if one not in wanted])
+        at_once = len(wanted) if hurried else _AT_ONCE
+        changes, made = self._differences(wanted, at_once)
+        more, _ = self._differences([one for one in made if one not in wanted], at_once)
         # The records first: who goes on after a kill asks for those of what it finds missing, and of nothing else.
-        self._write_all(more)
-        self._write_all(changes)
+        gates = GATES if hurried else GATES // 2
+        self._write_all(more, gates)
+        self._write_all(changes, gates)
         return len(changes) + len(more)
 
-    def _write_all(self, changes: list[tuple[str, Raw]]) -> None:
+    def _write_all(self, changes: list[tuple[str, Raw]], gates: int) -> None:
         parts = list(_parts(changes))
-        for start in range(0, len(parts), GATES):
-            some = parts[start : start + GATES]
+        for start in range(0, len(parts), gates):
+            some = parts[start : start + gates]
             fan_out([partial(self._write, part, gate) for gate, part in enumerate(some)])
 
     def sync_tickets(self, numbers: Iterable[int]) -> int:
         """Do that for the tickets of these numbers."""
         return self.sync([keys.ticket(self._tenant_id, number) for number in numbers])
 
-    def _differences(self, partitions: list[str]) -> tuple[list[tuple[str, Raw]], list[str]]:
+    def _differences(self, partitions: list[str], at_once: int) -> tuple[list[tuple[str, Raw]], list[str]]:
         """Return what has to be written so that these collections are equal, and the requests that made it."""
+        changes: list[tuple[str, Raw]] = []
+        made: dict[str, None] = {}
+        for start in range(0, len(partitions), at_once):
+            for left, there in self._read(partitions[start : start + at_once]):
+                here = [_opened(raw) for raw in left]
+                some = differences(here, there)
+                changes += some
+                made |= dict.fromkeys(self._requests(here, [raw for kind, raw in some if kind == "Put"]))
+        return changes, list(made)
+
+    def _read(self, partitions: list[str]) -> list[tuple[list[Raw], list[Raw]]]:
+        """Return these collections as they are at both places."""
         # The record of a request is written once, so whether it is there already need not be asked.
         known = {one for one in partitions if keys.is_request(one)}
         reads = [partial(self.source.collection, one) for one in partitions]
         reads += [partial(_nothing if one in known else self.destination.collection, one) for one in partitions]
         found = fan_out(reads)
-        changes: list[tuple[str, Raw]] = []
-        made: dict[str, None] = {}
-        for left, there in zip(found[: len(partitions)], found[len(partitions) :], strict=True):
-            here = [_opened(raw) for raw in left]
-            some = differences(here, there)
-            changes += some
-            made |= dict.fromkeys(self._requests(here, [raw for kind, raw in some if kind == "Put"]))
-        return changes, list(made)
+        return list(zip(found[: len(partitions)], found[len(partitions) :], strict=True))
 
     def _requests(self, collection: list[Raw], missing: list[Raw]) -> Iterator[str]:
         """Yield the partitions of the records that keep the forms which made these items from being sent twice."""
