@@ -1,0 +1,62 @@
+"""A move copies what is new, the records of its forms first, and keeps its requests few and its transactions short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.moving.moves import BRIDGE, begin, mover
+from tests.support.world import World
+from tickets.desk import commenting
+from tickets.moving.ticket_copies import TicketCopies
+from tickets.ticket import keys
+
+Written = list[list[str]]  # the partition keys of each transaction at the destination
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Written:
+    found: Written = []
+    write = TicketCopies._write
+
+    def noted(self: TicketCopies, changes: Any, gate: int) -> None:
+        found.append([raw["pk"]["S"] for _, raw in changes])
+        write(self, changes, gate)
+
+    monkeypatch.setattr(TicketCopies, "_write", noted)
+    return found
+
+
+def records(keys_written: list[str]) -> int:
+    return sum(map(keys.is_request, keys_written))
+
+
+def test_a_ticket_is_copied_behind_the_records_of_its_forms_and_later_only_what_is_new(
+    world: World, written: Written
+) -> None:
+    world.tickets("acme", 1)
+    for number in range(5):
+        commenting.comment(world.context("alice", "acme"), 1, body=f"Early {number}.")
+    begin(world, BRIDGE)
+    early: Written = []
+
+    def say(phase: str) -> None:
+        if phase == "catching":
+            early.extend(written)
+            written.clear()
+            commenting.comment(world.context("alice", "acme"), 1, body="Late.")
+
+    mover(world, say).run()
+    # Whoever goes on after a kill between the two finds the ticket missing, and asks for its records again.
+    assert [(len(some), records(some)) for some in early] == [(6, 6), (8, 0)]
+    # The comment, the summary, and the record of the form; then, in the hold, the counter.
+    assert [(len(some), records(some)) for some in written] == [(3, 1), (1, 0)]
+
+
+def test_no_transaction_of_a_move_is_long_enough_to_hold_others_up(world: World, written: Written) -> None:
+    world.tickets("acme", 20)
+    begin(world, BRIDGE)
+    mover(world).run()
+    assert sum(map(len, written)) >= 80
+    assert max(map(len, written)) == 25
