@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -158,8 +158,14 @@ def merge_all(tenant: TenantContext | str) -> None:
 
 def plant(tenant: TenantContext, kind: Kind, day: str = "", *, epoch: int = 0, **counts: int) -> None:
     """Make an aggregate wrong, as an error of ours would: `plant(acme, "TOTALS", open_normal=3)`."""
-    part = Part(kind, day, epoch)
-    coded = coding.coded({part: Counter({name.replace("_", "."): n for name, n in counts.items()})})
+    plant_all(tenant, {Part(kind, day, epoch): counts})
+
+
+def plant_all(tenant: TenantContext, parts: Mapping[Part, Mapping[str, int]]) -> None:
+    """Some parts at once, of no more counts than a request may name."""
+    coded = coding.coded(
+        {part: Counter({name.replace("_", "."): n for name, n in counts.items()}) for part, counts in parts.items()}
+    )
     names = {f"#c{i}": name for i, name in enumerate(coded)}
     aggregate_store.update(
         tenant.tenant_id,
