@@ -45,7 +45,7 @@ def roles() -> Json:
         WORKER: _role("The stream worker and the dispatcher", _trusts_service(lambda_functions.SERVICE)),
         DELIVERY: _role("The workers that deliver", _trusts_service(lambda_functions.SERVICE)),
         SEED: _role("The commands that write sample data and imports", _trusts_service("WebService")),
-        LIFECYCLE: _role("The commands that move, bring in and purge tenants", _trusts_service("WebService")),
+        LIFECYCLE: _role("What moves, brings in and purges tenants", _trusts_web_and_functions()),
     }
 
 
@@ -59,10 +59,20 @@ def _role(description: str, trust: Json) -> Json:
     }
 
 
+def _trusts_web_and_functions() -> Json:
+    """Trust the service of the web processes, whose machines run commands, and Lambda where workers are functions."""
+    web, functions = {"Ref": "WebService"}, {"Ref": lambda_functions.SERVICE}
+    return _trusts({"Fn::If": [lambda_functions.ON_LAMBDA, [web, functions], web]})
+
+
 def _trusts_service(parameter: str) -> Json:
+    return _trusts({"Ref": parameter})
+
+
+def _trusts(service: Json) -> Json:
     return {
         "Effect": "Allow",
-        "Principal": {"Service": {"Ref": parameter}},
+        "Principal": {"Service": service},
         "Action": "sts:AssumeRole",
         # Not in another account's name. EC2 does not say in whose name it asks.
         "Condition": {"StringEqualsIfExists": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},

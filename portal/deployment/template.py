@@ -45,8 +45,8 @@ HEADER: Final = """\
 #     --s3-bucket <a bucket of yours, for the template: it has more than 51,200 characters> \\
 #     --parameter-overrides Environment=prod TablePrefix=Pooldesk.Prod
 #
-# The workers are processes, `manage.py run_stream` and `run_dispatch` as the worker role and `run_delivery` as the
-# delivery role; or all of them are Lambda functions of this stack, with
+# The workers are processes, `manage.py run_stream` and `run_dispatch` as the worker role, `run_delivery` as the
+# delivery role and `run_lifecycle` as the lifecycle role; or all of them are Lambda functions of this stack, with
 #
 #   WorkerService=lambda.amazonaws.com WorkerCodeBucket=<bucket> WorkerCodeKey=<key of the zip> \\
 #   PortalBaseUrl=<PORTAL_BASE_URL of the portal> EmailUrl=<EMAIL_URL of the portal> \\
@@ -73,8 +73,8 @@ HEADER: Final = """\
 #         that it is lower-case hex, which IAM cannot say, the portal checks before it asks.
 # seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
 #         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
-# lifecycle  What the web role may, and reads, writes and deletes all that a tenant has: for the commands that move,
-#         bring in and purge tenants. The guard binds it to one tenant at a time, and lets it delete a row of the audit
+# lifecycle  What the web role may, and reads, writes and deletes all that a tenant has: for `manage.py run_lifecycle`
+#         and the commands that move, bring in and purge tenants. The guard binds it to one tenant at a time, and lets it delete a row of the audit
 #         trail only while that tenant is purged.
 # worker  Reads the stream of the tickets and keeps the aggregates and the search indexes; reads the stream of the
 #         outbox and sends what is due to the queues. As functions these also write their logs and tell a queue each

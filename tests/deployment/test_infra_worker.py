@@ -14,6 +14,7 @@ from portal.deployment import stack_roles
 from portal.streams.shards import RETENTION_HOURS
 from portal.streams.watermark import LATE_SECONDS
 from tests.support.stacks import ACCOUNT, PRODUCTION, WITH_FUNCTION, Stack, committed, statements_in
+from tickets.following import lifecycle_lambda
 
 OF_THE_FUNCTION = {
     "WorkerFailuresQueue",
@@ -27,7 +28,7 @@ OF_THE_FUNCTION = {
 }
 
 
-FUNCTIONS = {"Worker": True, "Dispatch": True, "Sweep": False, "Delivery": False}
+FUNCTIONS = {"Worker": True, "Dispatch": True, "Sweep": False, "Delivery": False, "Lifecycle": False}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,21 @@ def test_the_functions_handler_is_there_and_lambda_may_become_its_role(with_func
     assert function["Code"] == {"S3Bucket": "code", "S3Key": "pooldesk.zip"}
     (trust,) = with_function.properties("WorkerRole")["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_whole_tenants_are_taken_up_by_a_function_whose_role_the_web_processes_machines_may_have_too(
+    with_function: Stack, production: Stack
+) -> None:
+    function = with_function.properties("LifecycleFunction")
+    assert callable(import_string(function["Handler"]))
+    assert function["Role"] == "LifecycleRole.Arn"
+    assert function["Timeout"] > lifecycle_lambda.SECONDS
+    trusted = {}
+    for name, stack in (("functions", with_function), ("pollers", production)):
+        (trust,) = stack.properties("LifecycleRole")["AssumeRolePolicyDocument"]["Statement"]
+        trusted[name] = trust["Principal"]["Service"]
+    web = committed()["Parameters"]["WebService"]["Default"]
+    assert trusted == {"functions": [web, "lambda.amazonaws.com"], "pollers": web}
 
 
 def test_the_function_gets_the_texts_of_tickets_of_one_shard_in_order_and_is_told_which(with_function: Stack) -> None:
@@ -127,7 +143,7 @@ def test_the_function_is_called_twice_before_pages_call_it_late(with_function: S
 
 
 def test_only_its_own_schedule_may_call_a_function_and_does_not_repeat_a_call_that_failed(with_function: Stack) -> None:
-    scheduled, resources = ("Sweep", "Worker"), with_function.resources.values()
+    scheduled, resources = ("Sweep", "Worker", "Lifecycle"), with_function.resources.values()
     assert [r["Properties"] for r in resources if r["Type"] == "AWS::Lambda::Permission"] == [
         {
             "Action": "lambda:InvokeFunction",

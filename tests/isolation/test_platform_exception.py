@@ -83,7 +83,6 @@ PLATFORM = {
     # What is deleted with its tenant, and what certifies it.
     "tenants.certificates.certificate_chain",
     "tickets.purging.erasing",
-    "tickets.purging.purge_notes",
     "tickets.purging.purge_requests",
     # Which tenant has which queues, which operators see side by side.
     "delivery.queues.allocation",
@@ -167,10 +166,12 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.jobs.lease_watch",
         "tickets.management.job_command",
         "tickets.moving.items",
+        "tickets.purging.items",
         "tickets.sharding.items",
     },
     PurgeItem: {
         "tickets.management.commands.purge_tenant",
+        "tickets.purging.purge_jobs",
         "tickets.purging.purge_notes",
         "tickets.purging.purge_requests",
         "tickets.purging.tenant_purge",

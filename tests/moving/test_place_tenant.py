@@ -12,7 +12,9 @@ from tests.support.world import World
 from tickets.counting import barrier
 from tickets.desk import commenting
 from tickets.jobs import lease_watch
-from tickets.moving.move_jobs import MoveFollower
+from tickets.jobs.job_follower import JobFollower
+from tickets.moving import move_jobs
+from tickets.moving.items import MoveItem
 
 PAGE = "/admin/places/?tenant=acme"
 
@@ -29,9 +31,9 @@ def root(world: World) -> Operator:
     return Operator.signed_in()
 
 
-def worker() -> MoveFollower:
+def worker() -> JobFollower[MoveItem]:
     """What a stream worker does beside the stream, without a wait."""
-    return MoveFollower(mover={"settle_seconds": 0, "rate": 1e6})
+    return move_jobs.follower(mover={"settle_seconds": 0, "rate": 1e6})
 
 
 def place(*options: str) -> commands.Ended:

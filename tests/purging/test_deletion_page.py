@@ -43,14 +43,14 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     assert f'"{PAGE}?tenant=acme"' in root.get(tenant_url(world, "acme")).content.decode()
     assert "3 members, and 2 ticket numbers were given out" in root.says(f"{PAGE}?tenant=acme")
     assert root.post(f"{PAGE}?tenant=acme", {"reason": ""}).status_code == 422
-    assert purge_notes.get(acme) is None
+    assert purge_notes.PURGES.last(acme) is None
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
-    ordered = purge_notes.get(acme)
+    ordered = purge_notes.PURGES.last(acme)
     assert ordered is not None
     assert (ordered.state, ordered.reason, ordered.by_email) == ("ordered", "They left.", "root@example.com")
     assert "its purge is ordered" in root.says(PAGE)
     root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"})
-    assert purge_notes.get(acme) is None
+    assert purge_notes.PURGES.last(acme) is None
 
 
 def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Operator) -> None:
@@ -58,7 +58,7 @@ def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Ope
     assert "The grace of Acme is over on" in root.says(f"{PAGE}?tenant=acme")
     assert "There is no tenant with the slug “nobody”." in root.says(f"{PAGE}?tenant=nobody")
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
-    assert purge_notes.get(acme) is None
+    assert purge_notes.PURGES.last(acme) is None
 
 
 def test_tenants_that_are_being_brought_in_are_listed_with_how_far_they_are(world: World, root: Operator) -> None:

@@ -1,6 +1,6 @@
 """Show which tenants are closed and which are being deleted, order a purge, and hand certificates out.
 
-A web process has no right to delete a tenant: an order is carried out by the next `purge_tenant --ordered`.
+A web process has no right to delete a tenant: `tickets/following/lifecycle_work.py` says who carries an order out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tenants.tenancy.items import TenantItem
 from tenants.transfer import import_notes
 from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_notes, purge_requests
+from tickets.purging.purge_jobs import TAKEN_BACK_MINUTES
 from tickets.verification import recount
 
 SHOWN: Final = 100  # closed tenants, and certificates
@@ -42,7 +43,7 @@ def deletions(request: HttpRequest) -> HttpResponse:
 def _of_all() -> dict[str, Any]:
     reads: list[Any] = [
         lambda: tenant_directory.closing_tenants(SHOWN),
-        lambda: list(purge_notes.all_purges()),
+        lambda: purge_notes.PURGES.all_last(),
         lambda: certificate_chain.last_issued(SHOWN),
         import_notes.all_under_way,
     ]
@@ -73,8 +74,14 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
         purge_requests.refuse_early(tenant)
     except Conflict as error:
         obstacle = error.message
-    ordered = purge_notes.get(tenant.tenant_id)
-    return {"people": len(people), "tickets": tickets, "obstacle": obstacle, "ordered": ordered}
+    ordered = purge_notes.PURGES.last(tenant.tenant_id)
+    return {
+        "people": len(people),
+        "tickets": tickets,
+        "obstacle": obstacle,
+        "ordered": ordered,
+        "taken_back_minutes": TAKEN_BACK_MINUTES,
+    }
 
 
 def _certificate(item: Any) -> dict[str, Any]:
@@ -93,7 +100,7 @@ def _row(item: Any, purge: Any) -> dict[str, Any]:
 
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:
     purge_requests.order(tenant.tenant_id, by=actor(request), reason=values["reason"])
-    return f"The purge of {tenant.name} is ordered. Run: manage.py purge_tenant --ordered"
+    return f"The purge of {tenant.name} is ordered, and begins in {TAKEN_BACK_MINUTES} minutes."
 
 
 def _withdraw(request: HttpRequest, tenant: TenantItem) -> str:

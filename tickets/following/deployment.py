@@ -31,6 +31,15 @@ _WORKER: Final = FunctionPart(
     tells_failures=True,
 )
 
+_LIFECYCLE: Final = FunctionPart(
+    "Lifecycle",
+    "lifecycle",
+    "Moves and purges the tenants of Pooldesk for which operators have ordered that",
+    "tickets.following.lifecycle_lambda.schedule_handler",
+    timeout=900,
+    environ={"TENANT_ROLE_ARN": arn(stack_roles.TENANT)},
+)
+
 
 def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Json:
     """Declare function, mapping, queue and log for the stream of the tickets, and what calls it each minute.
@@ -43,6 +52,10 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         "WorkerStream": resource("AWS::Lambda::EventSourceMapping", _mapping(logical_id(TICKETS))),
         **_WORKER.schedule(said),
         "WorkerAgeAlarm": alarms.iterator_age_alarm(_WORKER.function),
+        **_LIFECYCLE.resources(
+            roles["lifecycle"], after=[*stack_roles.policy_ids("platform"), *stack_roles.policy_ids("lifecycle")]
+        ),
+        **_LIFECYCLE.schedule("Lets what operators have ordered for whole tenants be carried out"),
     }
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final, Generic
+from contextlib import AbstractContextManager
+from typing import Final, Generic
 
 from portal.errors import PortalError
+from portal.streams import beside
 from tickets.jobs.job_notes import I, TakenOver
 from tickets.jobs.lease_watch import LeaseWatch
 from tickets.jobs.leased_job import LeasedJob
@@ -26,17 +28,35 @@ Again = Callable[[], bool]
 
 
 class JobFollower(Generic[I]):
-    """Carries out what is in one of the states `unfinished`. `job` makes a job of an item; `name` is for the log."""
+    """Works in a thread of its own, or `turn` is called now and then. `look` returns jobs, of which those are carried
+    out that are in one of the states `unfinished`; `job` makes a job of an item. `name` is for the log.
+    """
 
-    def __init__(self, job: Callable[[I, Again], LeasedJob[Any]], *, unfinished: Collection[str], name: str) -> None:
-        self._job, self._unfinished, self._name = job, unfinished, name
+    def __init__(
+        self,
+        look: Callable[[], Iterable[I]],
+        job: Callable[..., LeasedJob[I]],
+        *,
+        unfinished: Collection[str],
+        name: str,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._look, self._job, self._unfinished, self._name = look, job, unfinished, name
+        self._look_seconds = look_seconds
         self._watch = LeaseWatch()
         self._resting: dict[str, tuple[float, float]] = {}  # by tenant: how long, until when
 
-    def turn(self, items: Iterable[I], again: Again = lambda: True) -> int:
-        """Carry out those of these jobs that are free, while `again` says so. Return how many have ended."""
+    def running(self) -> AbstractContextManager[None]:
+        """Work while the context lasts."""
+        return beside.working(self.turn, pause=lambda: self._look_seconds, name=self._name, log=log)
+
+    def turn(self, again: Again = lambda: True) -> int:
+        """Look once what there is to do, and do it while `again` says so. Return how many jobs have ended.
+
+        Raises Unavailable.
+        """
         ended = 0
-        for item in items:
+        for item in self._look():
             if item.state in self._unfinished and self._watch.is_free(item) and again() and self._has_rested(item):
                 ended += self._tried(item, again)
         return ended
@@ -47,7 +67,7 @@ class JobFollower(Generic[I]):
     def _tried(self, item: I, again: Again) -> bool:
         log.info("%s: its %s is carried out here, from %s on.", item.slug, self._name, item.phase or item.state)
         try:
-            ended = self._job(item, again).run()
+            ended = self._job(item, again=again).run()
         except TakenOver:
             return False
         except PortalError as error:

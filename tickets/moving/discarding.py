@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from delivery.outbox.tables import OUTBOX
@@ -42,7 +43,7 @@ class CopyDiscard(LeasedJob[MoveItem]):
         self, item: MoveItem, *, caught_up: Callable[[TenantRepository], object] | None = None, **how: Any
     ) -> None:
         super().__init__(item, **how)
-        self._caught_up = caught_up or self._wait_until_applied
+        self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
         self._left, self._present = Placement.parse(item.from_place), Placement.parse(item.to_place)
 
     def _carry_out(self) -> None:
@@ -77,9 +78,6 @@ class CopyDiscard(LeasedJob[MoveItem]):
     def _advanced(self, steps: int) -> None:
         self._advance(steps)
         self._look_up()
-
-    def _wait_until_applied(self, repository: TenantRepository) -> None:
-        barrier.wait_until_applied(repository, say=lambda sentence: self._look_up())
 
 
 def clear(

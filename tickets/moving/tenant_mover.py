@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from portal import clock
@@ -71,7 +72,7 @@ class TenantMover(LeasedJob[MoveItem]):
         super().__init__(item, **how)
         self._rate = rate
         self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
-        self._caught_up = caught_up or self._wait_until_applied
+        self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
         self._changes, self._cancelling = int(item.changes), False
         self._from, self._to = Placement.parse(item.from_place), Placement.parse(item.to_place)
         self._source = PlacedStore(item.tenant_id, self._from)
@@ -83,9 +84,6 @@ class TenantMover(LeasedJob[MoveItem]):
 
     def _let_go(self, trouble: str = "") -> None:
         self.item = self.notes.note(self.item, me=self.me, holder="", **({"trouble": trouble} if trouble else {}))
-
-    def _wait_until_applied(self, repository: TenantRepository) -> None:
-        barrier.wait_until_applied(repository, say=lambda sentence: self._look_up())
 
     def _carry_out(self) -> None:
         try:

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
-from portal.dynamo.client import Item
-from tenants.tenancy.tables import DIRECTORY
+from tickets.jobs.items import JobItem
 
 
-class PurgeItem(Item):
+class PurgeItem(JobItem):
     """The purge of a tenant, by its id. It goes when the certificate is issued.
 
     `state` is ordered, running or checked: nothing is left then but own tables. `stage` is the last one that is done,
     0 for none. `counts` is JSON: by the name of a holding, how many items were counted at first, deleted, and found
     when it was looked through again. `chains` is JSON of the ends of the audit trail's chain, "" before they are read.
-    `places` are where its content lay, with spaces between. `holder` is whoever carries it out. `by_id`, `by_email` and
-    `by_origin` say who asked for it; `closes_at` is when its grace ended or would have ended, "" where it had none.
+    `places` are where its content lay, with spaces between. `by_id`, `by_email` and `by_origin` say who asked for it;
+    `closes_at` is when its grace ended or would have ended, "" where it had none.
     """
 
-    table = DIRECTORY
-
-    kind = UnicodeAttribute(hash_key=True)
-    name = UnicodeAttribute(range_key=True)
-    tenant_id = UnicodeAttribute()
-    slug = UnicodeAttribute()
-    title = UnicodeAttribute()
-    state = UnicodeAttribute()
-    reason = UnicodeAttribute(default="")
     by_id = UnicodeAttribute(default="")
     by_email = UnicodeAttribute(default="")
     by_origin = UnicodeAttribute(default="")
     asked_at = UnicodeAttribute()
-    begun_at = UnicodeAttribute(default="")
     closes_at = UnicodeAttribute(default="")
     places = UnicodeAttribute(default="")
     stage = NumberAttribute(default=0)
     counts = UnicodeAttribute(default="{}")
     chains = UnicodeAttribute(default="")
-    holder = UnicodeAttribute(default="")

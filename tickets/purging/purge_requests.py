@@ -7,7 +7,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, Invalid, TransactionRefused
+from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.certificates import signing_keys
@@ -41,7 +41,7 @@ def order(tenant_id: str, *, by: Actor, reason: str) -> None:
 
 def withdraw(tenant_id: str, *, by: Actor) -> None:
     """Take an order back. Raises NotFound, and Conflict where there is none or its purge has begun."""
-    tenant, item = tenant_directory.get(tenant_id), purge_notes.get(tenant_id)
+    tenant, item = tenant_directory.get(tenant_id), purge_notes.PURGES.last(tenant_id)
     if item is None or item.state != purge_notes.ORDERED:
         raise Conflict(f"No purge of {tenant.name} is ordered.")
     transaction = Transaction()
@@ -50,7 +50,24 @@ def withdraw(tenant_id: str, *, by: Actor) -> None:
     _commit(transaction, entry)
 
 
-def drop(item: PurgeItem) -> None:
+def begin_ordered(item: PurgeItem, *, by: Actor) -> PurgeItem | None:
+    """Begin what is ordered, or go on with what has begun. None, and the order gone, where the tenant was reopened.
+
+    Raises Conflict as `begin` does.
+    """
+    if item.state != purge_notes.ORDERED:
+        return item
+    try:
+        tenant = tenant_directory.get(item.tenant_id)
+    except NotFound:
+        tenant = None
+    if tenant is None or tenant.status != tenant_directory.CLOSING or tenant.closes_at != item.closes_at:
+        _drop(item)
+        return None
+    return begin(tenant, by=by)
+
+
+def _drop(item: PurgeItem) -> None:
     """Forget an order whose tenant was reopened since: that has undone it."""
     transaction = Transaction()
     transaction.delete(item, condition=PurgeItem.state == purge_notes.ORDERED)
@@ -71,7 +88,7 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     refuse_early(tenant, now=now)
     _refuse_at_work(tenant)
     signing_keys.signing_key()
-    ordered = purge_notes.get(tenant.tenant_id)
+    ordered = purge_notes.PURGES.last(tenant.tenant_id)
     item = purge_notes.new(tenant, state=purge_notes.RUNNING, by=by, reason=reason)
     if ordered is not None:
         item.reason, item.by_id, item.by_email = ordered.reason or reason, ordered.by_id, ordered.by_email

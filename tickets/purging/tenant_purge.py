@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
@@ -31,6 +31,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.certificates import certificate_chain
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import barrier
+from tickets.jobs.leased_job import LeasedJob
 from tickets.purging import erasing, purge_notes
 from tickets.purging.erasing import Eraser
 from tickets.purging.items import PurgeItem
@@ -41,37 +42,41 @@ _LOOKS: Final = 20  # through a stage, until nothing is found
 _LOOK_SECONDS: Final = 0.2  # between two of them: an index lags behind its table
 _NOTED: Final = 500  # items that are deleted before that is noted
 
-Say = Callable[[str], object]
 
+class TenantPurge(LeasedJob[PurgeItem]):
+    """Carries out a purge that has begun. `by` is whoever does it; `certificate` is what has come of it.
 
-class TenantPurge:
-    """Carries a purge out that has begun."""
+    `rate` is in items a second, `advance` gets the number of deleted items, `say` a few words on what is done.
+    """
+
+    notes = purge_notes.PURGES
 
     def __init__(
         self,
         item: PurgeItem,
         *,
+        by: Actor,
         rate: float = erasing.RATE,
-        settle: float = SETTLE_SECONDS,
-        say: Say = lambda sentence: None,
-        advance: Callable[[int], object] = lambda items: None,
+        settle: float | None = None,
         sleep: Callable[[float], object] = time.sleep,
-        caught_up: Callable[[TenantRepository], object] = barrier.wait_until_applied,
+        caught_up: Callable[[TenantRepository], object] | None = None,
+        **how: Any,
     ) -> None:
-        self.item = purge_notes.take(item, me=uuid.uuid4().hex)
+        super().__init__(item, **how)
+        self.certificate = b""
         self.counts = purge_notes.counts_of(item)
+        self._by, self._settle = by, SETTLE_SECONDS if settle is None else settle
         self._places = [Placement.parse(text) for text in str(item.places).split()]
         self._eraser = Eraser(item.tenant_id, self._places, rate=rate, sleep=sleep)
-        self._settle, self._say, self._advance, self._sleep = settle, say, advance, sleep
-        self._caught_up = caught_up
+        self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
         self._unnoted = 0
         self._goes_on = bool(self.counts)
 
-    def run(self, *, by: Actor) -> bytes:
-        """Delete what is left, and return the certificate. `by` is whoever carries it out.
+    def _carry_out(self) -> None:
+        """Delete what is left, and issue the certificate.
 
-        Raises Conflict where somebody else takes it over or something is found again and again, WorkerAway where
-        nobody follows the tickets' stream, and Throttled, Unavailable; run again, it goes on.
+        Raises Conflict where something is found again and again, WorkerAway where nobody follows the tickets' stream,
+        and Throttled, Unavailable; run again, it goes on.
         """
         if self.item.state == purge_notes.RUNNING:
             self._count()
@@ -82,7 +87,7 @@ class TenantPurge:
         for place in self._places:
             if place != POOL:
                 provisioning.delete_placed(self.item.tenant_id, place)
-        return self._certify(by)
+        self._certify()
 
     def _count(self) -> None:
         """Count what there is, the first time."""
@@ -94,10 +99,10 @@ class TenantPurge:
 
     def _clear_stage(self, stage: Stage) -> None:
         if stage is Stage.TRAIL and not self.item.chains:
-            purge_notes.note(self.item, chains=json.dumps(chain.ends_of(self.item.tenant_id)))
+            self._note(chains=json.dumps(chain.ends_of(self.item.tenant_id)))
         if stage is Stage.CONTENT:
             self._say("waiting for what was begun before")
-            self._sleep(self._settle)
+            self._rest(self._settle)
             self._clear_all(Stage.NAMED)  # and what it has written meanwhile
         self._clear_all(stage)
         if stage is Stage.CONTENT:
@@ -114,7 +119,7 @@ class TenantPurge:
                 found += self._clear(holding, is_first=look == 0)
             if not found:
                 return
-            self._sleep(_LOOK_SECONDS)
+            self._rest(_LOOK_SECONDS)
         raise Conflict(f"Something is written again and again in the stage {stage.name}. Run it again.")
 
     def _clear(self, holding: Holding, *, is_first: bool) -> int:
@@ -130,6 +135,7 @@ class TenantPurge:
             self._unnoted += items
             if self._unnoted >= _NOTED:
                 self._note()
+            self._look_up()
 
         self._say(f"deleting {holding.name}")
         return self._eraser.clear(holding, deleted=deleted)
@@ -147,16 +153,16 @@ class TenantPurge:
 
     def _note(self, **values: Any) -> None:
         self._unnoted = 0
-        purge_notes.note(self.item, counts=purge_notes.written(self.counts), **values)
+        super()._note(counts=purge_notes.written(self.counts), **values)
 
-    def _certify(self, by: Actor) -> bytes:
+    def _certify(self) -> None:
         transaction = Transaction()
         purge_notes.end(transaction, self.item)
-        return certificate_chain.issue(
-            _facts(self.item, self.counts, by),
+        self.certificate = certificate_chain.issue(
+            _facts(self.item, self.counts, self._by),
             tenant_id=self.item.tenant_id,
             title=self.item.title,
-            by=by,
+            by=self._by,
             transaction=transaction,
         )
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from portal import clock
-from portal.streams import beside
 from portal.streams.batch import Batch, BatchResult, Handler
-from tickets.jobs.job_follower import LOOK_SECONDS, Again, JobFollower
+from tickets.jobs.job_follower import JobFollower
 from tickets.sharding import hot_tenants, mover, reshard_notes
 from tickets.sharding.hot_partitions import HeatWatch
 from tickets.sharding.items import ReshardItem
@@ -22,15 +21,15 @@ log = logging.getLogger("pooldesk.stream")
 _KEPT: Final = timedelta(days=1)  # as long as a record can come late; the history is kept for good
 
 
-class ReshardFollower:
+class ReshardFollower(JobFollower[ReshardItem]):
     """Works in a thread of its own, or `turn` is called now and then. `hot` is in write units a second; 0: no heat."""
 
     def __init__(self, *, hot: float, settle_seconds: float | None = None, rate: float = mover.RATE) -> None:
         self._hot = hot
         self._heat = HeatWatch(hot=hot) if hot else None
         self._strays = StrayWatch()
-        self._settle_seconds, self._rate = settle_seconds, rate
-        self._jobs = JobFollower(self._job, unfinished=reshard_notes.UNFINISHED, name="resharding")
+        job = partial(Mover, settle_seconds=settle_seconds, rate=rate)
+        super().__init__(self._all_last, job, unfinished=reshard_notes.UNFINISHED, name="resharding")
 
     def watching(self, handler: Handler) -> Handler:
         """Return the handler, with a look at each batch that it has applied. Its own trouble is not the handler's."""
@@ -47,15 +46,8 @@ class ReshardFollower:
 
         return handle
 
-    def running(self) -> AbstractContextManager[None]:
-        """Work while the context lasts."""
-        return beside.working(self.turn, pause=lambda: LOOK_SECONDS, name="resharding", log=log)
-
-    def turn(self, again: Again = lambda: True) -> int:
-        """Look once what there is to do, and do it while `again` says so. Return how many reshardings have ended.
-
-        Raises Unavailable.
-        """
+    def _all_last(self) -> list[ReshardItem]:
+        """Return the last resharding of each tenant; those that heat has just asked for are among them."""
         last = reshard_notes.RESHARDINGS.all_last()
         self._strays.learn(last)
         self._strays.put_right()
@@ -64,7 +56,4 @@ class ReshardFollower:
         for item in last:
             if item.ended_at and clock.parse(item.ended_at) + _KEPT < clock.now():
                 reshard_notes.forget(item)
-        return self._jobs.turn(last, again)
-
-    def _job(self, item: ReshardItem, again: Again) -> Mover:
-        return Mover(item, again=again, settle_seconds=self._settle_seconds, rate=self._rate)
+        return last

@@ -8,7 +8,6 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.dynamo.placement import Placement
-from portal.errors import Conflict, NotFound
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
 from tenants.audit_trail.recording import Actor
@@ -49,8 +48,8 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         by = Actor(origin="purge_tenant")
         if options["ordered"]:
-            for ordered in [*purge_notes.all_purges()]:
-                if begun := _begun(ordered, by):
+            for ordered in purge_notes.PURGES.all_last():
+                if begun := purge_requests.begin_ordered(ordered, by=by):
                     self._purge(begun, options, by)
                 else:
                     self.stdout.write(f"{ordered.slug} was reopened since: its order is dropped.")
@@ -77,12 +76,14 @@ class Command(PortalCommand):
         with Progress(self, f"Purging {item.slug}", None) as progress:
             purge = TenantPurge(
                 item,
+                by=by,
                 rate=options["rate"],
                 settle=options["settle"],
                 say=lambda what: progress.label(f"{item.slug}: {what}"),
                 advance=progress.advance,
             )
-            content = purge.run(by=by)
+            purge.run()
+        content = purge.certificate
         if options["certificate"]:
             try:
                 options["certificate"].write_bytes(content)
@@ -96,20 +97,3 @@ class Command(PortalCommand):
 def _where(options: dict[str, Any], said: dict[str, Any]) -> str:
     file = f", and in {options['certificate']}" if options["certificate"] else ""
     return f"Certificate {said['number']} is in the admin{file}."
-
-
-def _begun(item: PurgeItem, by: Actor) -> PurgeItem | None:
-    """Begin what is ordered, or go on with what has begun. None, and the order gone, where the tenant was reopened."""
-    if item.state != purge_notes.ORDERED:
-        return item
-    try:
-        tenant = tenant_directory.get(item.tenant_id)
-    except NotFound:
-        tenant = None
-    if tenant is None or tenant.status != tenant_directory.CLOSING or tenant.closes_at != item.closes_at:
-        purge_requests.drop(item)
-        return None
-    try:
-        return purge_requests.begin(tenant, by=by)
-    except Conflict as error:
-        raise CommandError(error.message) from error

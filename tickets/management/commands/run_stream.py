@@ -12,8 +12,8 @@ from django.conf import settings
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
 from portal.streams.poller import Poller
+from tickets.following import lifecycle_work
 from tickets.following.ticket_stream import IF_LOST, handle, merges
-from tickets.moving.move_jobs import MoveFollower
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
@@ -21,8 +21,8 @@ from tickets.ticket.tables import TICKETS
 class Command(FollowCommand):
     help = (
         "Follow the tickets' stream, keep the aggregates and the search indexes, and carry out what is to be "
-        "resharded, and moved where processes have no roles of their own, until Ctrl-C or SIGTERM; then finish the "
-        "batch, write how far it came, and release the shards. "
+        "resharded; where processes have no roles of their own also what run_lifecycle does. Until Ctrl-C or SIGTERM; "
+        "then finish the batch, write how far it came, and release the shards. "
         "Tenants that have tables of their own are served too, each by a small poller beside the large one. "
         "Any number of these may run, on any machines: they share the shards, and take over from one that died. "
         "It waits while the database cannot be reached, and never ends for that. A line "
@@ -55,7 +55,6 @@ class Command(FollowCommand):
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        # A worker with a role of its own has no right to a whole tenant: docs/operations.md says who moves one then.
-        moving = nullcontext() if settings.TENANT_ROLE_ARN else MoveFollower().running()
-        with self._follower.running(), moving, merges.running():
+        lifecycle = lifecycle_work.running() if lifecycle_work.is_done_by_workers() else nullcontext()
+        with self._follower.running(), lifecycle, merges.running():
             yield

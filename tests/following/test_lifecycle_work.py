@@ -1,0 +1,97 @@
+"""What operators order in the admin for whole tenants is carried out without a command, on each host."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from tenants.audit_trail.recording import SYSTEM
+from tenants.closing import closing_mails, desk_closing
+from tenants.tenancy import tenant_directory
+from tests.support import commands
+from tests.support.folding import Follower
+from tests.support.operators import Operator, make_operator
+from tests.support.world import World
+from tickets.counting import barrier
+from tickets.following import lifecycle_lambda, lifecycle_work, ticket_stream
+from tickets.management.commands import run_stream
+from tickets.moving import tenant_mover
+from tickets.purging import purge_jobs, tenant_purge
+
+PLACES, DELETIONS = "/admin/places/?tenant=acme", "/admin/deletions/?tenant=acme"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    """Nobody is at work whom somebody would have to wait for."""
+    settings.CERTIFICATE_KEY = "11" * 32
+    for module in (tenant_mover, tenant_purge):
+        monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(tenant_purge, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr("portal.noise.holdings.KEPT_MINUTES", 2)
+
+
+@pytest.fixture
+def root(world: World, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    fold = Follower(handler=ticket_stream.handle).fold
+    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: fold())
+    make_operator()
+    return Operator.signed_in()
+
+
+def carry_out() -> str:
+    return commands.run("run_lifecycle", "--once").out
+
+
+def test_an_ordered_purge_can_be_taken_back_for_ten_minutes_and_is_certified_then(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk_closing.close(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0)
+    root.post(DELETIONS, {"reason": "They left."})
+    assert "It can be taken back for 10 minutes" in root.says(DELETIONS)
+    assert carry_out() == "0 have ended.\n"
+    assert tenant_directory.find("acme").status == "closing"
+    monkeypatch.setattr(purge_jobs, "TAKEN_BACK_MINUTES", 0)
+    assert carry_out() == "1 has ended.\n"
+    assert "00000001 acme Acme" in root.says("/admin/deletions/")
+    assert carry_out() == "0 have ended.\n"
+
+
+def test_an_order_for_a_desk_that_was_reopened_is_dropped(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acme = world.tenants["acme"].tenant_id
+    monkeypatch.setattr(purge_jobs, "TAKEN_BACK_MINUTES", 0)
+    desk_closing.close(acme, by=SYSTEM, write=closing_mails.to_owners, days=0)
+    root.post(DELETIONS, {"reason": "They left."})
+    desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
+    assert carry_out() == "0 have ended.\n"
+    assert tenant_directory.get(acme).status == "active"
+    assert "is ordered, by" not in root.says(DELETIONS)
+
+
+def test_the_function_moves_a_desk_until_its_time_is_up_and_the_next_call_goes_on(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 1)
+    root.post(PLACES, {"to": "bridge", "grace": "1", "reason": ""})
+    monkeypatch.setattr(lifecycle_lambda, "_followers", lifecycle_work.followers())
+    looks = iter([True, True, True])
+    follower = lifecycle_work.followers()[0]
+    assert follower.turn(lambda: next(looks, False)) == 0
+    assert "Its content lies on pool." in root.says(PLACES)
+    assert lifecycle_lambda.schedule_handler({"source": "aws.events"}, None) == {"ended": 1}
+    assert "Its content lies on bridge." in root.says(PLACES)
+
+
+@pytest.mark.parametrize("role", ["", "arn:aws:iam::123456789012:role/tenant"])
+def test_a_stream_worker_takes_up_whole_tenants_only_where_processes_have_no_roles_of_their_own(
+    engine: None, settings: Any, role: str
+) -> None:
+    settings.TENANT_ROLE_ARN = role
+    with run_stream.Command().beside():
+        at_work = {thread.name for thread in threading.enumerate()}
+    assert at_work & {"move", "purge"} == (set() if role else {"move", "purge"})
+    assert "resharding" in at_work
