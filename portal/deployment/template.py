@@ -74,8 +74,8 @@ HEADER: Final = """\
 # seed    What the web role may, and writes tickets in bulk: for `manage.py seed` and `import_archive`, run as a task.
 #         BatchWriteItem includes deletions, which IAM cannot leave out; the guard in the code refuses them.
 # lifecycle  What the web role may, and reads, writes and deletes all that a tenant has: for `manage.py run_lifecycle`
-#         and the commands that move, bring in and purge tenants. The guard binds it to one tenant at a time, and lets it delete a row of the audit
-#         trail only while that tenant is purged.
+#         and the commands that move, bring in and purge tenants. The guard binds it to one tenant at a time, and lets
+#         it delete a row of the audit trail only while that tenant is purged.
 # worker  Reads the stream of the tickets and keeps the aggregates and the search indexes; reads the stream of the
 #         outbox and sends what is due to the queues. As functions these also write their logs and tell a queue each
 #         what Lambda has given up. Of the tickets' stream, `manage.py rebuild_aggregates` and `rebuild_search` are due
