@@ -96,7 +96,7 @@ class Command(PortalCommand):
 
 def _refuse_purged(tenant_id: str) -> None:
     """Raise Conflict where a purge of the tenant has not ended: it would delete what is brought in."""
-    purge = purge_notes.get(tenant_id)
+    purge = purge_notes.PURGES.last(tenant_id)
     if purge is not None and purge.state != purge_notes.ORDERED:
         raise Conflict(f"This tenant is being purged. Let that end first: purge_tenant {purge.slug}.")
 
