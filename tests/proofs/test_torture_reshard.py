@@ -1,4 +1,4 @@
-"""A small `torture_reshard` on the engines that the README names: two kills, and nobody misses a ticket."""
+"""A small `torture_reshard`: two kills, and nobody misses a ticket. tests/sharding reshards on each engine."""
 
 from __future__ import annotations
 
@@ -6,28 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from portal.schema import tables
 from proofs.sharding import reshard_torture
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.tables import DIRECTORY
 from tests.support import commands
-from tests.support.engines import AnyEngine
-
-pytest_plugins = ["tests.support.engines"]
 
 
-def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(any_engine: AnyEngine, tmp_path: Path) -> None:
-    if any_engine.kind == "moto":
-        pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
+def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     of_all = {"tickets": 20, "writers": 1, "readers": 1, "kills": 2, "rate": 40, "pause": 0.25, "seed": 5}
     options = [f"--{name}={value}" for name, value in of_all.items()]
-    torture = commands.start(
-        "torture_reshard", *options, "--json", figures, DYNAMODB_ENDPOINT_URL=any_engine.endpoint_url
-    )
-    ended = commands.finish(torture, timeout=880)
+    ended = commands.finish(commands.start("torture_reshard", *options, "--json", figures), timeout=880)
     assert ended.status == 0, ended.out + ended.err
     assert "0 lost, 0 doubled, 0 failed reads, dashboards exact." in ended.out
     found = json.loads(figures.read_text())
