@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.support import folding
-from tests.support.engines import AnyEngine
 from tests.support.folding import poller, recounted, stored
 from tests.support.world import World
 from tickets.counting import dead_letters
@@ -14,12 +13,12 @@ from tickets.ticket.fields import Status
 from tickets.verification import rebuild, verify
 
 pytest_plugins = ["tests.support.engines"]
+# moto is a second opinion on requests, not an engine that anybody runs on.
+pytestmark = pytest.mark.parametrize("chosen", ["ministack", "dynamodb-local"], indirect=True, scope="module")
 
 
 @pytest.fixture
-def acme(any_world: World, chosen: AnyEngine) -> World:
-    if chosen.kind == "moto":
-        pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
+def acme(any_world: World) -> World:
     folding.remember_nothing()
     return any_world
 

@@ -17,12 +17,12 @@ from tests.support.waiting import wait_until
 from tickets.ticket.tables import TICKETS
 
 pytest_plugins = ["tests.support.engines"]
+# moto is a second opinion on requests, not an engine that anybody runs on.
+pytestmark = pytest.mark.parametrize("chosen", ["ministack", "dynamodb-local"], indirect=True, scope="module")
 
 
 @pytest.fixture
 def tables(any_engine: AnyEngine) -> AnyEngine:
-    if any_engine.kind == "moto":
-        pytest.skip("moto is a second opinion on requests, not an engine that anybody runs on.")
     folding.remember_nothing()
     return any_engine
 
