@@ -20,6 +20,9 @@ from portal.streams.shards import Listing
 log = logging.getLogger("pooldesk.poller")
 
 FORGET_SECONDS: Final = 3600.0  # between looks at what is kept of finished shards
+# An engine may look through all records of a stream for a listing, while everybody else waits.
+_SHARE: Final = 20.0  # times what a listing took
+_LONGEST: Final = 30.0  # seconds between two of them for that reason
 PAGE: Final = 100  # shards that one DescribeStream tells of, and keys that one BatchGetItem takes
 
 
@@ -34,6 +37,7 @@ class ShardLister:
         self.listing: Listing | None = None
         self.listed_at = float("-inf")  # monotonic: when the listing was begun
         self.finished: set[str] = set()
+        self._took = 0.0  # seconds, of the last listing
         self._forgot_at = float("-inf")  # monotonic
         self._absent: dict[str, tuple[int, float]] = {}  # by shard: its lease's counter, and since when it stands so
 
@@ -44,9 +48,10 @@ class ShardLister:
         """
         now = time.monotonic()
         pages = ceil(len(self.listing.shards) / PAGE) if self.listing else 0
-        if now - self.listed_at < max(1, pages):
+        if now - self.listed_at < max(1, pages, min(_SHARE * self._took, _LONGEST)):
             return False
         earlier, self.listing, self.listed_at = self.listing, shards.listing(self._arn), now
+        self._took = time.monotonic() - now
         held = {lease.shard for lease in stored}
         unheld = [shard for shard in self.listing.shards if shard.id not in held]
         self.look_up(shard.id for shard in unheld)
