@@ -121,7 +121,9 @@ class MoveTorture:
         return child
 
     def told(self, role: str) -> list[dict[str, Any]]:
-        return [line for path in sorted(self.folder.glob(f"{role}-*.jsonl")) for line in journal.lines(path)]
+        """Return what processes of a role have noted, in the order in which they were started."""
+        numbers = range(1, self.counter + 1)
+        return [line for number in numbers for line in journal.lines(self.folder / f"{role}-{number}.jsonl")]
 
     def refuse_dead(self, *roles: str) -> None:
         """Raises MoveTortureFailed where one of these processes has ended by itself."""

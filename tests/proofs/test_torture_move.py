@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from proofs.moving import move_figures
+from proofs.moving.move_torture import MovePlan, MoveTorture
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.tables import DIRECTORY
 from tests.support import commands
@@ -44,3 +45,11 @@ def test_each_wrong_figure_is_called_wrong() -> None:
 def test_it_is_refused_in_production() -> None:
     ended = commands.run("torture_move")
     assert (ended.status, "DEBUG=1" in ended.err) == (1, True)
+
+
+def test_what_the_tenth_process_noted_comes_after_what_the_ninth_did(tmp_path: Path) -> None:
+    plan = MovePlan(seed=1, tickets=1, writers=1, readers=1, writes=1, kills=5)
+    for number in (9, 10):
+        (tmp_path / f"mover-{number}.jsonl").write_text(json.dumps({"phase": f"of {number}"}) + "\n")
+    run = MoveTorture(plan, tmp_path, counter=10)
+    assert [line["phase"] for line in run.told("mover")] == ["of 9", "of 10"]
