@@ -220,16 +220,21 @@ def test_an_import_that_was_broken_off_is_given_up_and_the_short_name_is_free(
 
 
 def test_an_import_of_which_nothing_is_here_gives_its_short_name_back(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = all_items()
+    (used, file), before = gone, all_items()
+
+    def own_tables() -> list[str]:
+        names: list[str] = unguarded().dispatch("ListTables", {})["TableNames"]
+        return [name for name in names if used.tenants["acme"].tenant_id in name]
+
     with monkeypatch.context() as broken:
-        broken.setattr(tenant_import.TenantImport, "_make", interrupted)
-        assert imported(file).status == 130
-    assert all_items() != before
-    ended = run("import_tenant", "--abandon", SLUG)
+        broken.setattr("tenants.transfer.tenant_import.tenant_lifecycle.write_new", interrupted)
+        assert imported(file, "--on", "bridge").status == 130
+    assert (all_items() != before, own_tables() != []) == (True, True)
+    ended = run("import_tenant", "--abandon", SLUG, "--on", "bridge")
     assert (ended.status, "Nothing of it was here" in ended.out) == (0, True), ended.err
-    assert all_items() == before
+    assert (all_items(), own_tables()) == (before, [])
     assert "No import of umbrella is under way." in run("import_tenant", "--abandon", SLUG).err
 
 

@@ -9,6 +9,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
+from portal.dynamo import provisioning
+from portal.dynamo.placement import POOL, Placement
 from portal.errors import Conflict
 from portal.mailing.outgoing import OutgoingMail
 from portal.management.command import PortalCommand, Progress
@@ -47,18 +49,25 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         if options["abandon"]:
-            self._abandon(options["abandon"])
+            self._abandon(options["abandon"], placements.chosen(options["on"]))
         else:
             self._bring_in(options)
 
-    def _abandon(self, slug: str) -> None:
-        """Give up an import. What is here of the tenant is purged like any tenant, with a certificate."""
+    def _abandon(self, slug: str, placement: Placement) -> None:
+        """Give up an import. What is here of the tenant is purged like any tenant, with a certificate.
+
+        Where it was broken off between its own tables and its item, nothing but `placement` says that there are some.
+        """
         note, purge = import_notes.under_way(slug), purge_notes.by_slug(slug)
         if note is None and (purge is None or purge.reason != ABANDONED):
             raise CommandError(f"No import of {slug} is under way.")
+        if note is not None and purge is not None and purge.tenant_id != note.tenant_id:
+            raise CommandError(f"Another tenant of this short name is being purged. First: purge_tenant {slug}.")
         if note is not None and purge is None:
             tenant = import_notes.give_up(note)
             if tenant is None:
+                if placement != POOL:
+                    provisioning.delete_placed(note.tenant_id, placement)
                 self.stdout.write(f"The import of {slug} is given up. Nothing of it was here but its short name.")
                 return
             if tenant.status != tenant_directory.CLOSING:
