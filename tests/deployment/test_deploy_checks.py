@@ -37,17 +37,13 @@ def test_a_safe_production_environment_has_no_issue() -> None:
 
 NO_BASE = "PORTAL_BASE_URL is not the https address of a host in ALLOWED_HOSTS: links in mails would lead nowhere."
 SECRET = "SECRET_KEY is missing, short or published: whoever knows it can sign messages and password resets."
+LOCAL_ENGINE = "DYNAMODB_ENDPOINT_URL points at an engine on this machine."
 UNSAFE = [
     ("DEBUG", "true", "E002", "DEBUG is on: error pages show settings and source to anyone."),
     ("SECRET_KEY", "short", "E003", SECRET),
     ("SECRET_KEY", _DEVELOPMENT_KEY, "E003", SECRET),
     ("SECRET_KEY_FALLBACKS", "old", "E003", SECRET),
-    (
-        "DYNAMODB_ENDPOINT_URL",
-        "http://127.0.0.1:4566",
-        "E001",
-        "DYNAMODB_ENDPOINT_URL points at an engine on this machine.",
-    ),
+    ("DYNAMODB_ENDPOINT_URL", "http://127.0.0.1:4566", "E001", LOCAL_ENGINE),
     (
         "DYNAMODB_GUARD",
         "false",
@@ -72,11 +68,7 @@ UNSAFE = [
         "E012",
         "WEBHOOK_RECEIVER is set: tenants could send requests to this machine itself.",
     ),
-    ("PORTAL_BASE_URL", "", "E008", NO_BASE),
     ("PORTAL_BASE_URL", "http://desk.example.com", "E008", NO_BASE),
-    ("PORTAL_BASE_URL", "https://elsewhere.example.com", "E008", NO_BASE),
-    ("PORTAL_BASE_URL", "https://desk.example.com/path", "E008", NO_BASE),
-    ("PORTAL_BASE_URL", "https://[bad", "E008", NO_BASE),
     (
         "TRUSTED_PROXIES",
         "0",
@@ -86,6 +78,12 @@ UNSAFE = [
     ("STATIC_ROOT", "/nonexistent", "E010", "There is no staticfiles.json in /nonexistent: every page would fail."),
     ("DYNAMODB_TABLE_PREFIX", "P" * 250, "E011", "DYNAMODB_TABLE_PREFIX has 250 characters; at most "),
     ("TENANT_RATES", "standard", "E013", "TENANT_RATES has 'standard', which is no plan with its rate"),
+    (
+        "DYNAMODB_ENDPOINT_URL",
+        "http://[::1]:4566",
+        "E001",
+        "DYNAMODB_ENDPOINT_URL points at an engine on this machine.",
+    ),
 ]
 
 
@@ -115,6 +113,16 @@ def test_unsafe_settings_stop_the_deployment_each_with_its_error(unsafe: dict[st
         assert f"(pooldesk.{issue}) {sentence}" in errors
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["", "http://desk.example.com", "https://elsewhere.example.com", "https://desk.example.com/path", "https://[bad"],
+)
+def test_what_is_no_address_of_the_portal_is_an_error(address: str) -> None:
+    with override_settings(PORTAL_BASE_URL=address, ALLOWED_HOSTS=["desk.example.com"]):
+        (error,) = checks.mails_lead_here(None)
+    assert (error.id, error.msg, error.is_serious()) == ("pooldesk.E008", NO_BASE, True)
+
+
 def test_a_missing_secret_key_stops_the_deployment() -> None:
     # Alone with the security checks: the modules behind the URLs sign things, and do not load without a key.
     answer = deploy_check("--tag", "security", SECRET_KEY="")
@@ -123,15 +131,19 @@ def test_a_missing_secret_key_stops_the_deployment() -> None:
     assert deploy_check(SECRET_KEY="").returncode == 1
 
 
-def test_cookies_that_travel_without_tls_stop_the_deployment(tmp_path: Path) -> None:
+def test_cookies_without_tls_stop_the_deployment_and_what_django_warns_of_is_said(tmp_path: Path) -> None:
     # No variable of the environment does this alone; a settings module of one's own can.
     (tmp_path / "own_settings.py").write_text(
         "from portal.settings import *\nSESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False\n"
     )
-    answer = deploy_check(DJANGO_SETTINGS_MODULE="own_settings", PYTHONPATH=str(tmp_path))
+    own = {"DJANGO_SETTINGS_MODULE": "own_settings", "PYTHONPATH": str(tmp_path)}
+    answer = deploy_check(SECURE_SSL_REDIRECT="false", ALLOWED_HOSTS="", **own)
     assert answer.returncode == 1
+    errors, _, warnings = answer.stderr.partition("WARNINGS:")
     both = "SESSION_COOKIE_SECURE and CSRF_COOKIE_SECURE"
-    assert f"(pooldesk.E007) {both} off: cookies travel without TLS." in answer.stderr
+    assert f"(pooldesk.E007) {both} off: cookies travel without TLS." in errors
+    assert "(security.W008)" in warnings
+    assert "(security.W020)" in warnings
 
 
 @pytest.mark.parametrize("cookie", ["SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"])
@@ -151,6 +163,8 @@ def warned() -> subprocess.CompletedProcess[str]:
         EMAIL_URL="consolemail://",
         BEHIND_TLS_PROXY="false",
         DYNAMODB_TABLE_PREFIX="P" * policies.longest_prefix(),
+        DYNAMODB_READ_TIMEOUT="20",
+        SECURE_HSTS_SECONDS="0",
     )
 
 
@@ -161,13 +175,21 @@ def test_a_warning_stops_no_deployment(warned: subprocess.CompletedProcess[str])
 
 def test_only_where_there_is_no_iam_the_tenant_role_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
     assert "(pooldesk.W003) TENANT_ROLE_ARN is empty" in warned.stderr
-    answer = deploy_check(DYNAMODB_ENDPOINT_URL="https://dynamodb.eu-central-1.amazonaws.com", TENANT_ROLE_ARN="")
-    assert "(pooldesk.E005) TENANT_ROLE_ARN is empty" in answer.stderr
-    assert answer.returncode == 1
+    with override_settings(DYNAMODB_ENDPOINT_URL="https://dynamodb.eu-central-1.amazonaws.com", TENANT_ROLE_ARN=""):
+        (error,) = checks.iam_is_the_third_layer(None)
+    assert (error.id, error.is_serious()) == ("pooldesk.E005", True)
 
 
 def test_mail_that_goes_nowhere_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
     assert "(pooldesk.W001) EMAIL_URL does not send mail" in warned.stderr
+
+
+def test_a_request_that_may_take_too_long_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "(pooldesk.W002) One call to DynamoDB may take" in warned.stderr
+
+
+def test_browsers_that_are_not_bound_to_tls_are_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
+    assert "(security.W004)" in warned.stderr
 
 
 def test_the_longest_prefix_is_no_issue(warned: subprocess.CompletedProcess[str]) -> None:
@@ -206,10 +228,10 @@ def test_a_redirect_that_never_ends_is_a_warning(warned: subprocess.CompletedPro
 )
 def test_other_names_of_the_domain_are_bound_to_tls_only_when_asked_for(changes: dict[str, str], header: str) -> None:
     code = (
-        "import django; django.setup(); from django.http import HttpResponse; from django.test import RequestFactory; "
+        "from django.http import HttpRequest, HttpResponse; request = HttpRequest(); "
         "from django.middleware.security import SecurityMiddleware; "
-        "answer = SecurityMiddleware(lambda request: HttpResponse())(RequestFactory().get('/', secure=True)); "
-        "print(answer['Strict-Transport-Security'])"
+        "request.META['HTTP_X_FORWARDED_PROTO'] = 'https'; "
+        "print(SecurityMiddleware(lambda request: HttpResponse())(request)['Strict-Transport-Security'])"
     )
     answer = subprocess.run(
         [sys.executable, "-c", code],

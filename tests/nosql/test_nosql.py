@@ -417,44 +417,10 @@ def manage(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_checks_find_nothing() -> None:
-    for environ in ({"DEBUG": "true", "DYNAMODB_ENDPOINT_URL": "http://127.0.0.1:9"}, PRODUCTION):
-        done = manage("check", "--fail-level", "WARNING", **environ)
-        assert done.returncode == 0, done.stderr
-        assert "no issues" in done.stdout
-
-
-def test_a_proper_production_has_no_warnings() -> None:
-    done = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
+def test_the_checks_find_nothing() -> None:  # in production neither: tests/deployment/test_deploy_checks.py
+    done = manage("check", "--fail-level", "WARNING", DEBUG="true", DYNAMODB_ENDPOINT_URL="http://127.0.0.1:9")
     assert done.returncode == 0, done.stderr
-    assert "no issues (2 silenced)" in done.stdout
-    assert done.stderr == ""
-
-
-UNSAFE = {
-    "DYNAMODB_ENDPOINT_URL": ("http://[::1]:4566", "pooldesk.E001"),
-    "SECRET_KEY": ("short", "pooldesk.E003"),
-    "EMAIL_URL": ("consolemail://", "pooldesk.W001"),
-    "DYNAMODB_READ_TIMEOUT": ("20", "pooldesk.W002"),
-    "SECURE_HSTS_SECONDS": ("0", "security.W004"),
-    "SECURE_SSL_REDIRECT": ("false", "security.W008"),
-    "ALLOWED_HOSTS": ("", "security.W020"),
-}
-
-
-def test_each_unsafe_setting_of_a_production_is_named() -> None:
-    done = manage("check", "--deploy", **PRODUCTION | {name: value for name, (value, _) in UNSAFE.items()})
-    assert done.returncode == 1
-    assert [name for name, (_, complaint) in UNSAFE.items() if complaint not in done.stderr] == []
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"DYNAMODB_ENDPOINT_URL": "http://127.0.0.1:4566"}, {"SECRET_KEY": ""}, {"DEBUG": "true"}],
-    ids=lambda change: next(iter(change)),
-)
-def test_what_lets_strangers_in_is_an_error_not_a_warning(change: dict[str, str]) -> None:
-    assert manage("check", "--deploy", **PRODUCTION | change).returncode == 1
+    assert "no issues" in done.stdout
 
 
 def test_there_is_nothing_to_migrate() -> None:

@@ -39,13 +39,6 @@ def read(path: Path) -> Json:
     return plain
 
 
-def issues(path: Path, *regions: str) -> list[str]:
-    """What the linter has to say about a template in these regions."""
-    from cfnlint.api import ManualArgs, lint_file
-
-    return [str(match) for match in lint_file(path, ManualArgs(regions=list(regions)))]
-
-
 @functools.cache
 def _committed() -> str:
     return json.dumps(read(COMMITTED))
