@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,29 +17,24 @@ from django.conf import settings
 
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.dynamo.repository import TenantRepository
 from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
-from proofs.counting import journal
 from proofs.moving import quiet_desk
 from proofs.patience import patiently
+from proofs.torture_run import TortureRun
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.items import TenantItem
-from tickets.counting import barrier
-from tickets.counting.barrier import WorkerAway
 from tickets.jobs.job_notes import TakenOver
 from tickets.moving import move_notes, move_requests, place_changes
 from tickets.moving.discarding import CopyDiscard
 from tickets.moving.items import MoveItem
 from tickets.moving.tenant_mover import PHASES
-from tickets.verification import recount
 
 _STEP: Final = 0.02
 _PATIENCE: Final = 3600.0  # for one move
-_DRAIN_SECONDS: Final = 240.0
+_ALIVE: Final = ("reader", "writer", "follower")
 _POINTS: Final = ("copying", "holding", "announcing", "verifying", "catching")  # of kills, those that matter most first
 
 _LONG: Final = ("copying", "verifying")  # they take longer, the more tickets there are
@@ -86,59 +79,27 @@ class Leg:
     trouble: str
 
 
-@dataclass
-class MoveTorture:
-    """A running torture: its processes, and what has happened so far."""
+class MoveTorture(TortureRun):
+    """A running torture of moves, and the legs that it has made so far."""
 
-    plan: MovePlan
-    folder: Path
-    tenant: TenantItem | None = None
-    children: dict[str, list[Child]] = field(default_factory=dict)
-    legs: list[Leg] = field(default_factory=list)
-    counter: int = 0
+    failure = MoveTortureFailed
+    follower = "follower"
 
-    @property
-    def tenant_id(self) -> str:
-        return self.tenant.tenant_id if self.tenant else ""
-
-    def rng(self) -> random.Random:
-        self.counter += 1
-        return random.Random(f"{self.plan.seed} {self.counter}")  # noqa: S311  # it has to be repeatable
+    def __init__(self, plan: MovePlan, folder: Path) -> None:
+        super().__init__(plan.seed, folder)
+        self.plan = plan
+        self.legs: list[Leg] = []
 
     def start(self, role: str, **how: Any) -> Child:
-        seed = self.rng().randrange(10**9)
-        path = self.folder / f"{role}-{self.counter}.jsonl"
-        specification = {"journal": str(path), "tenant_id": self.tenant_id, **how}
-        specification |= {"context_seconds": self.plan.context_seconds}
-        specification |= {"seed": seed} if role != "mover" else {}
-        command = [sys.executable, "-m", "proofs.moving.move_child", role, json.dumps(specification)]
-        if role == "follower":
-            command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "run_stream"]
-        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
-        with path.with_suffix(".log").open("wb") as log:
-            child = Child(role, command, env=environ, output=log)
-        self.children.setdefault(role, []).append(child)
-        return child
+        def command(given: dict[str, Any]) -> list[str]:
+            if role == "follower":
+                return [sys.executable, str(settings.BASE_DIR / "manage.py"), "run_stream"]
+            known = {"journal": given["journal"], "tenant_id": self.tenant_id, **how}
+            known |= {"context_seconds": self.plan.context_seconds}
+            known |= {"seed": given["seed"]} if role != "mover" else {}
+            return [sys.executable, "-m", "proofs.moving.move_child", role, json.dumps(known)]
 
-    def told(self, role: str) -> list[dict[str, Any]]:
-        """Return what processes of a role have noted, in the order in which they were started."""
-        numbers = range(1, self.counter + 1)
-        return [line for number in numbers for line in journal.lines(self.folder / f"{role}-{number}.jsonl")]
-
-    def refuse_dead(self, *roles: str) -> None:
-        """Raises MoveTortureFailed where one of these processes has ended by itself."""
-        for role in roles:
-            if any(child.poll() is not None for child in self.children.get(role, [])):
-                texts = [path.read_text(errors="replace").strip() for path in self.folder.glob(f"{role}-*.log")]
-                raise MoveTortureFailed(f"A {role} has ended: {' / '.join(text[-800:] for text in texts if text)}")
-
-    def end(self, role: str, *, seconds: float = 0) -> None:
-        """End the processes of a role at once, or let them finish for so many seconds."""
-        for child in self.children.pop(role, []):
-            if seconds:
-                child.stop(seconds=seconds)
-            else:
-                child.kill()
+        return self.launch(role, command)
 
 
 @contextmanager
@@ -162,7 +123,7 @@ def prepare(run: MoveTorture, advance: Callable[[int], object]) -> None:
         run.start("writer", pause=plan.writers / plan.writes, **known)
     for _ in range(plan.readers):
         run.start("reader", pause=0.1, **known)
-    _until(lambda: bool(run.told("reader")) and len(run.told("writer")) >= plan.writers, run)
+    run.wait_until(lambda: bool(run.told("reader")) and len(run.told("writer")) >= plan.writers, *_ALIVE)
 
 
 def move(run: MoveTorture, say: Callable[[str], object]) -> None:
@@ -251,37 +212,17 @@ def _ended(run: MoveTorture, item: MoveItem, began: float, killed_at: list[str])
 def settle(run: MoveTorture) -> None:
     """Let people work on at the new place, end them, and wait until everything is counted there."""
     wanted = len(run.told("writer")) + 5 * run.plan.writers
-    _until(lambda: len(run.told("writer")) >= wanted, run)
+    run.wait_until(lambda: len(run.told("writer")) >= wanted, *_ALIVE)
     run.end("writer", seconds=30)
     run.end("reader", seconds=30)
-    try:
-        repository = context.for_system(tenant_directory.get(run.tenant_id)).repository
-        barrier.wait_until_applied(repository, timeout=_DRAIN_SECONDS, say=lambda _: None)
-    except WorkerAway as away:
-        raise MoveTortureFailed("The follower came to no end.") from away
-
-
-def _until(done: Callable[[], bool], run: MoveTorture) -> None:
-    until = time.monotonic() + _DRAIN_SECONDS
-    while not done():
-        run.refuse_dead("reader", "writer", "follower")
-        if time.monotonic() > until:
-            raise MoveTortureFailed("The processes came to nothing.")
-        time.sleep(_STEP)
+    run.drain(context.for_system(tenant_directory.get(run.tenant_id)).repository)
 
 
 def _remove(run: MoveTorture) -> None:
-    for role in ("mover", "writer", "reader"):
-        run.end(role)
-    if run.tenant is not None:
-        last = recount.last_number(TenantRepository(run.tenant_id))
-        cleanup.delete_tickets(run.tenant_id, range(1, last + 1))
-        with suppress(WorkerAway):
-            barrier.wait_until_applied(TenantRepository(run.tenant_id), timeout=_DRAIN_SECONDS, say=lambda _: None)
-        run.end("follower", seconds=30)
+    def own() -> None:
         for to in {Placement.parse(text) for text in run.plan.to} - {POOL}:
             provisioning.delete_placed(run.tenant_id, to)
             place_changes.follow_no_more(run.tenant_id, to)
         cleanup.delete_moves(run.tenant_id)
-        cleanup.delete_tenant(run.tenant_id, run.tenant.slug)
-    run.end("follower")
+
+    run.remove(own)

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
-
-from django.conf import settings
 
 from portal.dynamo.repository import TenantRepository
 from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
 from proofs.counting import journal
+from proofs.torture_run import TortureRun
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.shard_layout import ShardLayout
-from tickets.counting import barrier
-from tickets.counting.barrier import WorkerAway
 from tickets.desk import creating, lists
 from tickets.sharding import reshard_notes, reshard_requests
 from tickets.ticket import keys as ticket_keys
@@ -39,8 +34,8 @@ from tickets.verification import recount, verify
 _STEP: Final = 0.05
 _LEASE_SECONDS: Final = 1.5
 _PATIENCE: Final = 240.0  # for one resharding
+_ALIVE: Final = ("reader", "writer")
 _ROUNDS: Final = 10
-_DRAIN_SECONDS: Final = 120.0
 
 
 class ReshardTortureFailed(PortalError):
@@ -63,62 +58,29 @@ class ReshardPlan:
     settle_seconds: float = 1.5
 
 
-@dataclass
-class ReshardTorture:
-    """A running torture: its processes, and what has happened so far."""
+class ReshardTorture(TortureRun):
+    """A running torture of reshardings: at which steps movers were killed, and how many tickets were moved."""
 
-    plan: ReshardPlan
-    folder: Path
-    tenant: TenantItem | None = None
-    children: dict[str, list[Child]] = field(default_factory=dict)
-    killed_at: list[str] = field(default_factory=list)
-    moved: list[int] = field(default_factory=list)
-    counter: int = 0
+    failure = ReshardTortureFailed
+    follower = "poller"
 
-    @property
-    def tenant_id(self) -> str:
-        return self.tenant.tenant_id if self.tenant else ""
-
-    def rng(self) -> random.Random:
-        self.counter += 1
-        return random.Random(f"{self.plan.seed} {self.counter}")  # noqa: S311  # it has to be repeatable
+    def __init__(self, plan: ReshardPlan, folder: Path) -> None:
+        super().__init__(plan.seed, folder)
+        self.plan = plan
+        self.killed_at: list[str] = []
+        self.moved: list[int] = []
 
     def start(self, role: str, **how: Any) -> Child:
-        seed = self.rng().randrange(10**9)
-        path = self.folder / f"{role}-{self.counter}.jsonl"
-        module = "proofs.sharding.reshard_child"
-        specification = {"journal": str(path), "tenant_id": self.tenant_id, **how}
-        if role == "poller":
-            module = "proofs.counting.child"
-            specification = {"journal": str(path), "seed": seed, "number": self.counter, "presented": None, **how}
-        else:
-            specification |= {"context_seconds": self.plan.context_seconds}
-            specification |= {"seed": seed, "pause": self.plan.pause} if role != "mover" else {}
-        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
-        with path.with_suffix(".log").open("wb") as log:
-            command = [sys.executable, "-m", module, role, json.dumps(specification)]
-            child = Child(role, command, env=environ, output=log)
-        self.children.setdefault(role, []).append(child)
-        return child
-
-    def told(self, role: str) -> list[dict[str, Any]]:
-        paths = sorted(self.folder.glob(f"{role}-*.jsonl"))
-        return [line for path in paths for line in journal.lines(path)]
-
-    def refuse_dead(self, role: str) -> None:
-        """Raises ReshardTortureFailed where one of these processes has ended by itself."""
-        if any(child.poll() is not None for child in self.children.get(role, [])):
-            texts = [path.read_text(errors="replace").strip() for path in self.folder.glob(f"{role}-*.log")]
-            raise ReshardTortureFailed(f"A {role} has ended: {' / '.join(text[-800:] for text in texts if text)}")
-
-    def end(self, role: str, *, seconds: float = 0) -> None:
-        """End the processes of a role at once, or let them finish for so many seconds."""
-        for child in self.children.get(role, []):
-            if seconds:
-                child.stop(seconds=seconds)
+        def command(given: dict[str, Any]) -> list[str]:
+            if role == "poller":
+                module, known = "proofs.counting.child", {**given, "presented": None, **how}
             else:
-                child.kill()
-        self.children[role] = []
+                module, known = "proofs.sharding.reshard_child", {"tenant_id": self.tenant_id, **how}
+                known |= {"journal": given["journal"], "context_seconds": self.plan.context_seconds}
+                known |= {"seed": given["seed"], "pause": self.plan.pause} if role != "mover" else {}
+            return [sys.executable, "-m", module, role, json.dumps(known)]
+
+        return self.launch(role, command)
 
 
 @contextmanager
@@ -144,7 +106,7 @@ def prepare(run: ReshardTorture, advance: Callable[[int], object]) -> None:
         run.start("writer")
     for _ in range(run.plan.readers):
         run.start("reader", quiet=run.plan.quiet)
-    _until(lambda: bool(run.told("reader")) and bool(run.told("writer")), run, seconds=_PATIENCE)
+    run.wait_until(lambda: bool(run.told("reader")) and bool(run.told("writer")), *_ALIVE)
 
 
 def reshard(run: ReshardTorture, say: Callable[[str], object]) -> None:
@@ -170,7 +132,7 @@ def _carried_out(run: ReshardTorture, kills: int) -> None:
     while time.monotonic() < until:
         before = len(run.told("mover"))
         child = run.start("mover", rate=run.plan.rate, settle_seconds=run.plan.settle_seconds)
-        _until(lambda: len(run.told("mover")) > before or child.poll() is not None, run, seconds=_PATIENCE)  # noqa: B023
+        run.wait_until(lambda: len(run.told("mover")) > before or child.poll() is not None, *_ALIVE)  # noqa: B023
         killed_at = time.monotonic() + rng.uniform(0, 2.5 * run.plan.settle_seconds)
         while child.poll() is None and (not kills or time.monotonic() < killed_at):
             time.sleep(_STEP)
@@ -192,12 +154,9 @@ def settle(run: ReshardTorture) -> None:
     run.refuse_dead("writer")
     run.end("writer")
     walks = len(run.told("reader"))
-    _until(lambda: len(run.told("reader")) >= walks + 2 * run.plan.readers, run, seconds=_PATIENCE)
+    run.wait_until(lambda: len(run.told("reader")) >= walks + 2 * run.plan.readers, *_ALIVE)
     run.end("reader", seconds=60)
-    try:
-        barrier.wait_until_applied(TenantRepository(run.tenant_id), timeout=_DRAIN_SECONDS, say=lambda _: None)
-    except WorkerAway as away:
-        raise ReshardTortureFailed("The poller came to no end.") from away
+    run.drain(TenantRepository(run.tenant_id))
 
 
 def figures(run: ReshardTorture) -> dict[str, Any]:
@@ -265,25 +224,5 @@ def _last_events(path: Path) -> int:
     return int(lines[-1]["events"]) if lines else 0
 
 
-def _until(done: Callable[[], bool], run: ReshardTorture, *, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        run.refuse_dead("reader")
-        run.refuse_dead("writer")
-        if time.monotonic() > until:
-            raise ReshardTortureFailed("The processes came to nothing.")
-        time.sleep(_STEP)
-
-
 def _remove(run: ReshardTorture) -> None:
-    for role in ("mover", "writer", "reader"):
-        run.end(role)
-    if run.tenant is not None:
-        last = recount.last_number(TenantRepository(run.tenant_id))
-        cleanup.delete_tickets(run.tenant_id, range(1, last + 1))
-        with suppress(WorkerAway):
-            barrier.wait_until_applied(TenantRepository(run.tenant_id), timeout=_DRAIN_SECONDS, say=lambda _: None)
-        run.end("poller", seconds=30)
-        cleanup.delete_reshardings(run.tenant_id)
-        cleanup.delete_tenant(run.tenant_id, run.tenant.slug)
-    run.end("poller")
+    run.remove(lambda: cleanup.delete_reshardings(run.tenant_id))
