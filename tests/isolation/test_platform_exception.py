@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -287,6 +288,10 @@ def test_an_item_of_the_platform_is_known_to_these_only(item: type[Item]) -> Non
 
 
 def test_every_item_of_the_platform_is_in_the_list() -> None:
+    for module in map(name, modules()):
+        if module.endswith("items"):  # no process loads all of them by itself
+            import_module(module)
+
     def below(model: type[Item]) -> Iterator[type[Item]]:
         for child in model.__subclasses__():
             yield child
