@@ -1,14 +1,10 @@
-"""Moves in the hands of a test: begun, carried out without a wait, killed at any call, and looked at afterwards."""
+"""Moves in the hands of a test: begun, carried out without a wait, and looked at afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import pytest
-
-from portal.dynamo import client
 from portal.dynamo.placement import Placement
 from portal.errors import PortalError
 from tenants.audit_trail.recording import SYSTEM
@@ -22,30 +18,6 @@ from tickets.ticket import keys
 
 BRIDGE = Placement("bridge")
 POOL = Placement()
-
-
-class Killed(BaseException):
-    """The process is no more."""
-
-
-@contextmanager
-def killed_at(monkeypatch: pytest.MonkeyPatch, calls: int, *, sent: bool) -> Iterator[None]:
-    """The mover's process ends at its call of this number, before it is sent or after; nothing later arrives."""
-    dispatch, left = client.SharedConnection.dispatch, calls
-
-    def dying(self: client.SharedConnection, *request: Any, **more: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0 or (left == 0 and not sent):
-            raise Killed
-        answer = dispatch(self, *request, **more)
-        if left == 0:
-            raise Killed
-        return answer
-
-    with monkeypatch.context() as patch:
-        patch.setattr(client.SharedConnection, "dispatch", dying)
-        yield
 
 
 def id_of(world: World, slug: str = "acme") -> str:

@@ -17,18 +17,17 @@ from tenants.tenancy.context import TenantContext
 from tests.moving.moves import (
     BRIDGE,
     POOL,
-    Killed,
     begin,
     bodies,
     id_of,
     is_equal,
-    killed_at,
     last,
     move,
     mover,
     ticket,
     tried,
 )
+from tests.support.kills import Killed, killed_at, one_by_one
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, lists
 from tickets.desk.summaries import TicketState, read
@@ -111,10 +110,6 @@ def test_after_kills_at_any_call_everything_acknowledged_is_at_the_new_place_onc
     assert sorted(bodies(world, range(1, 7))) == sorted(acknowledged)
     assert kills > 4
     assert last(world).trouble == ""
-
-
-def one_by_one(calls: list[Callable[[], Any]]) -> list[Any]:
-    return [call() for call in calls]
 
 
 def test_who_writes_during_the_switch_waits_and_has_written_at_the_new_place(

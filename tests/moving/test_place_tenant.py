@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tenants.tenancy import tenant_directory
-from tests.moving.moves import BRIDGE, POOL, Killed, begin, id_of, is_equal, killed_at, last, move, mover
+from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover
 from tests.support import commands
+from tests.support.kills import Killed, killed_at
 from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.world import World
 from tickets.counting import barrier

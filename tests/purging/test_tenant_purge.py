@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 
 from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox import telling
-from portal.dynamo import client, placement, provisioning
+from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Invalid
@@ -28,6 +26,7 @@ from tests.support import deliveries, embedded, placed, used_desk
 from tests.support.commands import everything, in_pool, run
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower
+from tests.support.kills import Killed, killed_at
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.desk import creating
@@ -41,10 +40,6 @@ from tickets.sharding import reshard_requests
 from tickets.ticket.tables import TICKETS
 
 UMBRELLA = used_desk.SLUG
-
-
-class Killed(BaseException):
-    """The process is no more."""
 
 
 @pytest.fixture(autouse=True)
@@ -116,25 +111,6 @@ def end_reshardings() -> None:
         put_all([item])
 
 
-@contextmanager
-def killed_at(monkeypatch: pytest.MonkeyPatch, calls: int) -> Iterator[None]:
-    """The process ends right after its write of this number."""
-    dispatch, left = client.SharedConnection.dispatch, calls
-
-    def dying(self: client.SharedConnection, operation: str, *request: Any, **more: Any) -> Any:
-        nonlocal left
-        answer = dispatch(self, operation, *request, **more)
-        if operation in ("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem", "TransactWriteItems"):
-            left -= 1
-            if not left:
-                raise Killed
-        return answer
-
-    with monkeypatch.context() as patch:
-        patch.setattr(client.SharedConnection, "dispatch", dying)
-        yield
-
-
 def test_a_used_desk_is_gone_from_every_table_and_the_other_is_as_it_was(used: World) -> None:
     acme, globex = (used.tenants[slug].tenant_id for slug in ("acme", "globex"))
     end_reshardings()
@@ -184,7 +160,7 @@ def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: 
     acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
     follower, before = follow(), digest(globex)
     item = begin(acme)
-    with pytest.raises(Killed), killed_at(monkeypatch, write):
+    with pytest.raises(Killed), killed_at(monkeypatch, write, writes_only=True):
         purge(item, follower)
     said = purge(purge_notes.by_slug("acme"), follower)
     assert [which for _, which in traces(acme, "acme") if "CERTIFICATE" not in which] == []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tenants.tenancy.shard_layout import ShardLayout
 from tests.support import placed
 from tests.support.commands import run
 from tests.support.folding import Follower
+from tests.support.kills import Killed, killed_at, one_by_one
 from tests.support.world import World
 from tickets.desk import changing, creating, lists
 from tickets.jobs.lease_watch import LeaseWatch
@@ -32,30 +32,6 @@ from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 SOME = [Status.OPEN, Status.PENDING]
-
-
-class Killed(BaseException):
-    """The process is no more."""
-
-
-@contextmanager
-def killed_at(monkeypatch: pytest.MonkeyPatch, calls: int, *, sent: bool) -> Iterator[None]:
-    """The worker's process ends at its call of this number, before it is sent or after; nothing later arrives."""
-    dispatch, left = client.SharedConnection.dispatch, calls
-
-    def dying(self: client.SharedConnection, *request: Any, **more: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0 or (left == 0 and not sent):
-            raise Killed
-        answer = dispatch(self, *request, **more)
-        if left == 0:
-            raise Killed
-        return answer
-
-    with monkeypatch.context() as patch:
-        patch.setattr(client.SharedConnection, "dispatch", dying)
-        yield
 
 
 def last(tenant_id: str) -> ReshardItem:
@@ -159,10 +135,6 @@ def test_after_a_kill_at_any_call_lists_are_whole_and_another_process_goes_on(
         assert sorted_shelves(shelves(world)) == sorted_shelves(spread(12, shards))
     assert kills > 4
     assert [int(item.to_shards) for item in reshard_requests.history(tenant_id)] == [2, 4]
-
-
-def one_by_one(calls: list[Callable[[], Any]]) -> list[Any]:
-    return [call() for call in calls]
 
 
 def test_a_stop_leaves_a_layout_in_which_lists_are_whole_and_a_later_one_goes_on(world: World) -> None:
