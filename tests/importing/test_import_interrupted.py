@@ -76,10 +76,10 @@ def test_ctrl_c_gives_back_the_numbers_that_were_not_used(world: World, path: Pa
 
 
 def test_a_killed_import_is_finished_by_the_next(world: World, path: Path) -> None:
-    """kill -9 at four moments; each run goes on where the one before was killed."""
-    total = 120
+    """kill -9 at three moments; each run goes on where the one before was killed."""
+    total = 60
     archives.write(path, *(issue(i, comments=i % 3) for i in range(1, total)), issue(total, comments=250))
-    for moment in (1, total // 3, total * 2 // 3, total - 1):
+    for moment in (1, total // 2, total - 1):
         process = start("import_archive", path, "--tenant", "acme")
         wait_for(lambda moment=moment: taken(world) >= moment, process)
         process.send_signal(signal.SIGKILL)
@@ -132,9 +132,9 @@ def wait_for(condition: Any, process: Any) -> None:
 
 def test_memory_is_bounded_by_a_row_not_by_the_file(world: World, path: Path) -> None:
     small = peak(archives.write(path, issue(1)))
-    large = peak(_large(path, rows=4_000))
+    large = peak(_large(path, rows=2_000))
 
-    assert path.stat().st_size > 30_000_000
+    assert path.stat().st_size > 18_000_000
     assert large < small + 12_000
 
 

@@ -14,8 +14,6 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.test import override_settings
-from moto import mock_aws
-from moto.sesv2 import sesv2_backends
 
 from delivery.mail import bounce_lambda, bounce_queue, ses_notifications
 from delivery.mail.tables import BOUNCES
@@ -66,6 +64,9 @@ def complaint(address: str = NORA, feedback: str = "abuse") -> dict[str, Any]:
 
 @pytest.fixture
 def ses(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    from moto import mock_aws  # it loads for a second, and each worker collects all tests
+    from moto.sesv2 import sesv2_backends
+
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws(), override_settings(MAIL_TRANSPORT=SES, EMAIL_HOST="eu-west-1"):
