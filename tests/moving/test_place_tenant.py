@@ -16,6 +16,7 @@ from tickets.jobs import lease_watch
 from tickets.jobs.job_follower import JobFollower
 from tickets.moving import move_jobs
 from tickets.moving.items import MoveItem
+from tickets.sharding import layout_changes
 
 PAGE = "/admin/places/?tenant=acme"
 
@@ -118,6 +119,22 @@ def test_a_stream_worker_carries_out_what_an_operator_has_ordered_and_goes_on_wh
     assert "Its content lies on bridge." in root.says(PAGE)
     assert is_equal(world, POOL, BRIDGE, tickets=2)
     assert worker().turn() == 0
+
+
+def test_a_move_that_cannot_go_on_says_why_rests_and_keeps_no_other_one_waiting(
+    world: World, root: Operator, followed: None
+) -> None:
+    begin(world, BRIDGE, "globex")
+    root.post(PAGE, {"to": "bridge", "grace": "0", "reason": ""})
+    spread = layout_changes.change(id_of(world), layout_changes.read(id_of(world)), moving_to=4)
+    first = worker()
+    assert first.turn() == 1
+    assert last(world, "globex").state == "kept"
+    assert "The desk is being resharded" in root.says(PAGE)
+    layout_changes.change(id_of(world), spread, moving_to=0)
+    assert first.turn() == 0, "it is tried again too soon"
+    assert worker().turn() == 1
+    assert "The desk is being resharded" not in root.says(PAGE)
 
 
 def test_an_operator_has_an_old_copy_discarded_when_its_grace_is_over_and_says_so_twice(
