@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from portal import clock
-from portal.streams import leases, positions, shard_lister, watermark
+from portal.streams import leases, positions, shard_lister, shards, watermark
 from portal.streams.batch import BatchResult, batch_of, padded
 from portal.streams.shard_lister import ShardLister
+from portal.streams.shards import Listing
 from portal.streams.tables import LEASES
 from tests.support.shard_trees import ARN, START, ShardTree, raw_record
 from tickets.ticket.tables import TICKETS
@@ -77,6 +80,29 @@ def test_whoever_lists_the_shards_forgets_those_that_have_left(engine: None, mon
     lister.listed_at = float("-inf")
     lister.list_if_due(leases.stored(ARN))
     assert leases.finished_among(ARN, ["a"]) == {}
+
+
+@pytest.mark.parametrize(("takes", "rests"), [(0.0, 1), (0.5, 10), (60.0, 30)])
+def test_a_listing_that_an_engine_finds_hard_is_asked_for_less_often(
+    engine: None, monkeypatch: pytest.MonkeyPatch, takes: float, rests: float
+) -> None:
+    now, lister = [1000.0], ShardLister(ARN, lease_seconds=10)
+    monkeypatch.setattr(shard_lister, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def listing(_: str) -> Listing:
+        now[0] += takes
+        return Listing((), "")
+
+    monkeypatch.setattr(shards, "listing", listing)
+    listed: list[float] = []
+    for _ in range(2):
+        lister.list_if_due([])
+        listed.append(lister.listed_at)
+        now[0] = lister.listed_at + rests - 0.01
+        lister.list_if_due([])
+        assert lister.listed_at == listed[-1]
+        now[0] = lister.listed_at + rests
+    assert listed == [1000, 1000 + rests]
 
 
 def test_what_is_kept_of_a_shard_goes_by_no_clock(engine: None) -> None:
