@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.moving.moves import BRIDGE, begin, mover
+from tests.moving.moves import BRIDGE, begin, last, mover
 from tests.support.world import World
 from tickets.desk import commenting
+from tickets.jobs import leased_job
 from tickets.moving.ticket_copies import TicketCopies
 from tickets.ticket import keys
 
@@ -60,3 +61,22 @@ def test_no_transaction_of_a_move_is_long_enough_to_hold_others_up(world: World,
     mover(world).run()
     assert sum(map(len, written)) >= 80
     assert max(map(len, written)) == 25
+
+
+def test_while_a_slow_place_takes_what_is_copied_whoever_copies_is_seen_at_work(
+    world: World, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 20)
+    begin(world, BRIDGE)
+    monkeypatch.setattr(leased_job, "_HEARTBEAT_SECONDS", 0)
+    seen: list[int] = []
+    write = TicketCopies._write
+
+    def slow(self: TicketCopies, changes: Any, gate: int) -> None:
+        seen.append(int(last(world).counter))
+        write(self, changes, gate)
+
+    monkeypatch.setattr(TicketCopies, "_write", slow)
+    mover(world).run()
+    # Two writes at a time; all of these belong to one step, behind which the progress is noted.
+    assert len(set(seen[:5])) >= 3

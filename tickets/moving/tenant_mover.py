@@ -77,7 +77,7 @@ class TenantMover(LeasedJob[MoveItem]):
         self._from, self._to = Placement.parse(item.from_place), Placement.parse(item.to_place)
         self._source = PlacedStore(item.tenant_id, self._from)
         self._hold = WriteHold(self._source, item.move_id)
-        self._copies = TicketCopies(self._source, PlacedStore(item.tenant_id, self._to), item.move_id)
+        self._copies = TicketCopies(self._source, PlacedStore(item.tenant_id, self._to), item.move_id, self._look_up)
 
     def _is_to_end(self) -> bool:
         return self.item.state == move_notes.CANCELLING and not self._cancelling

@@ -47,8 +47,14 @@ class GateClosed(PortalError):
 class TicketCopies:
     """Copies collections of one tenant from one placement to another, as one part of one move."""
 
-    def __init__(self, source: PlacedStore, destination: PlacedStore, move_id: str) -> None:
-        self.source, self.destination = source, destination
+    def __init__(
+        self,
+        source: PlacedStore,
+        destination: PlacedStore,
+        move_id: str,
+        between: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.source, self.destination, self._between = source, destination, between
         self._tenant_id, self._move_id = source.tenant_id, move_id
         self._key, self._attempt = "", 0
 
@@ -86,7 +92,8 @@ class TicketCopies:
         """Make these collections equal, and the records of the requests that made them. Return how many items were
         written or deleted. Raises GateClosed, Unavailable; then the gates have to be opened anew.
 
-        Unless it is `hurried`, few requests are under way at a time: people's are to find the engine idle.
+        Unless it is `hurried`, few requests are under way at a time, and `between` is called between them: people's
+        are to find the engine idle, and whoever looks on is to see that somebody is at work.
         """
         wanted = list(dict.fromkeys(partitions))
         at_once = len(wanted) if hurried else _AT_ONCE
@@ -94,15 +101,17 @@ class TicketCopies:
         more, _ = self._differences([one for one in made if one not in wanted], at_once)
         # The records first: who goes on after a kill asks for those of what it finds missing, and of nothing else.
         gates = GATES if hurried else GATES // 2
-        self._write_all(more, gates)
-        self._write_all(changes, gates)
+        between = _nothing_between if hurried else self._between
+        self._write_all(more, gates, between)
+        self._write_all(changes, gates, between)
         return len(changes) + len(more)
 
-    def _write_all(self, changes: list[tuple[str, Raw]], gates: int) -> None:
+    def _write_all(self, changes: list[tuple[str, Raw]], gates: int, between: Callable[[], object]) -> None:
         parts = list(_parts(changes))
         for start in range(0, len(parts), gates):
             some = parts[start : start + gates]
             fan_out([partial(self._write, part, gate) for gate, part in enumerate(some)])
+            between()
 
     def sync_tickets(self, numbers: Iterable[int]) -> int:
         """Do that for the tickets of these numbers."""
@@ -158,6 +167,10 @@ class TicketCopies:
             _patiently(lambda: self.destination.write(transaction))
         except TransactionRefused as refused:
             raise GateClosed("Somebody else carries this move out.") from refused
+
+
+def _nothing_between() -> None:
+    """Let those who are held wait for nothing else."""
 
 
 def _nothing(_: str) -> list[Raw]:
