@@ -31,8 +31,11 @@ from delivery.webhooks.items import EndpointItem
 from portal import clock
 from portal.isolation import iam, policies, request_parser
 from portal.schema.tables import Table
+from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import suppressed_addresses
+from tenants.tenancy import tenant_directory
 from tests.mail.test_ses import NORA, bounce
+from tests.moving import moves
 from tests.support import function_process
 from tests.support.endpoints import endpoint
 from tests.support.folding import Follower, numbers
@@ -41,6 +44,7 @@ from tests.support.outbox import rows, subscribe
 from tests.support.stacks import ACCOUNT, COMMITTED, WITH_FUNCTION, Json, Stack, committed, statements_in
 from tests.support.world import World
 from tickets.desk import creating
+from tickets.moving import move_requests
 from tickets.ticket.tables import TICKETS
 
 SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event"}
@@ -194,7 +198,7 @@ def received(transport: QueueTransport) -> list[Message]:
 
 def test_every_function_of_the_template_is_tried_here(stack: Stack) -> None:
     functions = {name for name, one in stack.resources.items() if one["Type"] == "AWS::Lambda::Function"}
-    tried = {f"{name}Function" for name in ("Worker", "Dispatch", "Sweep", "Delivery", "Bounces")}
+    tried = {f"{name}Function" for name in ("Worker", "Dispatch", "Sweep", "Delivery", "Bounces", "Lifecycle")}
     assert functions == tried
 
 
@@ -204,6 +208,17 @@ def test_the_stream_worker_counts_and_tells_how_far_it_is(world: World, invoke: 
     assert counted == {"state": {}, "batchItemFailures": []}
     assert told["as_of"]
     assert numbers(world.context("alice", "acme"))["open.normal"] == 2
+
+
+def test_the_function_of_the_lifecycle_role_discards_an_old_copy_that_an_operator_has_done_with(
+    world: World, invoke: Invoke
+) -> None:
+    world.tickets("acme", 1)
+    moves.move(world, moves.BRIDGE)
+    moves.move(world, moves.POOL, grace_days=0)
+    move_requests.discard(tenant_directory.get(moves.id_of(world)), by=SYSTEM)
+    assert invoke("Lifecycle", SCHEDULED) == [{"ended": 1}]
+    assert moves.last(world).state == "done"
 
 
 def test_the_dispatcher_sends_what_is_new(world: World, transport: QueueTransport, invoke: Invoke) -> None:

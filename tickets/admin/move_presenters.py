@@ -50,7 +50,7 @@ def move_row(item: MoveItem) -> dict[str, Any]:
         "cancellable": item.state == move_notes.RUNNING and not item.switched_at,
         "kept_until": clock.parse(item.kept_until) if item.state == move_notes.KEPT else None,
         "discardable": item.state == move_notes.KEPT and item.kept_until <= clock.stamp(),
-        "step": _STEPS[item.phase],
+        "step": _STEPS.get(item.phase, item.phase),
         "done": int(item.done),
         "last": int(item.last_number),
         "changes": int(item.changes),

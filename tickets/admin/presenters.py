@@ -44,7 +44,7 @@ def reshard_row(item: ReshardItem) -> dict[str, Any]:
         "moved": moved,
         "runs": item.state in reshard_notes.UNFINISHED,
         "stoppable": item.state == reshard_notes.RUNNING,
-        "step": _STEPS[item.phase],
+        "step": _STEPS.get(item.phase, item.phase),
         "waits": not item.holder,
         "ended": _moment(item.ended_at),
         "cells": cells(Shards=change, State=state, Why=why, By=who, Begun=begun, Took=took, Moved=moved),
