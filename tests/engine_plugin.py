@@ -47,9 +47,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     except EngineError as error:
         raise pytest.UsageError(str(error)) from None
     point_at(engine.endpoint_url, os.environ)
-    from tests.support.short_wire import ShortWire
-
-    ShortWire(engine.endpoint_url).lay()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
