@@ -10,6 +10,7 @@ from tests.moving.moves import BRIDGE, begin, last, mover
 from tests.support.world import World
 from tickets.desk import commenting
 from tickets.jobs import leased_job
+from tickets.moving import tenant_mover
 from tickets.moving.ticket_copies import TicketCopies
 from tickets.ticket import keys
 
@@ -80,3 +81,33 @@ def test_while_a_slow_place_takes_what_is_copied_whoever_copies_is_seen_at_work(
     mover(world).run()
     # Two writes at a time; all of these belong to one step, behind which the progress is noted.
     assert len(set(seen[:5])) >= 3
+
+
+def test_where_people_write_faster_than_is_copied_gently_the_copying_makes_haste_until_it_is_not_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 1)
+    begin(world, BRIDGE)
+    monkeypatch.setattr(tenant_mover, "PAGE", 2)
+    monkeypatch.setattr(tenant_mover, "SHORT", 1)
+    late = iter([2, 2, 1])  # changes that come while those before are copied
+    hurries: list[bool] = []
+    sync = TicketCopies.sync
+
+    def comments(count: int) -> None:
+        for number in range(count):
+            commenting.comment(world.context("alice", "acme"), 1, body=f"Late {number}.")
+
+    def noted(self: TicketCopies, partitions: list[str], *, hurried: bool = False) -> int:
+        hurries.append(hurried)
+        comments(next(late, 0))
+        return sync(self, partitions, hurried=hurried)
+
+    def say(phase: str) -> None:
+        if phase == "catching":
+            comments(2)
+            monkeypatch.setattr(TicketCopies, "sync", noted)
+
+    mover(world, say).run()
+    # Three full pages, and a single change behind them; then the hold, in which nobody is to be kept waiting.
+    assert hurries == [False, True, True, True, True]

@@ -43,7 +43,7 @@ SETTLE_SECONDS: Final = 2 * CONTEXT_SECONDS  # what began without knowing of the
 RATE: Final = 200.0  # tickets a second
 BLOCK: Final = 40  # tickets that are copied before the progress is written
 SHORT: Final = 20  # entries of the log that a hold has time for
-_AT_ONCE: Final = 200  # changed collections that are held in memory
+_AT_ONCE: Final = 40  # changed collections that are copied between two looks at whether to go on
 _LEAST_ROUNDS: Final = 5
 _ROUNDS: Final = 200  # of copying the log, before it is said not to get short
 _HOLDS: Final = 20
@@ -178,7 +178,7 @@ class TenantMover(LeasedJob[MoveItem]):
         """Copy what was changed meanwhile, until what is left is short."""
         before = 0
         for turn in range(_ROUNDS):
-            drained = self._drain_once()
+            drained = self._drain_once(hurried=before >= PAGE)
             # What comes meanwhile may be more than that, and no less the next time: a hold then ends it.
             if drained < SHORT or (turn >= _LEAST_ROUNDS and before <= drained < PAGE):
                 return
@@ -186,12 +186,13 @@ class TenantMover(LeasedJob[MoveItem]):
             self._look_up()
         raise Unavailable("Tickets are changed faster than they can be copied. Run it again.")
 
-    def _drain_once(self) -> int:
+    def _drain_once(self, *, hurried: bool) -> int:
+        """Copy the first page of the log. Where one page was full already, people may write faster than this copies."""
         changes = self._hold.changes()
         if changes.entries:
             changed = changes.partitions
             for start in range(0, len(changed), _AT_ONCE):
-                self._copies.sync(changed[start : start + _AT_ONCE])
+                self._copies.sync(changed[start : start + _AT_ONCE], hurried=hurried)
                 self._look_up()
             self._hold.forget(changes)
             self._changes += len(changes.entries)
