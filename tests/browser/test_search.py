@@ -52,6 +52,7 @@ KEYS_AT_ONCE = """(box, text) => [...text].forEach((_, n) => {
 
 
 def type_into_box(page: Page, text: str) -> None:
+    page.wait_for_load_state()  # a page that shows its rows may not know its keys yet
     page.keyboard.press("/")
     expect(page.get_by_role("combobox", name="Search this desk")).to_be_focused()
     if text:

@@ -23,7 +23,7 @@ Found = dict[tuple[str, str], list[str]]  # by table and key, the names of the h
 @pytest.fixture(autouse=True)
 def few_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is looked for minute by minute; the desk was used in the last few."""
-    monkeypatch.setattr("portal.noise.holdings.KEPT_MINUTES", 10)
+    used_desk.keep_to_its_minutes(monkeypatch)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ UMBRELLA = used_desk.SLUG
 def key(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.CERTIFICATE_KEY = "11" * 32
     monkeypatch.setattr(tenant_purge, "_LOOK_SECONDS", 0)
-    monkeypatch.setattr("portal.noise.holdings.KEPT_MINUTES", 2)  # each minute is a Query, and tests are shorter
+    used_desk.keep_to_its_minutes(monkeypatch)
 
 
 @pytest.fixture

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
 
+import pytest
 from django.test import override_settings
 
 from delivery.consuming import dead_deliveries
@@ -21,6 +24,7 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.limits import keys as limit_keys
 from portal.limits.items import SharePostItem, UsageItem
+from portal.noise import holdings as noise_holdings
 from portal.noise import keys as noise_keys
 from portal.noise.items import NoiseItem
 from portal.noise.noise_tally import NoiseTally
@@ -60,6 +64,7 @@ from tickets.sharding.items import HeatItem, ReshardItem
 from tickets.ticket.fields import Status
 from tickets.ticket.tables import TICKETS
 
+BEGAN: Final = time.time()
 SLUG = "umbrella"  # of the desk that was Acme
 
 
@@ -221,10 +226,19 @@ def _shared_rows(world: World) -> None:
                 limit_keys.POSTS, "p", counter=1, asked=json.dumps(dict.fromkeys(ids, 1.5)), expires_at=_later()
             ),
             HeatItem(sharding_keys.HEAT, "w", windows=json.dumps(heat), told_at=clock.stamp()),
-            NoiseItem(noise_keys.notes_of(int(time.time()) // 60), "web#p#1", tallies=tallies, expires_at=_later()),
+            NoiseItem(noise_keys.notes_of(int(BEGAN) // 60), "web#p#1", tallies=tallies, expires_at=_later()),
             *(UsageItem(one, "2026-11-22T12:00", requests=3, units=4, expires_at=_later()) for one in ids),
         ]
     )
+
+
+def keep_to_its_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a holding look for noise around the minute that the desk has some in, however long ago that was made.
+
+    Each minute is a Query; the product looks through hours of them.
+    """
+    monkeypatch.setattr(noise_holdings, "KEPT_MINUTES", 2)
+    monkeypatch.setattr(noise_holdings, "time", SimpleNamespace(time=lambda: BEGAN))
 
 
 def _later() -> int:
