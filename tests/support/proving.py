@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.dynamo import client
@@ -87,7 +88,9 @@ def stored() -> dict[str, list[dict[str, Any]]]:
 
 
 def prove(*arguments: object, requests: int = 250, seed: int = 1) -> Ended:
-    return commands.run("prove_isolation", "--requests", requests, "--seed", seed, *arguments)
+    """Run the command as in development, where no setting says what the portal's address is."""
+    with override_settings(PORTAL_BASE_URL=""):
+        return commands.run("prove_isolation", "--requests", requests, "--seed", seed, *arguments)
 
 
 def reported(path: Path, *arguments: object, requests: int = 250, seed: int = 1) -> tuple[Ended, dict[str, Any]]:

@@ -78,6 +78,7 @@ class Attack:
             "TENANT_RATES": "off",
             "RATES_SHARED": False,
             "NOISE_NOTED": False,  # nor is it a tenant's noise
+            "PORTAL_BASE_URL": f"https://{HOST}",  # without which no mail can be written outside of DEBUG
         }
         with override_settings(**own), watch.attached():
             try:
