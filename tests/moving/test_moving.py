@@ -32,7 +32,8 @@ from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, lists
 from tickets.desk.summaries import TicketState, read
 from tickets.jobs.job_notes import TakenOver
-from tickets.moving import move_requests, place_changes, ticket_copies, write_hold
+from tickets.moving import copy_check, move_requests, place_changes, tenant_mover, ticket_copies, write_hold
+from tickets.moving.placed_store import PlacedStore
 from tickets.moving.tenant_mover import TenantMover
 from tickets.sharding import reshard_requests
 from tickets.ticket import keys
@@ -110,6 +111,39 @@ def test_after_kills_at_any_call_everything_acknowledged_is_at_the_new_place_onc
     assert sorted(bodies(world, range(1, 7))) == sorted(acknowledged)
     assert kills > 4
     assert last(world).trouble == ""
+
+
+def test_a_comparison_that_was_killed_goes_on_behind_what_it_noted_and_keeps_what_it_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 9)
+    monkeypatch.setattr(tenant_mover, "BLOCK", 3)
+    monkeypatch.setattr(copy_check, "_AT_ONCE", 1)
+    begin(world, BRIDGE)
+    compared: list[int] = []
+    compare = copy_check._compare
+
+    def noted(found: copy_check.CopyCheck, number: int, *items: Any) -> None:
+        if len(compared) == 7:
+            raise Killed
+        compared.append(number)
+        compare(found, number, *items)
+
+    def lose(phase: str) -> None:
+        if phase == "verifying":
+            PlacedStore(id_of(world), BRIDGE).delete(keys.ticket(id_of(world), 2), keys.DETAIL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(copy_check, "_compare", noted)
+        with pytest.raises(Killed):
+            mover(world, lose).run()
+        assert (last(world).state, int(last(world).done)) == ("running", 6)
+        compared.clear()
+        assert mover(world).run()
+    assert compared == [7, 8, 9]
+    whole = copy_check.check(id_of(world), left=POOL, present=BRIDGE)
+    assert whole.wrong == [2]
+    assert (last(world).digest, last(world).trouble) == (whole.digest, whole.trouble())
 
 
 def test_who_writes_during_the_switch_waits_and_has_written_at_the_new_place(

@@ -21,15 +21,20 @@ from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
 _AT_ONCE: Final = 8
-_NAMED: Final = 20  # tickets that are named in a sentence
+NAMED: Final = 20  # tickets that are named in a sentence
 _GROWING: Final = ("version", "comment_count", "updated_at", "noted_at", "epoch")
 
 
 @dataclass
 class CopyCheck:
-    """Hold what a comparison has found: the digest of what was left, and the numbers of the tickets that are wrong."""
+    """Hold what a comparison has found up to the ticket `last`, from which it can go on later.
+
+    `digest` is that of what was left: of the digest up to the ticket before, and the ticket's own. `wrong` has the
+    numbers of tickets that the new place lacks something of.
+    """
 
     digest: str = ""
+    last: int = 0
     tickets: int = 0
     changed: int = 0  # at the new place since
     wrong: list[int] = field(default_factory=list)
@@ -38,7 +43,7 @@ class CopyCheck:
         """Return a sentence that names what is wrong, "" where nothing is."""
         if not self.wrong:
             return ""
-        named = ", ".join(map(str, self.wrong[:_NAMED])) + (" and others" if len(self.wrong) > _NAMED else "")
+        named = ", ".join(map(str, self.wrong[:NAMED])) + (" and others" if len(self.wrong) > NAMED else "")
         return f"The old copy has something that the new place has not, in tickets: {named}. The old copy stays."
 
 
@@ -47,22 +52,26 @@ def check(
     *,
     left: Placement,
     present: Placement,
+    found: CopyCheck | None = None,
     advance: Callable[[int], object] = lambda tickets: None,
 ) -> CopyCheck:
-    """Compare all tickets of the place that was left with those of the place where they are: two Queries for each."""
+    """Compare the tickets of the place that was left with those of the place where they are: two Queries for each.
+
+    With what was `found` before it goes on behind that, and adds to it before each call of `advance`.
+    """
     source, destination = PlacedStore(tenant_id, left), PlacedStore(tenant_id, present)
     counter = source.get(keys.counter(tenant_id), keys.COUNTER_TICKET) or {"last": {"N": "0"}}
-    found, digest, last = CopyCheck(), hashlib.sha256(), int(counter["last"]["N"])
-    for start in range(1, last + 1, _AT_ONCE):
+    found, last = found or CopyCheck(), int(counter["last"]["N"])
+    for start in range(found.last + 1, last + 1, _AT_ONCE):
         numbers = range(start, min(start + _AT_ONCE, last + 1))
         partitions = [keys.ticket(tenant_id, number) for number in numbers]
         calls = [partial(place.collection, one) for one in partitions for place in (source, destination)]
         collections = fan_out(calls)
         for number, here, there in zip(numbers, collections[::2], collections[1::2], strict=True):
             _compare(found, number, here, there)
-            digest.update(digest_of(here).encode())
+            found.digest = hashlib.sha256(f"{found.digest}{digest_of(here)}".encode()).hexdigest()
+        found.last = numbers[-1]
         advance(len(numbers))
-    found.digest = digest.hexdigest()
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from typing import Any
+
+from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 
 from tickets.jobs.items import JobItem
 
@@ -13,8 +15,9 @@ class MoveItem(JobItem):
     `state` is one of `move_notes`; `phase` is the step of `tenant_mover.py` that it is at, and `done` the last ticket
     number that the step has come to. `last_number` is how many numbers there were when copying began, `changes` how
     many entries of the log were copied after. `held_ms` is how long the hold of the switch lasted, `holds` how often
-    writes were held, `digest` that of the tickets as they were left, and `trouble` what keeps it from going on.
-    `kept_until` is when the old copy may go.
+    writes were held. `digest` is that of the tickets as they were left, up to the one that is compared, and `wrong` the
+    numbers of those that the new place lacks something of. `trouble` is what keeps it from going on, and `kept_until`
+    when the old copy may go.
     """
 
     move_id = UnicodeAttribute()
@@ -29,6 +32,7 @@ class MoveItem(JobItem):
     grace_days = NumberAttribute(default=0)
     kept_until = UnicodeAttribute(default="")
     digest = UnicodeAttribute(default="")
+    wrong: ListAttribute[Any] = ListAttribute(default=list)
     trouble = UnicodeAttribute(default="")
     switched_at = UnicodeAttribute(default="")
     ended_at = UnicodeAttribute(default="")

@@ -32,6 +32,7 @@ from tickets.counting import barrier
 from tickets.jobs.job_notes import TakenOver
 from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.moving import copy_check, discarding, move_notes, place_changes
+from tickets.moving.copy_check import CopyCheck
 from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore
 from tickets.moving.ticket_copies import GateClosed, TicketCopies
@@ -161,11 +162,18 @@ class TenantMover(LeasedJob[MoveItem]):
         raise Unavailable("Writes were held, and each time somebody had to wait for too long. Run it again.")
 
     def _verifying(self) -> None:
-        checked = copy_check.check(self.item.tenant_id, left=self._from, present=self._to, advance=self._checked)
+        found = CopyCheck(self.item.digest, last=int(self.item.done), wrong=[int(one) for one in self.item.wrong])
+
+        def advance(tickets: int) -> None:
+            self._checked(tickets)
+            if found.last - int(self.item.done) >= BLOCK:
+                self._note(done=found.last, digest=found.digest, wrong=found.wrong[: copy_check.NAMED + 1])
+
+        checked = copy_check.check(self.item.tenant_id, left=self._from, present=self._to, found=found, advance=advance)
         kept_until = clock.stamp(clock.now() + timedelta(days=int(self.item.grace_days)))
         self._note(
-            state=move_notes.KEPT, holder="", digest=checked.digest, trouble=checked.trouble(), kept_until=kept_until,
-            ended_at=clock.stamp(),
+            state=move_notes.KEPT, holder="", done=checked.last, digest=checked.digest, trouble=checked.trouble(),
+            kept_until=kept_until, ended_at=clock.stamp(),
         )  # fmt: skip
 
     def _checked(self, tickets: int) -> None:
@@ -183,7 +191,7 @@ class TenantMover(LeasedJob[MoveItem]):
             if drained < SHORT or (turn >= _LEAST_ROUNDS and before <= drained < PAGE):
                 return
             before = drained
-            self._look_up()
+            self._note(changes=self._changes)
         raise Unavailable("Tickets are changed faster than they can be copied. Run it again.")
 
     def _drain_once(self, *, hurried: bool) -> int:
