@@ -69,6 +69,7 @@ def read(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: int
     rng, stopped = random.Random(seed), _stopped()  # noqa: S311  # it has to be repeatable
     reads = 0
     while not stopped:
+        began = time.monotonic()
         try:
             tenant = context.for_system(tenant_directory.get(tenant_id))
             summaries.read(tenant, rng.randint(1, tickets))
@@ -80,7 +81,7 @@ def read(*, told: Journal, tenant_id: str, seed: int, pause: float, tickets: int
         reads += 2
         if reads % 20 == 0:
             told.write(reads=reads, failed="")
-        time.sleep(pause)
+        time.sleep(max(0.0, began + pause - time.monotonic()))
     told.write(reads=reads, failed="")
 
 

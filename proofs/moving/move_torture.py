@@ -46,13 +46,14 @@ class MoveTortureFailed(PortalError):
 
 @dataclass(frozen=True)
 class MovePlan:
-    """Say what is done: to which places, under how many writes a second, with how many kills."""
+    """Say what is done: to which places, under how many writes and reads a second, with how many kills."""
 
     seed: int
     tickets: int
     writers: int
     readers: int
     writes: float  # a second, of all writers together
+    reads: float  # a second, of all readers together
     kills: int  # in each leg
     to: tuple[str, ...] = ("bridge",)  # one after the other
     rate: float = 200.0
@@ -122,7 +123,7 @@ def prepare(run: MoveTorture, advance: Callable[[int], object]) -> None:
     for _ in range(plan.writers):
         run.start("writer", pause=plan.writers / plan.writes, **known)
     for _ in range(plan.readers):
-        run.start("reader", pause=0.1, **known)
+        run.start("reader", pause=2 * plan.readers / plan.reads, **known)
     run.wait_until(lambda: bool(run.told("reader")) and len(run.told("writer")) >= plan.writers, *_ALIVE)
 
 

@@ -18,7 +18,7 @@ from tests.support import commands
 @pytest.mark.timeout(600)
 def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    of_all = {"tickets": 10, "writers": 1, "readers": 1, "kills": 2, "writes": 5, "rate": 40, "seed": 5}
+    of_all = {"tickets": 10, "writers": 1, "readers": 1, "kills": 2, "writes": 5, "reads": 20, "rate": 40, "seed": 5}
     options = [f"--{name}={value}" for name, value in of_all.items()]
     ended = commands.finish(commands.start("torture_move", *options, "--json", figures), timeout=580)
     assert ended.status == 0, ended.out + ended.err
@@ -48,7 +48,7 @@ def test_it_is_refused_in_production() -> None:
 
 
 def test_what_the_tenth_process_noted_comes_after_what_the_ninth_did(tmp_path: Path) -> None:
-    plan = MovePlan(seed=1, tickets=1, writers=1, readers=1, writes=1, kills=5)
+    plan = MovePlan(seed=1, tickets=1, writers=1, readers=1, writes=1, reads=1, kills=5)
     for number in (9, 10):
         (tmp_path / f"mover-{number}.jsonl").write_text(json.dumps({"phase": f"of {number}"}) + "\n")
     run = MoveTorture(plan, tmp_path)

@@ -41,6 +41,10 @@ class Command(PortalCommand):
             help="a second, of all writers together (%(default)g)",
         )  # fmt: skip
         parser.add_argument(
+            "--reads", type=number(0.1, 1000, "a number of reads from 0.1 to 1000"), default=20.0, metavar="READS",
+            help="a second, of all readers together: as many of lists as of tickets (%(default)g)",
+        )  # fmt: skip
+        parser.add_argument(
             "--rate", type=number(0.1, 100_000, "a number of tickets from 0.1 to 100,000"), default=200.0,
             metavar="TICKETS", help="to copy in a second, at most (%(default)g)",
         )  # fmt: skip
@@ -48,7 +52,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         seed = torture_options.seed_of(options, self.stdout)
-        named = {name: options[name] for name in ("tickets", "writers", "readers", "kills", "writes", "rate")}
+        named = {name: options[name] for name in ("tickets", "writers", "readers", "kills", "writes", "reads", "rate")}
         began = time.monotonic()
         with move_torture.torture(MovePlan(seed=seed, to=tuple(map(str, options["to"])), **named)) as run:
             with Progress(self, "Opening tickets", options["tickets"]) as progress:
