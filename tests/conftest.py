@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -18,6 +19,7 @@ from proofs.hot_spots import simulated_resharding  # noqa: F401  # it waits for 
 from tenants.membership import mails
 from tenants.tenancy import shard_layout
 from tests.support import embedded, folding
+from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
 from tickets.search.care import index_rebuild
 from tickets.search.index import merging
@@ -101,6 +103,11 @@ def pytest_configure() -> None:
     # The background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling | None:
+    return SharedScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
