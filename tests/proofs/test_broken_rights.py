@@ -7,6 +7,7 @@ import pytest
 from portal.schema.registry import ROLES
 from proofs.isolation import privileges
 from proofs.isolation.broken_rights import MISTAKES
+from proofs.isolation.mutants import MUTANTS
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,10 @@ def test_the_roles_as_they_are_keep_every_promise_and_nothing_of_a_mistake_is_le
 
 def test_each_mistake_in_the_rights_of_a_role_breaks_a_promise(broken: dict[str, str]) -> None:
     assert [mistake for mistake, promise in broken.items() if not promise] == []
+
+
+def test_each_mistake_is_among_the_layers_that_the_proof_breaks() -> None:
+    assert MISTAKES.items() <= MUTANTS.items()
 
 
 def test_each_promise_has_a_mistake_that_breaks_it_and_no_other_promise_hides_it(broken: dict[str, str]) -> None:

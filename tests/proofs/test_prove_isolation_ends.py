@@ -99,16 +99,16 @@ def test_named_tenants_alone_are_attacked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["requests", "visits"])
 def test_stopped_anywhere_it_leaves_nothing(where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = stored()
-    calls = iter(range(40))
+    calls = iter(range(20))
 
-    def stop_after_forty(*args: Any, **kwargs: Any) -> Any:
+    def stop_after_twenty(*args: Any, **kwargs: Any) -> Any:
         if next(calls, None) is None:
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
     module, name = (Wire, "attempt") if where == "requests" else (attack, "_make")
     real = getattr(module, name)
-    monkeypatch.setattr(module, name, stop_after_forty)
+    monkeypatch.setattr(module, name, stop_after_twenty)
     ended, found = reported(tmp_path / "proof.json")
     assert ended.status == 130
     assert found["verdict"] == "Interrupted before the end."

@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from portal.dynamo import client
 from portal.schema import registry
 from proofs.isolation import data_attack, mutants, targets
-from proofs.isolation.calls import call_attack
+from proofs.isolation.calls import call_attack, call_tricks
 from proofs.isolation.calls.api_routes import api_routes
 from proofs.isolation.schedule import AttackPlan
 from proofs.isolation.visits import attack, tricks
@@ -27,6 +27,9 @@ from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.placed import BRIDGE, SILO, desk
 from tests.support.world import World
 from tickets.desk import commenting, creating
+
+# Those that the tests put something wrong into, and the queue, which each visitor has to see.
+FEW_PAGES = {f"<slug:desk>/tickets/{page}" for page in ("", "new/", "people/", "<ticket_number:number>/")}
 
 
 def three_tenants() -> World:
@@ -59,14 +62,16 @@ def three() -> Iterator[World]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the broken layers; with one visit where three are made, and none that is not about tickets; with one
-    route of the API."""
+    """Without the broken layers; with one visit where three are made, to a few pages; with one route of the API, and
+    no more tricks than show that it is called."""
     monkeypatch.setattr(mutants, "MUTANTS", {})
     monkeypatch.setattr(tricks, "PASSES", tricks.PASSES[:1])
-    about_tickets = [route for route in routes() if route.path.startswith("<slug:desk>/tickets")]
-    monkeypatch.setattr(attack, "routes", lambda: iter(about_tickets))
+    few = [route for route in routes() if route.path in FEW_PAGES]
+    assert len(few) == len(FEW_PAGES)
+    monkeypatch.setattr(attack, "routes", lambda: iter(few))
     listing = [route for route in api_routes() if (route.method, route.path.path) == ("GET", "api/v1/tickets")]
     monkeypatch.setattr(call_attack, "api_routes", lambda: iter(listing))
+    monkeypatch.setattr(call_tricks, "TRICKS", dict([*call_tricks.TRICKS.items()][:3]))
 
 
 @pytest.fixture

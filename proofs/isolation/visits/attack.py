@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import unescape
 from http.cookies import SimpleCookie
 from typing import Any, Final
@@ -23,7 +24,7 @@ from proofs.isolation.targets import Target
 from proofs.isolation.transport import Crossed
 from proofs.isolation.visits import tricks
 from proofs.isolation.visits.foreign_texts import ForeignTexts
-from proofs.isolation.visits.routes import routes
+from proofs.isolation.visits.routes import Route, routes
 from proofs.isolation.visits.visit import Visit, plain
 from proofs.isolation.visits.visitors import Visitor, Visitors
 from proofs.isolation.visits.watch import Watch
@@ -59,9 +60,13 @@ class Attack:
     targets: Sequence[Target]
     visitors: Visitors
 
+    @cached_property
+    def _known(self) -> Sequence[Route]:
+        return [*routes()]
+
     @property
     def least(self) -> int:
-        return len([*routes()]) * len(self.visitors.members) * 2 * len(tricks.PASSES)
+        return len(self._known) * len(self.visitors.members) * 2 * len(tricks.PASSES)
 
     def run(self, numbers: Sequence[int], visits: Visits, advance: Callable[[int], object]) -> None:
         """Make these visits, up to the first that shows a hole."""
@@ -99,7 +104,7 @@ class Attack:
 
     def visit(self, number: int) -> Visit:
         rng = random.Random(f"{self.seed} http {number}")  # noqa: S311  # it has to be repeatable
-        people, known = [*self.visitors.members.values()], [*routes()]
+        people, known = [*self.visitors.members.values()], self._known
         if number < self.least:
             number, which = divmod(number, len(tricks.PASSES))
             number, who = divmod(number, len(people))
