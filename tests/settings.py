@@ -16,9 +16,7 @@ if "proofs.apps.ProofsConfig" not in INSTALLED_APPS:
 PORTAL_BASE_URL = os.environ.get("PORTAL_BASE_URL", "http://testserver")
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 PASSWORD_HASHERS = ["tests.support.hashers.QuickArgon2"]
-# A server in a process of its own leaves its mail in a folder, where a test finds it.
-EMAIL_FILE_PATH = os.environ.get("TEST_MAIL_FOLDER", "")
-EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'locmem'}.EmailBackend"
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 MAIL_TRANSPORT = EMAIL_BACKEND  # that mail leaves by the outbox is tests/mail's matter
 SECURE_SSL_REDIRECT = False
 SESSION_COOKIE_SECURE = False

@@ -22,7 +22,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.page_audit import WIDE
-from tests.browser.portal_process import Portal, serve
+from tests.browser.portal_process import Portal, serve_here
 from tests.support.world import PASSWORD, World
 
 # The shell is the same engine without windows: a page in it takes a third of the processor time.
@@ -98,7 +98,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def portal(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with serve(tmp_path_factory.mktemp("portal") / "server.log") as portal:
+    with serve_here(tmp_path_factory.mktemp("portal") / "server.log") as portal:
         yield portal
 
 

@@ -1,9 +1,11 @@
-"""The portal as it is served: gunicorn in a process of its own, DEBUG off, on a free port of loopback."""
+"""The portal on a free port of loopback, DEBUG off: under gunicorn as it is served, or in a thread of this process.
+
+A process of its own takes seconds to load what the tests have loaded: most pages are looked at in the thread.
+"""
 
 from __future__ import annotations
 
-import email
-import email.policy
+import logging
 import os
 import sys
 import time
@@ -11,16 +13,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from email.message import EmailMessage
 from pathlib import Path
 
 from django.conf import settings
+from django.test import override_settings
 
 from portal.engines.processes import LOOPBACK, Child, free_port
+from tests.support.served import served
 
 HOST = "localhost"  # browsers make passkeys for names alone
 START_SECONDS = 120
-MAIL_SECONDS = 120
 STOP_SECONDS = 60
 THREADS = 8
 
@@ -29,22 +31,9 @@ THREADS = 8
 class Portal:
     url: str
     log: Path
-    mail: Path
-
-    def letter_to(self, address: str) -> EmailMessage:
-        """The latest mail to an address, waited for: it is sent beside the request."""
-        deadline = time.monotonic() + MAIL_SECONDS
-        while time.monotonic() < deadline:
-            for file in sorted(self.mail.glob("*.log"), reverse=True):
-                head, line, _ = file.read_bytes().partition(b"\n" + b"-" * 79)  # written by Django after each mail
-                letter = email.message_from_bytes(head, policy=email.policy.default)
-                if line and address in str(letter["To"]):
-                    return letter
-            time.sleep(0.05)
-        raise AssertionError(f"There is no mail to {address}.\n{self.end_of_log()}")
 
     def end_of_log(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:]) if self.log.exists() else ""
 
 
 @contextmanager
@@ -54,18 +43,30 @@ def serve(log: Path, **environ: str) -> Iterator[Portal]:
     command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
     command += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{port}", "--workers", "1"]
     command += ["--log-level", "warning"]
-    mail = log.with_suffix(".mail")
     ours = {"DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false", "WEB_THREADS": str(THREADS)}
     ours["PORTAL_BASE_URL"] = f"http://{HOST}:{port}"
-    ours["TEST_MAIL_FOLDER"] = str(mail)
     with log.open("wb") as output:
         child = Child("web server", command, env={**os.environ, **ours, **environ}, output=output)
-    portal = Portal(f"http://{HOST}:{port}", log, mail)
+    portal = Portal(f"http://{HOST}:{port}", log)
     try:
         _wait_until_it_answers(portal, child)
         yield portal
     finally:
         child.stop(seconds=STOP_SECONDS)
+
+
+@contextmanager
+def serve_here(log: Path) -> Iterator[Portal]:
+    """A portal in a thread of this process, by whatever settings the test has."""
+    handler = logging.FileHandler(log, delay=True)
+    handler.setFormatter(logging.Formatter(settings.LOGGING["formatters"]["line"]["format"], style="{"))
+    logging.getLogger().addHandler(handler)
+    try:
+        with served(HOST, threads=THREADS) as url, override_settings(PORTAL_BASE_URL=url):
+            yield Portal(url, log)
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
 
 
 def _wait_until_it_answers(portal: Portal, child: Child) -> None:

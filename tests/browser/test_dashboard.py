@@ -56,8 +56,8 @@ def watermark(seconds: int, *, written: int = 0) -> None:
     as_of, written_at = (clock.stamp(now - timedelta(seconds=s)) for s in (seconds, written))
     actions = [WatermarkItem.as_of.set(as_of), WatermarkItem.written_at.set(written_at)]
     actions.append(WatermarkItem.expires_at.set(int(now.timestamp()) + 3600))
-    cache.clear()  # which the pages read within a second
     worker.change(WatermarkItem(TICKETS.name, stream_keys.WATERMARK), actions)
+    cache.clear()  # which the pages read within a second
 
 
 def number(page: Page, tile: str) -> str:

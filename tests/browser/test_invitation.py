@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import grave
 from tests.support import folding
+from tests.support.mailing import letter_to
 from tests.support.world import World
 
 pytestmark = pytest.mark.browser
@@ -43,7 +44,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     expect(alice.get_by_role("row", name=NORA)).to_contain_text("Invited by Alice Example")
 
     # The mail holds the same link in text and in HTML.
-    letter = witness.portal.letter_to(NORA)
+    letter = letter_to(NORA)
     assert letter["Subject"] == "Invitation to Acme on Pooldesk"
     text, html = (letter.get_body((kind,)) for kind in ("plain", "html"))
     assert text is not None

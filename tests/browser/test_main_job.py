@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import NewPage, Witness, sign_in
+from tests.browser.portal_process import Portal, serve
 from tests.support.world import World
 from tickets.desk import changing
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def portal(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    """The portal as it is served, in a process of its own."""
+    with serve(tmp_path_factory.mktemp("gunicorn") / "server.log") as portal:
+        yield portal
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import NewPage, Witness, sign_in
+from tests.browser.conftest import NewPage, sign_in
+from tests.support.mailing import letter_to
 from tests.support.world import World
 
 pytestmark = pytest.mark.browser
@@ -15,12 +16,12 @@ pytestmark = pytest.mark.browser
 NEW = "hay stack of needles"
 
 
-def test_bob_forgets_his_password_and_chooses_a_new_one(world: World, browse: NewPage, witness: Witness) -> None:
+def test_bob_forgets_his_password_and_chooses_a_new_one(world: World, browse: NewPage) -> None:
     page = browse()
     page.goto("/password/reset/")
     page.get_by_label("E-mail").fill("bob@example.com")
     page.get_by_role("button", name="Send the link").click()
-    text = witness.portal.letter_to("bob@example.com").get_body(("plain",))
+    text = letter_to("bob@example.com").get_body(("plain",))
     assert text is not None
     link = re.search(r"http\S+/password/reset/\S+", text.get_content())
     assert link is not None

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import io
 import re
-import sys
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from http.server import ThreadingHTTPServer
+from queue import Queue
+from threading import Thread
+from typing import Any
 
 import pytest
-from django.conf import settings
-from django.test import override_settings
-from playwright.sync_api import Browser, expect
+from django.conf import LazySettings
+from django.core.management import call_command
+from playwright.sync_api import expect
 
-from portal.engines.processes import LOOPBACK, Child, free_port
+from delivery.webhooks import development_receiver
+from portal.engines.processes import LOOPBACK, free_port
 from tests.browser.conftest import NewPage
-from tests.browser.portal_process import Portal, serve
 from tests.support.endpoints import endpoint, tell, work_off
 from tests.support.world import World
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.browser
 
 @dataclass(frozen=True)
 class DevelopmentReceiver:
-    """The command `webhook_receiver` in a process of its own."""
+    """The command `webhook_receiver` while it runs."""
 
     url: str
 
@@ -40,38 +41,24 @@ class DevelopmentReceiver:
         urllib.request.urlopen(f"{self.url}/", data, timeout=120).close()
 
 
-@pytest.fixture(scope="module")
-def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentReceiver]:
-    found = DevelopmentReceiver(f"http://{LOOPBACK}:{free_port()}")
-    log = tmp_path_factory.mktemp("receiver") / "receiver.log"
-    environ = {"DJANGO_SETTINGS_MODULE": "tests.settings", "WEBHOOK_RECEIVER": found.url}
-    with log.open("wb") as output:
-        command = [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), "webhook_receiver"]
-        child = Child("receiver", command, env={**os.environ, **environ}, output=output)
-    try:
-        deadline = time.monotonic() + 60
-        while b"Send webhooks to" not in log.read_bytes():
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        yield found
-    finally:
-        child.stop(seconds=10)
+@pytest.fixture
+def receiver(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[DevelopmentReceiver]:
+    """The command in a thread of this process, known to the portal by the setting that it reads too."""
+    servers: Queue[ThreadingHTTPServer] = Queue()
+    make = development_receiver.server
 
+    def noted(*args: Any, **kwargs: Any) -> ThreadingHTTPServer:
+        servers.put(make(*args, **kwargs))
+        return servers.queue[0]
 
-@pytest.fixture(scope="module")
-def portal(
-    chromium: Browser, receiver: DevelopmentReceiver, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Portal]:
-    """The portal, to which the development receiver is known."""
-    with serve(tmp_path_factory.mktemp("portal") / "server.log", WEBHOOK_RECEIVER=receiver.url) as portal:
-        yield portal
-
-
-@pytest.fixture(autouse=True)
-def known(receiver: DevelopmentReceiver) -> Iterator[None]:
-    """The receiver is known to the rules in this process too."""
-    with override_settings(WEBHOOK_RECEIVER=receiver.url):
-        yield
+    monkeypatch.setattr(development_receiver, "server", noted)
+    settings.WEBHOOK_RECEIVER = f"http://{LOOPBACK}:{free_port()}"
+    command = Thread(target=call_command, args=["webhook_receiver"], kwargs={"stdout": io.StringIO()})
+    command.start()
+    server = servers.get(timeout=120)
+    yield DevelopmentReceiver(settings.WEBHOOK_RECEIVER)
+    server.shutdown()
+    command.join()
 
 
 def test_an_admin_adds_an_endpoint_tests_it_and_sees_the_delivery(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 import json
 import socketserver
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from email.message import EmailMessage as Letter
 from typing import Any, ClassVar
 
+from django.core import mail
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
 from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox import telling
 from delivery.outbox.items import OutboxItem
+from tenants.membership import mails
 from tests.support import deliveries
 from tests.support.outbox import rows
 
@@ -52,6 +57,13 @@ def carry() -> list[str]:
             message = deliveries.message(row, telling.member_parts(member)[1])
             did.append(MessageHandler().handle(deliveries.received(message), message).did)
     return did
+
+
+def letter_to(address: str) -> Letter:
+    """The latest mail that left this process at once to an address, as it left."""
+    mails.wait_until_sent()  # it is sent beside the request
+    sent = next(message for message in reversed(mail.outbox) if address in message.to)
+    return email.message_from_bytes(sent.message().as_bytes(), policy=email.policy.default)
 
 
 class _Conversation(socketserver.StreamRequestHandler):

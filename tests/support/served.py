@@ -15,13 +15,13 @@ from tests.support.waiting import PATIENCE
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Serve on loopback while `with` lasts, at the address that is yielded."""
-    server: Any = create_server(application, host="127.0.0.1", port=0, threads=2)
+def served(name: str = "127.0.0.1", *, threads: int = 2) -> Iterator[str]:
+    """Serve on loopback while `with` lasts, at the address that is yielded: under this name of loopback."""
+    server: Any = create_server(application, host="127.0.0.1", port=0, threads=threads, asyncore_use_poll=True)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.effective_port}"
+        yield f"http://{name}:{server.effective_port}"
     finally:
         # By its own thread: it waits until the last connection is closed, and clients keep theirs open.
         server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
