@@ -31,7 +31,7 @@ CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 # No sandbox, because tests often run as root; nothing else that would call home.
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--disable-quic", "--in-process-gpu",
+    "--disable-sync", "--no-first-run", "--disable-quic", "--in-process-gpu", "--process-per-site",
 ]  # fmt: skip
 PATIENCE = 90_000  # milliseconds until something that should appear counts as missing
 # Nothing moves, because a colour on its way from one to the other is neither, and each frame takes processor time.
@@ -52,6 +52,12 @@ class Witness:
         self.problems: list[str] = []
         self.accepted: set[int] = set()
         self.accepted_lines: tuple[str, ...] = ()
+        self._seers = {
+            "console": self._console,
+            "weberror": lambda error: self.problems.append(f"uncaught: {error.error}"),
+            "request": self._request,
+            "response": self._response,
+        }
 
     def accepts(self, *statuses: int) -> None:
         """From here on, answers with these statuses are what the test is about."""
@@ -62,10 +68,12 @@ class Witness:
         self.accepted_lines += parts
 
     def watch(self, context: BrowserContext) -> None:
-        context.on("console", self._console)
-        context.on("weberror", lambda error: self.problems.append(f"uncaught: {error.error}"))
-        context.on("request", self._request)
-        context.on("response", self._response)
+        for event, see in self._seers.items():
+            context.on(event, see)  # type: ignore[call-overload]
+
+    def leave(self, context: BrowserContext) -> None:
+        for event, see in self._seers.items():
+            context.remove_listener(event, see)
 
     def _console(self, message: ConsoleMessage) -> None:
         text = message.text
@@ -109,24 +117,65 @@ def witness(portal: Portal) -> Iterator[Witness]:
     assert not witness.problems, "\n".join(witness.problems)
 
 
+class Profiles:
+    """Browsers that are as if they were new. One that is new begins with a process, and fetches and compiles what all
+    pages share, so each is kept for the next test."""
+
+    def __init__(self, chromium: Browser) -> None:
+        self._chromium = chromium
+        self._kept: dict[str, list[BrowserContext]] = {}
+
+    def take(self, url: str) -> BrowserContext:
+        if kept := self._kept.setdefault(url, []):
+            return kept.pop()
+        context = self.new(url)
+        context.new_page().goto("/healthz")  # this page stays, and with it the process
+        return context
+
+    def new(self, url: str, **options: Any) -> BrowserContext:
+        context = self._chromium.new_context(**{"base_url": url, **OPTIONS, **options})
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    def give_back(self, url: str, context: BrowserContext) -> None:
+        """Let it forget what a test can have left there: pages, cookies, what is stored. A clock of its own stays."""
+        first, *others = context.pages
+        for page in others:
+            page.close()
+        context.clear_cookies()
+        context.set_offline(False)
+        if first.evaluate("() => { localStorage.clear(); return '__pwClock' in window; }"):
+            context.close()
+        else:
+            self._kept[url].append(context)
+
+
+@pytest.fixture(scope="package")
+def profiles(chromium: Browser) -> Profiles:
+    return Profiles(chromium)
+
+
 @pytest.fixture
-def browse(chromium: Browser, witness: Witness) -> Iterator[NewPage]:
+def browse(profiles: Profiles, witness: Witness) -> Iterator[NewPage]:
     """`browse()`: a page of a new browser; with the value of a session cookie, one that is signed in already."""
-    contexts: list[BrowserContext] = []
+    taken: list[BrowserContext] = []
+    own: list[BrowserContext] = []
+    url = witness.portal.url
 
     def new_page(cookie: str = "", **options: Any) -> Page:
-        context = chromium.new_context(**{"base_url": witness.portal.url, **OPTIONS, **options})
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context = profiles.new(url, **options) if options else profiles.take(url)
+        (own if options else taken).append(context)
         witness.watch(context)
         if cookie:
-            name = settings.SESSION_COOKIE_NAME
-            context.add_cookies([{"name": name, "value": cookie, "url": witness.portal.url}])
+            context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": url}])
         return context.new_page()
 
     yield new_page
-    for context in contexts:
+    for context in own:
         context.close()
+    for context in taken:
+        profiles.give_back(url, context)
+        witness.leave(context)
 
 
 @pytest.fixture

@@ -13,16 +13,68 @@ WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 # Colours follow from the scheme and all else from the width, so two of the four ways show both of both. The first of
 # them is how `browse` opens a page, which then need not be laid out once more.
 WAYS: tuple[tuple[str, dict[str, int]], ...] = (("light", WIDE), ("dark", NARROW))
+# Most of axe's time goes into contrasts, and most texts of a page look as texts of the page before did. What decides
+# about a text's contrast is how it looks itself, what its ancestors look like and are, and what lies over and under it
+# in the window; about all other rules, the elements with their attributes and which of them can be seen or scrolled.
+# Of both a number is made, by which `grave` knows what it has asked before.
+MARKS = """(within) => {
+  const number = (text) => {  // cyrb53
+    let a = 0xdeadbeef, b = 0x41c6ce57;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      a = Math.imul(a ^ code, 2654435761);
+      b = Math.imul(b ^ code, 1597334677);
+    }
+    a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
+    b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
+    return 4294967296 * (2097151 & b) + (a >>> 0);
+  };
+  const styles = new Map(), looks = new Map(), shape = [], texts = [];
+  const style = (e) => styles.get(e) ?? styles.set(e, getComputedStyle(e)).get(e);
+  const look = (e) => {
+    if (!e) return 0;
+    if (!looks.has(e)) {
+      const s = style(e);
+      const off = e.matches(":disabled, [aria-disabled=true], [inert]") || e.control?.disabled;
+      looks.set(e, number([look(e.parentElement), e.localName, e.getAttribute("class"), off, s.backgroundColor,
+        s.backgroundImage, s.opacity, s.filter, s.mixBlendMode, s.position, s.zIndex, s.clip, s.clipPath].join()));
+    }
+    return looks.get(e);
+  };
+  for (const e of document.querySelectorAll(`${within}, ${within} *`)) {
+    const rect = e.getBoundingClientRect(), s = style(e);
+    const visible = e.checkVisibility({ visibilityProperty: true });
+    const size = s.display === "contents" || (rect.width > 1 && rect.height > 1);
+    const scrolls = visible && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)
+      && (s.overflowX + s.overflowY).match("auto|scroll");
+    const own = [...e.childNodes].filter((n) => n.nodeType === 3).map((n) => n.data.trim()).join(" ").trim();
+    shape.push(e.localName, ...[...e.attributes].map((a) => `${a.name}=${a.value}`), own, visible, size, !!scrolls);
+    if (!visible || !size || !(own || e.matches("input, select, textarea"))) continue;
+    const over = document.elementsFromPoint(rect.x + rect.width / 2, rect.y + rect.height / 2);
+    texts.push([e, number([look(e), s.color, s.fontSize, s.fontWeight, s.textShadow, s.textDecorationLine,
+      s.borderBottomStyle, own.length > 1, e.type, e.parentElement && style(e.parentElement).color, over.indexOf(e),
+      ...over.map((o) => style(o).backgroundColor + style(o).backgroundImage + style(o).opacity)].join())]);
+  }
+  for (let e = document.querySelector(within); e; e = e.parentElement) shape.push(e.cloneNode().outerHTML);
+  window.__texts = texts.map(([e]) => e);
+  return [texts.map(([, mark]) => mark), number(shape.join("\\n"))];
+}"""
 # Rules none of whose checks can be grave are not asked: they take as long as the others. Nothing is fetched for axe:
 # what it would look for in media files is not grave, and there are none.
-RUN = """([within, grave]) => {
+RUN = """([within, grave, fresh, colours]) => {
   const impact = (check) => (axe._audit.data.checks[check.id ?? check] ?? {}).impact;
   const rules = axe._audit.rules.filter((rule) => rule.enabled && (rule.impact
     ? grave.includes(rule.impact)
-    : [...rule.any, ...rule.all, ...rule.none].some((check) => grave.includes(impact(check)))));
-  const options = { resultTypes: ["violations"], preload: false, runOnly: rules.map((rule) => rule.id) };
+    : [...rule.any, ...rule.all, ...rule.none].some((check) => grave.includes(impact(check)))))
+    .map((rule) => rule.id).filter((id) => !colours || colours.includes(id));
+  const contrast = axe._audit.rules.find((rule) => rule.id === "color-contrast");
+  const asked = new Set(fresh.map((place) => window.__texts[place]));
+  const matches = contrast.__matches ??= contrast.matches;
+  contrast.matches = function (node, ...rest) { return asked.has(node) && matches.call(this, node, ...rest); };
+  const options = { resultTypes: ["violations"], preload: false, runOnly: rules };
   return axe.run(within, options).then((result) => result.violations);
 }"""
+COLOURS = ["color-contrast", "link-in-text-block"]  # the rules that ask for colours
 TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
   [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 5).map((e) => e.outerHTML.slice(0, 120))"""
@@ -31,6 +83,9 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
 SIDEWAYS = """() => [...document.querySelectorAll("body *")].filter((e) => e.scrollWidth > e.clientWidth + 1
     && e.clientWidth && ["auto", "scroll"].includes(getComputedStyle(e).overflowX)
     && !e.matches("pre, input, textarea, select, .prose *")).map((e) => e.outerHTML.slice(0, 120))"""
+
+
+_clean: set[int] = set()  # marks of the texts and pages in which axe found nothing
 
 
 @cache
@@ -49,7 +104,7 @@ def audit(page: Page, name: str, within: str = "html") -> list[str]:
         way = f"{name}, {scheme}, {size['width']}"
         found += grave(page, way, within)
         found += layout(page, way)
-    show(page, *WAYS[0])
+    turn(page, *WAYS[0])
     return found
 
 
@@ -61,22 +116,36 @@ def layout(page: Page, way: str) -> list[str]:
 
 def show(page: Page, scheme: str, size: dict[str, int]) -> None:
     """The page in these colours and in a window of this size, without moving there."""
-    if page.viewport_size != size:
-        page.set_viewport_size(size)  # type: ignore[arg-type]
-    if page.evaluate("scheme => !matchMedia(`(prefers-color-scheme: ${scheme})`).matches", scheme):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    turn(page, scheme, size)
     # The page's own observers of sizes are told between the first frame and the second.
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
 
 
+def turn(page: Page, scheme: str, size: dict[str, int]) -> None:
+    if page.viewport_size != size:
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+    if page.evaluate("scheme => !matchMedia(`(prefers-color-scheme: ${scheme})`).matches", scheme):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+
+
 def grave(page: Page, name: str, within: str = "html") -> list[str]:
-    """What axe finds that is grave, in the window and the colours that the page has: half of an `audit`."""
+    """What axe finds that is grave, in the window and the colours that the page has: half of an `audit`.
+
+    It is asked of what no page before had; what had a fault is asked again.
+    """
+    texts, shape = page.evaluate(MARKS, within)
+    fresh = {text: place for place, text in enumerate(texts) if text not in _clean}
+    if not fresh and shape in _clean:
+        return []
     if page.evaluate("typeof axe") == "undefined":
-        page.context.add_init_script(_axe())  # for the pages to come
         page.evaluate(_axe())
-    return [
+    asked = [within, GRAVE, list(fresh.values()), COLOURS if shape in _clean else None]
+    found = [
         f"{name}: {violation['id']}: {node['html'][:160]} {node.get('failureSummary', '')}"
-        for violation in page.evaluate(RUN, [within, GRAVE])
+        for violation in page.evaluate(RUN, asked)
         if violation["impact"] in GRAVE
         for node in violation["nodes"][:3]
     ]
+    if not found:
+        _clean.update(texts, [shape])
+    return found

@@ -31,8 +31,15 @@ def page(world: World, person: NewPage) -> Page:
     """Bob's queue: three open tickets, the newest first."""
     world.tickets("acme", 3)
     page = person("bob")
-    page.clock.set_fixed_time(clock.now())  # two keys that belong together are pressed at one moment
     page.goto("/tickets/")
+    return page
+
+
+@pytest.fixture
+def still(page: Page) -> Page:
+    """The same where no time goes by: two keys that belong together are pressed at one moment."""
+    page.clock.set_fixed_time(clock.now())
+    page.reload()
     return page
 
 
@@ -75,7 +82,8 @@ def test_the_list_is_worked_with_j_k_x_and_enter(page: Page) -> None:
     arrives(page, "Ticket 2")
 
 
-def test_c_opens_a_new_ticket_and_g_q_leads_back(page: Page) -> None:
+def test_c_opens_a_new_ticket_and_g_q_leads_back(still: Page) -> None:
+    page = still
     press(page, "Control+c", "Alt+c")
     arrives(page, "Queue")
     press(page, "c")
@@ -90,7 +98,8 @@ def test_c_opens_a_new_ticket_and_g_q_leads_back(page: Page) -> None:
     arrives(page, "Queue")
 
 
-def test_r_begins_an_answer_and_ctrl_enter_sends_it(page: Page) -> None:
+def test_r_begins_an_answer_and_ctrl_enter_sends_it(still: Page) -> None:
+    page = still
     page.goto("/tickets/1/")
     press(page, "r")
     focus_is_on(page, "#id_body")
