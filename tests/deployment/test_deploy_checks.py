@@ -1,20 +1,28 @@
-"""`manage.py check --deploy` as a deployment runs it: a process of its own, told everything by its environment."""
+"""`manage.py check --deploy`: what it finds in an environment, and as a deployment runs it, a process of its own.
+
+That a safe production has no issue, `test_production_chapter.py` holds.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.test import override_settings
+from django.core.checks import CheckMessage
+from django.core.checks.registry import registry
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.http import HttpResponse
+from django.middleware.security import SecurityMiddleware
+from django.test import RequestFactory, override_settings
 
 from portal.isolation import policies
 from portal.settings import _DEVELOPMENT_KEY
 from portal.web import checks
-from tests.support.production import PRODUCTION
+from tests.support.production import PRODUCTION, settings_of
 
 
 def deploy_check(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -27,12 +35,6 @@ def deploy_check(*arguments: str, **changes: str) -> subprocess.CompletedProcess
         text=True,
         timeout=600,
     )
-
-
-def test_a_safe_production_environment_has_no_issue() -> None:
-    answer = deploy_check("--fail-level", "WARNING")
-    assert (answer.returncode, answer.stderr) == (0, "")
-    assert "no issues (2 silenced)" in answer.stdout
 
 
 NO_BASE = "PORTAL_BASE_URL is not the https address of a host in ALLOWED_HOSTS: links in mails would lead nowhere."
@@ -87,29 +89,35 @@ UNSAFE = [
 ]
 
 
-# What changes how others are judged is tried alone.
-ALONE = {"DEBUG", "TENANT_ROLE_ARN"}
+def found(**changes: str) -> list[CheckMessage]:
+    """What our checks and Django's of security find in a production environment with these changes."""
+    rooms = ("portal.", "delivery.", "django.core.checks.security")
+    with override_settings(**settings_of(**PRODUCTION | changes)):
+        every = [one for one in registry.get_checks(include_deployment_checks=True) if one.__module__.startswith(rooms)]
+        return [message for check in every for message in check(None) if not message.is_silenced()]
 
 
-def rounds() -> list[dict[str, tuple[str, str, str]]]:
-    """The unsafe settings in as few environments as they fit into, each with one value of a variable at most."""
-    alone = [{name: (value, issue, sentence)} for name, value, issue, sentence in UNSAFE if name in ALONE]
-    together: list[dict[str, tuple[str, str, str]]] = []
-    for name, value, issue, sentence in UNSAFE:
-        if name not in ALONE:
-            free = next((some for some in together if name not in some), None)
-            if free is None:
-                together.append(free := {})
-            free[name] = value, issue, sentence
-    return alone + together
+def errors_of(**changes: str) -> list[str]:
+    return [f"({message.id}) {message.msg}" for message in found(**changes) if message.is_serious()]
 
 
-@pytest.mark.parametrize("unsafe", rounds(), ids=lambda unsafe: "+".join(unsafe))
-def test_unsafe_settings_stop_the_deployment_each_with_its_error(unsafe: dict[str, tuple[str, str, str]]) -> None:
-    answer = deploy_check(**{name: value for name, (value, *_) in unsafe.items()})
+def warnings_of(**changes: str) -> list[str]:
+    return [f"({message.id}) {message.msg}" for message in found(**changes) if not message.is_serious()]
+
+
+@pytest.mark.parametrize(("name", "value", "issue", "sentence"), UNSAFE, ids=lambda part: str(part)[:30])
+def test_an_unsafe_setting_is_an_error(name: str, value: str, issue: str, sentence: str) -> None:
+    assert errors_of() == []
+    assert [error for error in errors_of(**{name: value}) if error.startswith(f"(pooldesk.{issue}) {sentence}")]
+
+
+def test_unsafe_settings_stop_the_deployment_each_with_its_error() -> None:
+    # DEBUG and TENANT_ROLE_ARN would change how others are judged, and so would a second value of the same.
+    unsafe = {one[0]: one for one in UNSAFE if one[0] not in ("DEBUG", "TENANT_ROLE_ARN")}
+    answer = deploy_check(**{name: value for name, value, *_ in unsafe.values()})
     assert answer.returncode == 1
     errors, _, _warnings = answer.stderr.partition("WARNINGS:")
-    for _, issue, sentence in unsafe.values():
+    for _, _, issue, sentence in unsafe.values():
         assert f"(pooldesk.{issue}) {sentence}" in errors
 
 
@@ -124,95 +132,74 @@ def test_what_is_no_address_of_the_portal_is_an_error(address: str) -> None:
 
 
 def test_a_missing_secret_key_stops_the_deployment() -> None:
-    # Alone with the security checks: the modules behind the URLs sign things, and do not load without a key.
-    answer = deploy_check("--tag", "security", SECRET_KEY="")
-    assert answer.returncode == 1
-    assert "(pooldesk.E003) SECRET_KEY is missing" in answer.stderr
+    assert f"(pooldesk.E003) {SECRET}" in errors_of(SECRET_KEY="")
     assert deploy_check(SECRET_KEY="").returncode == 1
 
 
-def test_cookies_without_tls_stop_the_deployment_and_what_django_warns_of_is_said(tmp_path: Path) -> None:
-    # No variable of the environment does this alone; a settings module of one's own can.
-    (tmp_path / "own_settings.py").write_text(
-        "from portal.settings import *\nSESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False\n"
-    )
-    own = {"DJANGO_SETTINGS_MODULE": "own_settings", "PYTHONPATH": str(tmp_path)}
-    answer = deploy_check(SECURE_SSL_REDIRECT="false", ALLOWED_HOSTS="", **own)
-    assert answer.returncode == 1
-    errors, _, warnings = answer.stderr.partition("WARNINGS:")
-    both = "SESSION_COOKIE_SECURE and CSRF_COOKIE_SECURE"
-    assert f"(pooldesk.E007) {both} off: cookies travel without TLS." in errors
-    assert "(security.W008)" in warnings
-    assert "(security.W020)" in warnings
+def test_what_django_warns_of_is_said() -> None:
+    said = " ".join(warnings_of(SECURE_SSL_REDIRECT="false", ALLOWED_HOSTS="", SECURE_HSTS_SECONDS="0"))
+    assert "(security.W008)" in said
+    assert "(security.W020)" in said
+    assert "(security.W004)" in said  # browsers that are not bound to TLS
 
 
-@pytest.mark.parametrize("cookie", ["SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"])
-def test_one_cookie_that_travels_without_tls_is_an_error(cookie: str) -> None:
+# No variable of the environment does this alone; a settings module of one's own can.
+@pytest.mark.parametrize(
+    "cookies", [["SESSION_COOKIE_SECURE"], ["CSRF_COOKIE_SECURE"], ["SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"]]
+)
+def test_cookies_that_travel_without_tls_are_an_error(cookies: list[str]) -> None:
     secure = {"SESSION_COOKIE_SECURE": True, "CSRF_COOKIE_SECURE": True}
-    with override_settings(**secure | {cookie: False}):
+    with override_settings(**secure | dict.fromkeys(cookies, False)):
         (error,) = checks.cookies_need_tls(None)
-    assert (error.id, error.msg) == ("pooldesk.E007", f"{cookie} off: cookies travel without TLS.")
+    assert (error.id, error.msg) == ("pooldesk.E007", f"{' and '.join(cookies)} off: cookies travel without TLS.")
+    assert error.is_serious()
 
 
-@pytest.fixture(scope="module")
-def warned() -> subprocess.CompletedProcess[str]:
-    """The answer to all that is unwise and lets the portal work."""
-    return deploy_check(
-        DYNAMODB_ENDPOINT_URL="https://dynamodb.example.com",
-        TENANT_ROLE_ARN="",
-        EMAIL_URL="consolemail://",
-        BEHIND_TLS_PROXY="false",
-        DYNAMODB_TABLE_PREFIX="P" * policies.longest_prefix(),
-        DYNAMODB_READ_TIMEOUT="20",
-        SECURE_HSTS_SECONDS="0",
-    )
+UNWISE = {
+    "DYNAMODB_ENDPOINT_URL": "https://dynamodb.example.com",
+    "TENANT_ROLE_ARN": "",
+    "EMAIL_URL": "consolemail://",
+    "BEHIND_TLS_PROXY": "false",
+    "DYNAMODB_READ_TIMEOUT": "20",
+    "SECURE_HSTS_SECONDS": "0",
+}
 
 
-def test_a_warning_stops_no_deployment(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "ERRORS:" not in warned.stderr
-    assert warned.returncode == 0
+def test_a_warning_stops_no_deployment() -> None:
+    answer = deploy_check(**UNWISE)
+    assert "ERRORS:" not in answer.stderr
+    assert answer.returncode == 0
+    for message in warnings_of(**UNWISE):
+        assert message in answer.stderr
 
 
-def test_only_where_there_is_no_iam_the_tenant_role_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "(pooldesk.W003) TENANT_ROLE_ARN is empty" in warned.stderr
+@pytest.mark.parametrize(
+    "warning",
+    [
+        "(pooldesk.W001) EMAIL_URL does not send mail",
+        "(pooldesk.W002) One call to DynamoDB may take",
+        "(pooldesk.W003) TENANT_ROLE_ARN is empty",
+        "(pooldesk.W004) BEHIND_TLS_PROXY is off",
+    ],
+)
+def test_what_is_unwise_and_lets_the_portal_work_is_a_warning(warning: str) -> None:
+    assert [said for said in warnings_of(**UNWISE) if said.startswith(warning)]
+
+
+def test_only_where_there_is_no_iam_the_tenant_role_is_a_warning() -> None:
     with override_settings(DYNAMODB_ENDPOINT_URL="https://dynamodb.eu-central-1.amazonaws.com", TENANT_ROLE_ARN=""):
         (error,) = checks.iam_is_the_third_layer(None)
     assert (error.id, error.is_serious()) == ("pooldesk.E005", True)
 
 
-def test_mail_that_goes_nowhere_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "(pooldesk.W001) EMAIL_URL does not send mail" in warned.stderr
-
-
-def test_a_request_that_may_take_too_long_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "(pooldesk.W002) One call to DynamoDB may take" in warned.stderr
-
-
-def test_browsers_that_are_not_bound_to_tls_are_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "(security.W004)" in warned.stderr
-
-
-def test_the_longest_prefix_is_no_issue(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "pooldesk.E011" not in warned.stderr
-
-
 def test_a_prefix_that_makes_a_name_too_long_is_refused_at_every_start() -> None:
     longest = policies.longest_prefix()
-    done = subprocess.run(
-        [sys.executable, "manage.py", "create_tables"],
-        cwd=settings.BASE_DIR,
-        env={**os.environ, "DYNAMODB_TABLE_PREFIX": "P" * 250},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 1
-    assert "pooldesk.E011" in done.stderr
-    assert f"has 250 characters; at most {longest} leave room for the names of tables and queues." in done.stderr
-
-
-def test_a_redirect_that_never_ends_is_a_warning(warned: subprocess.CompletedProcess[str]) -> None:
-    assert "(pooldesk.W004) BEHIND_TLS_PROXY is off" in warned.stderr
+    assert errors_of(DYNAMODB_TABLE_PREFIX="P" * longest) == []
+    says = f"has 250 characters; at most {longest} leave room for the names of tables and queues"
+    # `create_tables` stands for whatever looks at the checks before it does anything.
+    with override_settings(DYNAMODB_TABLE_PREFIX="P" * 250), pytest.raises(SystemCheckError, match=says) as refused:
+        call_command("create_tables", skip_checks=False)
+    assert "pooldesk.E011" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -227,18 +214,7 @@ def test_a_redirect_that_never_ends_is_a_warning(warned: subprocess.CompletedPro
     ids=["by default", "when asked for"],
 )
 def test_other_names_of_the_domain_are_bound_to_tls_only_when_asked_for(changes: dict[str, str], header: str) -> None:
-    code = (
-        "from django.http import HttpRequest, HttpResponse; request = HttpRequest(); "
-        "from django.middleware.security import SecurityMiddleware; "
-        "request.META['HTTP_X_FORWARDED_PROTO'] = 'https'; "
-        "print(SecurityMiddleware(lambda request: HttpResponse())(request)['Strict-Transport-Security'])"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=settings.BASE_DIR,
-        env={"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "portal.settings", **PRODUCTION, **changes},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert answer.stdout.strip() == header, answer.stderr
+    request = RequestFactory().get("/", headers={"X-Forwarded-Proto": "https"})
+    with override_settings(**settings_of(**PRODUCTION | changes)):
+        answer = SecurityMiddleware(lambda request: HttpResponse())(request)
+        assert answer["Strict-Transport-Security"] == header

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
+import runpy
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 _static = Path(tempfile.mkdtemp(prefix="pooldesk-static-"))
 atexit.register(shutil.rmtree, _static, ignore_errors=True)
@@ -29,3 +33,13 @@ PRODUCTION = {
     "SECURE_SSL_REDIRECT": "true",
     "SECURE_HSTS_SECONDS": "31536000",
 }
+
+# What cannot change while Django runs.
+_FIXED = {"DATABASES", "INSTALLED_APPS", "LOGGING"}
+
+
+def settings_of(**environ: str) -> dict[str, Any]:
+    """What `portal/settings.py` makes of an environment, for `override_settings`."""
+    with mock.patch.dict(os.environ, environ, clear=True):
+        made = runpy.run_path(str(Path(__file__).parents[2] / "portal" / "settings.py"))
+    return {name: value for name, value in made.items() if name.isupper() and name not in _FIXED}
