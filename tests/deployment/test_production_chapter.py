@@ -13,7 +13,6 @@ import secrets
 import shlex
 import subprocess
 import sys
-import time
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,8 +21,10 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import get_commands, load_command_class
 
 from portal.engines.processes import Child, free_port
+from tests.support.waiting import wait_until
 
 CHAPTER = (
     (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text().split("## On Amazon DynamoDB")[1].split("\n##")[0]
@@ -31,6 +32,7 @@ CHAPTER = (
 VARIABLES, COMMANDS = (
     [line for line in block.splitlines() if line] for block in re.findall(r"```\n(.*?)```", CHAPTER, re.DOTALL)
 )
+STEPS, WEB, WORKERS = COMMANDS[:-5], COMMANDS[-5], COMMANDS[-4:]
 PASSWORD = "a long pass phrase of my own"
 
 
@@ -41,6 +43,7 @@ class Machine:
     environ: dict[str, str]
     port: int
     log: Path
+    said: dict[str, str] = field(default_factory=dict)  # by the line of the chapter
     cookies: SimpleCookie = field(default_factory=SimpleCookie)
 
     def argv(self, line: str) -> list[str]:
@@ -91,30 +94,32 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     port = free_port()
     environ = {"PATH": os.environ["PATH"], "STATIC_ROOT": str(folder / "static"), "DYNAMODB_TABLE_PREFIX": "Readme"}
     environ |= dict(line.split("=", 1) for line in VARIABLES)
-    environ |= {"SECRET_KEY": secrets.token_urlsafe(50), "GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{port}"}
+    environ |= {"SECRET_KEY": secrets.token_urlsafe(50)}
+    environ |= {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{port}", "WEB_CONCURRENCY": "1"}
     environ |= {"AWS_ACCESS_KEY_ID": "pooldesk", "AWS_SECRET_ACCESS_KEY": "pooldesk"}
     # The tables are in the account of these credentials, as the role is.
     environ["TENANT_ROLE_ARN"] = environ["TENANT_ROLE_ARN"].replace("123456789012", "000000000000")
     machine = Machine(environ, port, folder / "web.log")
     engine = {"DYNAMODB_ENDPOINT_URL": settings.DYNAMODB_ENDPOINT_URL}
-    steps, services = COMMANDS[:-5], COMMANDS[-5:]
-    for line in steps:
+    for line in STEPS:
         # The one check that the engine on this machine would not pass.
         done = machine.run(line, **({} if "check --deploy" in line else engine))
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-    with contextlib.ExitStack() as stack:
-        output = stack.enter_context(machine.log.open("wb"))
-        for line in services:
-            child = Child(line, machine.argv(line), env=machine.environ | engine, output=output)
-            stack.callback(child.stop, seconds=60)
-        deadline = time.monotonic() + 240
-        while True:
-            with contextlib.suppress(OSError):
-                if machine.get("/healthz")[0] == 200:
-                    break
-            assert time.monotonic() < deadline, machine.log.read_text()
-            time.sleep(0.1)
-        yield machine
+        machine.said[line] = done.stdout + done.stderr
+    with machine.log.open("wb") as output:
+        child = Child("web server", machine.argv(WEB), env=machine.environ | engine, output=output)
+        try:
+            wait_until(lambda: is_up(machine) or child.poll() is not None)
+            assert child.poll() is None, machine.log.read_text()
+            yield machine
+        finally:
+            child.stop(seconds=60)
+
+
+def is_up(machine: Machine) -> bool:
+    with contextlib.suppress(OSError):
+        return machine.get("/healthz")[0] == 200
+    return False
 
 
 def test_the_chapter_names_a_command_for_each_step() -> None:
@@ -123,6 +128,19 @@ def test_the_chapter_names_a_command_for_each_step() -> None:
         *("collectstatic", "check", "create_tables", "create_queues", "create_user", "create_tenant"),
         *("gunicorn", "run_stream", "run_dispatch", "run_delivery", "run_lifecycle"),
     ]
+
+
+def test_a_safe_production_environment_has_no_issue(machine: Machine) -> None:
+    (said,) = (said for line, said in machine.said.items() if "check --deploy" in line)
+    assert said == "System check identified no issues (2 silenced).\n"
+
+
+@pytest.mark.parametrize("line", WORKERS)
+def test_a_worker_is_started_as_its_command_wants(line: str) -> None:
+    """The workers themselves are started by those who look at what they do."""
+    _, _, name, *options = shlex.split(line, comments=True)
+    command = load_command_class(get_commands()[name], name)
+    assert command.create_parser("manage.py", name).parse_args(options)
 
 
 def test_pages_have_their_style_sheets(machine: Machine) -> None:
