@@ -15,14 +15,15 @@ import pytest
 from tests.browser.portal_process import Portal, serve
 from tests.support.waiting import wait_until
 
-SLOW_CLIENTS = 64  # more than the threads of all workers
-REQUESTS = 20
+THREADS = 2
+SLOW_CLIENTS = 3 * THREADS
+REQUESTS = 5
 HEAD = b"Host: 127.0.0.1\r\n"
 
 
 @pytest.fixture(scope="module")
 def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with serve(tmp_path_factory.mktemp("slow") / "web.log") as portal:
+    with serve(tmp_path_factory.mktemp("slow") / "web.log", WEB_THREADS=str(THREADS)) as portal:
         yield portal
 
 
@@ -93,24 +94,13 @@ def test_a_request_in_pieces_is_answered_when_it_is_whole(portal: Portal) -> Non
         assert clients[0].makefile("rb").read().startswith(b"HTTP/1.1 200 OK")
 
 
-def test_a_request_that_takes_too_long_to_arrive_is_dropped(tmp_path: Path) -> None:
+def test_a_request_that_takes_too_long_to_arrive_is_dropped_and_a_stopping_server_answers_what_has_arrived(
+    tmp_path: Path,
+) -> None:
+    arrived = tmp_path / "arrived"
     (tmp_path / "impatient.py").write_text(
         "from portal.web import gunicorn_worker\ngunicorn_worker.REQUEST_SECONDS = 0.5\nfrom tests.settings import *\n"
-    )
-    environ = {"DJANGO_SETTINGS_MODULE": "impatient", "PYTHONPATH": str(tmp_path)}
-    with (
-        serve(tmp_path / "web.log", **environ) as portal,
-        connections(portal, b"GET / HTTP/1.1\r\n" + HEAD + b"X-Drip: ") as clients,
-        contextlib.suppress(ConnectionResetError, BrokenPipeError),
-    ):
-        clients[0].settimeout(240)
-        assert clients[0].recv(1) == b""
-
-
-def test_a_stopping_server_answers_what_has_arrived(tmp_path: Path) -> None:
-    arrived = tmp_path / "arrived"
-    (tmp_path / "slow_page.py").write_text(
-        "from tests.settings import *\nimport time\nfrom pathlib import Path\n"
+        "import time\nfrom pathlib import Path\n"
         "class Slow:\n"
         "    def __init__(self, get): self.get = get\n"
         "    def __call__(self, request):\n"
@@ -118,10 +108,16 @@ def test_a_stopping_server_answers_what_has_arrived(tmp_path: Path) -> None:
         f"            Path({str(arrived)!r}).touch()\n"
         "            time.sleep(2)\n"
         "        return self.get(request)\n"
-        "MIDDLEWARE = ['slow_page.Slow', *MIDDLEWARE]\n"
+        "MIDDLEWARE = ['impatient.Slow', *MIDDLEWARE]\n"
     )
-    environ = {"DJANGO_SETTINGS_MODULE": "slow_page", "PYTHONPATH": str(tmp_path)}
+    environ = {"DJANGO_SETTINGS_MODULE": "impatient", "PYTHONPATH": str(tmp_path), "WEB_THREADS": str(THREADS)}
     with serve(tmp_path / "web.log", **environ) as portal:
+        with (
+            connections(portal, b"GET / HTTP/1.1\r\n" + HEAD + b"X-Drip: ") as clients,
+            contextlib.suppress(ConnectionResetError, BrokenPipeError),
+        ):
+            clients[0].settimeout(240)
+            assert clients[0].recv(1) == b""
         connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=120)
         connection.request("GET", "/login/")
         wait_until(arrived.exists)
