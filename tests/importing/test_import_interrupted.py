@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import pytest
 from portal.errors import Unavailable
 from tests.support import archives
 from tests.support.archives import imported, issue, pull, sound
-from tests.support.commands import broken_at, finish, start
+from tests.support.commands import broken_at, everything, finish, start
 from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.importing import keys, ledger, ticket_writer
+from tickets.ticket.keys import SUMMARY
 from tickets.ticket.tables import TICKETS
 
 
@@ -75,46 +77,39 @@ def test_ctrl_c_gives_back_the_numbers_that_were_not_used(world: World, path: Pa
     assert world.tickets("acme", 1) == [3]
 
 
-def test_a_killed_import_is_finished_by_the_next(world: World, path: Path) -> None:
-    """kill -9 at three moments; each run goes on where the one before was killed."""
-    total = 60
-    archives.write(path, *(issue(i, comments=i % 3) for i in range(1, total)), issue(total, comments=250))
-    for moment in (1, total // 2, total - 1):
+def test_an_import_that_is_stopped_or_killed_is_finished_by_the_next(world: World, path: Path) -> None:
+    """Ctrl-C, SIGTERM and kill -9; each run goes on where the one before was ended."""
+    total, many = 90, 2000
+    archives.write(path, *(issue(i, comments=i % 3) for i in range(1, many)))
+    for number, already in ((signal.SIGINT, 1), (signal.SIGTERM, total // 3), (signal.SIGKILL, total * 2 // 3)):
         process = start("import_archive", path, "--tenant", "acme")
-        wait_for(lambda moment=moment: taken(world) >= moment, process)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert len(sound(world)) <= total
+        wait_for(lambda already=already: taken(world) >= already, process)
+        process.send_signal(number)
+        ended = finish(process)
+        sound(world)
+        if number == signal.SIGKILL:
+            break
+        assert (number, ended.status) == (number, 130)
+        assert ended.err == "Stopped: What was imported stays; run it again to continue.\n"
+        assert re.search(r"\brows? read in\b", ended.out)
 
+    archives.write(path, *(issue(i, comments=i % 3) for i in range(1, total)), issue(many, comments=250))
     assert imported(path).status == 0
     done = sound(world)
-    assert len(done) == total
-    assert done[f"issue-{total:012d}"][1] == 250
+    assert {f"issue-{i:012d}" for i in (*range(1, total), many)} <= {*done}
+    assert done[f"issue-{many:012d}"][1] == 250
     assert f"{total} unchanged" in imported(path).out
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_and_sigterm_end_with_130_and_one_sentence(world: World, path: Path, number: signal.Signals) -> None:
-    archives.write(path, *(issue(i) for i in range(1, 2000)))
-    process = start("import_archive", path, "--tenant", "acme")
-    wait_for(lambda: taken(world), process)
-    process.send_signal(number)
-    ended = finish(process)
-
-    assert ended.status == 130
-    assert ended.err == "Stopped: What was imported stays; run it again to continue.\n"
-    assert re.search(r"\brows? read in\b", ended.out)
-    sound(world)
 
 
 def test_two_imports_at_the_same_time_make_no_ticket_twice(world: World, path: Path) -> None:
     archives.write(path, *(issue(i) for i in range(1, 60)), issue(60, comments=150))
-    both = [start("import_archive", path, "--tenant", "acme") for _ in range(2)]
-    ended = [finish(process) for process in both]
+    with ThreadPoolExecutor(2) as both:
+        ended = [*both.map(imported, [path] * 2)]
 
     assert {e.status for e in ended} <= {0, 3}, ended
     assert imported(path).status == 0
     assert len(sound(world)) == 60
+    assert sum(item["sk"]["S"] == SUMMARY for item in everything()) == 60
 
 
 def taken(world: World) -> int:
