@@ -155,14 +155,18 @@ def small(world: World) -> World:
     return world
 
 
-@pytest.mark.parametrize("write", [1, 4, 8, 12, 16, 20, 24])
-def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: pytest.MonkeyPatch, write: int) -> None:
+def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: pytest.MonkeyPatch) -> None:
     acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
     follower, before = follow(), digest(globex)
-    item = begin(acme)
-    with pytest.raises(Killed), killed_at(monkeypatch, write, writes_only=True):
-        purge(item, follower)
-    said = purge(purge_notes.by_slug("acme"), follower)
+    item, kills, said = begin(acme), 0, dict[str, Any]()
+    while not said:
+        try:
+            with killed_at(monkeypatch, 4 if kills else 1, writes_only=True):
+                said = purge(item, follower)
+        except Killed:
+            kills += 1
+            item = purge_notes.by_slug("acme")
+    assert kills > 6
     assert [which for _, which in traces(acme, "acme") if "CERTIFICATE" not in which] == []
     assert digest(globex) == before
     of = {one["name"]: (one["counted"], one["deleted"]) for one in said["holdings"]}
@@ -300,10 +304,10 @@ def test_something_that_comes_back_stops_the_certificate(small: World, monkeypat
         now = purge_notes.by_slug("acme")
         return count(self, holding) + (holding.name == "usage" and int(now.stage) == max(holdings.Stage))
 
-    monkeypatch.setattr(erasing.Eraser, "count", one_too_many)
-    with pytest.raises(Conflict, match="Something was written meanwhile: usage"):
-        purge(item, follower)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(erasing.Eraser, "count", one_too_many)
+        with pytest.raises(Conflict, match="Something was written meanwhile: usage"):
+            purge(item, follower)
     assert purge(purge_notes.by_slug("acme"), follower)["number"] == 1
 
 

@@ -9,11 +9,11 @@ from itertools import count
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from django.contrib.auth import authenticate
+from django.core.cache import cache
 
 from portal import clock
-from portal.dynamo import meter, provisioning
+from portal.dynamo import meter
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Unavailable
 from tenants.identity import accounts
@@ -23,9 +23,8 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.tables import MEMBERSHIPS
 from tests.seeding.test_seed_content import DAY, histories
-from tests.support import commands
+from tests.support import commands, embedded
 from tests.support.commands import Ended, broken_at, everything, run
-from tests.support.engines import AnyEngine
 from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating, lists, summaries, timelines
@@ -172,8 +171,8 @@ def test_the_same_arguments_give_the_same_content(engine: None) -> None:
 
 
 def clear() -> None:
-    AnyEngine("ministack", django_settings.DYNAMODB_ENDPOINT_URL).clear()
-    provisioning.create_all()
+    embedded.make_empty()
+    cache.clear()
 
 
 def test_a_finished_one_does_nothing_and_costs_two_reads_per_tenant(engine: None) -> None:
