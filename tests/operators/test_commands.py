@@ -8,20 +8,23 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate
-from django.core.management import load_command_class
+from django.core.management import get_commands, load_command_class
 
+from portal.dynamo import client
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity import accounts
 from tenants.membership import members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
+from tests.engine_plugin import NOWHERE
 from tests.support import commands
-from tests.support.commands import everything, finish, run
+from tests.support.commands import Ended, everything, run
 from tests.support.world import World
 
 GOOD = "a quite long password"
@@ -40,6 +43,17 @@ def typed(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     left = list(answers)
     monkeypatch.setattr("getpass.getpass", lambda prompt: left.pop(0))
+
+
+def typed_in(name: str, *arguments: str) -> Ended:
+    """A command as somebody types it, to its end and status, in this process."""
+    held = signal.getsignal(signal.SIGTERM)
+    try:
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err, pytest.raises(SystemExit) as ended:
+            load_command_class(get_commands()[name], name).run_from_argv(["manage.py", name, *arguments])
+    finally:
+        signal.signal(signal.SIGTERM, held)
+    return Ended(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -204,16 +218,20 @@ def test_help_says_what_each_option_is_for(name: str) -> None:
     assert all(action.help for action in parser._actions)
 
 
-def test_an_engine_that_is_not_there_is_one_sentence_and_status_1() -> None:
-    process = commands.start("create_tenant", "Acme", DYNAMODB_ENDPOINT_URL="http://127.0.0.1:9")
-    ended = finish(process)
+def test_an_engine_that_is_not_there_is_one_sentence_and_status_1(settings: Any) -> None:
+    settings.DYNAMODB_ENDPOINT_URL = NOWHERE
+    client.reset()
+    try:
+        ended = typed_in("create_tenant", "Acme")
+    finally:
+        client.reset()
 
     assert ended.status == 1
     assert re.fullmatch(r"CommandError: The database cannot be reached\. Check DYNAMODB_ENDPOINT_URL.*\n", ended.err)
 
 
 def test_wrong_usage_is_status_2() -> None:
-    ended = finish(commands.start("add_member", "bob@example.com"))
+    ended = typed_in("add_member", "bob@example.com")
 
     assert ended.status == 2
     assert "the following arguments are required: --tenant, --role" in ended.err
@@ -236,20 +254,21 @@ def test_ctrl_c_at_a_prompt_is_status_130_without_a_traceback(engine: None) -> N
     assert b"Traceback" not in shown
 
 
-def test_long_work_shows_a_bar_on_a_terminal(engine: None) -> None:
-    terminal, theirs = os.openpty()
-    process = commands.start("seed", "--tenants", 1, "--tickets", 3, "--users", 0, terminal=theirs, TERM="xterm")
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(terminal, 10_000):
-            shown += part
-    except OSError:  # how a terminal ends whose other side is closed
-        os.close(terminal)
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
 
-    assert process.wait(timeout=120) == 0
-    assert b"Seeding" in shown
-    assert b"3 new tickets" in shown
+
+def test_long_work_shows_a_bar_on_a_terminal(engine: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.DEBUG = True
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    ended = run("seed", "--tenants", 1, "--tickets", 3, "--users", 0)
+
+    assert ended.status == 0
+    assert "Seeding" in shown.getvalue()
+    assert "\x1b[" in shown.getvalue()
+    assert "3 new tickets" in ended.out
 
 
 # --- operators ---
