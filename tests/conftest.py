@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,9 @@ from tickets.search.care import index_rebuild
 from tickets.search.index import merging
 
 HERE = Path(__file__).parent
+# DynamoDB Local lives for a few hundred requests here: what its virtual machine saves by compiling twice, and by
+# several collectors of garbage, it does not earn back. Tests that start it, and the processes of tests, hand this on.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # Rooms and modules that `make test-fast` leaves out: they start processes,
 # write hundreds of items for a test, or wait for timeouts.
 SLOW = {

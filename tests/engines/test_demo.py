@@ -249,26 +249,19 @@ def test_it_says_where_it_is_and_who_can_sign_in(shared: Demo) -> None:
     assert "alice@example.com" in shared.banner
 
 
-def test_a_command_joins_the_demo_that_runs(shared: Demo) -> None:
+def test_a_command_joins_the_demo_that_runs_and_a_plain_one_works_on_its_engine(shared: Demo) -> None:
     before = shared.page()["items"]
-    assert shared.call("seed", "--key", "joined").returncode == 0
+    joined = shared.call("seed", "--key", "joined")
+    assert joined.returncode == 0
     assert shared.page()["items"] == before + 1
-
-
-def test_a_command_that_joins_has_the_standard_output_for_itself(shared: Demo) -> None:
-    done = shared.call("seed", "--key", "quiet")
-    assert done.stdout == shared.manage("seed", "--key", "quiet too").stdout
-    assert "queues at" in done.stderr, "said by what prepares the demo"
-
-
-def test_a_plain_command_works_on_its_engine_and_says_so(shared: Demo) -> None:
-    before = shared.page()["items"]
-    done = shared.manage("seed", "--key", "plain")
-    assert done.returncode == 0
-    assert shared.page()["items"] == before + 1
-    (line,) = done.stderr.splitlines()
+    assert "queues at" in joined.stderr, "said by what prepares the demo"
+    plain = shared.manage("seed", "--key", "plain")
+    assert plain.returncode == 0
+    assert shared.page()["items"] == before + 2
+    (line,) = plain.stderr.splitlines()
     assert line.startswith("Using the engine of `make run`, ministack at http://127.0.0.1:")
     assert line.endswith(", with DEBUG=1.")
+    assert joined.stdout == plain.stdout, "the standard output is the command's own"
 
 
 def test_a_command_that_fails_hands_on_its_status(shared: Demo) -> None:
@@ -315,29 +308,17 @@ def test_a_web_server_that_is_killed_is_started_again(shared: Demo) -> None:
 # --- how it ends, and begins again ---
 
 
-def test_it_ends_in_order_and_finds_its_data_again(demo: Demo) -> None:
-    demo.start()
-    assert demo.page()["items"] == 1
-    first = demo.worker()
-    status, rest = demo.end(signal.SIGINT)
-    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
-    drained = demo.directory / "drained"
-    assert drained.read_text() == "1 items", "the stream worker is stopped while the engine still answers"
-
-    assert demo.call("seed", "--key", "second").returncode == 0
-
-    drained.unlink()
-    demo.start()
-    assert demo.page()["items"] == 2
-    os.kill(worker := demo.worker(beside=first), signal.SIGKILL)
-    demo.read(until="runs again")
-    demo.worker(beside=worker)
-    status, rest = demo.end(signal.SIGTERM)
-    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
-    assert drained.read_text() == "2 items", "one that was started again is stopped like the first"
+@pytest.fixture
+def beside(demo: Demo, shared: Demo) -> Demo:
+    """One on the engine of another, for what has to do with no engine."""
+    address = running_engine(shared.directory / "var" / "ministack")
+    assert address
+    demo.environ["DYNAMODB_ENDPOINT_URL"] = address
+    return demo
 
 
-def test_ctrl_c_while_sample_data_is_written_ends_in_order(demo: Demo) -> None:
+def test_ctrl_c_while_sample_data_is_written_ends_in_order(beside: Demo) -> None:
+    demo = beside
     demo.environ["SEED_SECONDS"] = "600"
     demo.start(until="seeding")
     status, rest = demo.end()
@@ -353,7 +334,8 @@ def test_an_unknown_engine_is_refused_with_the_choices(demo: Demo) -> None:
     )
 
 
-def test_a_web_server_that_cannot_start_ends_the_demo_at_once(demo: Demo) -> None:
+def test_a_web_server_that_cannot_start_ends_the_demo_at_once(beside: Demo) -> None:
+    demo = beside
     demo.environ["GUNICORN_CMD_ARGS"] = "--no-such-option"
     demo.launch()
     rest = demo.read(until="Ctrl-C")
@@ -400,7 +382,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's p
 
 
 @linux
-def test_what_a_killed_ministack_has_lost_is_said_whenever_it_is_killed(demo: Demo) -> None:
+def test_it_ends_in_order_and_finds_its_data_again_and_says_what_a_killed_ministack_has_lost(demo: Demo) -> None:
     demo.start()
     assert demo.manage("seed", "--key", "lost").returncode == 0
     worker = demo.worker()
@@ -408,13 +390,23 @@ def test_what_a_killed_ministack_has_lost_is_said_whenever_it_is_killed(demo: De
     assert "The engine died with signal 9; it is started again in 0.5 s." in said
     assert "It saves only when it is stopped, and had not been before: all data are lost." in said
     assert demo.page()["items"] == 1  # sample data, written anew
-    assert demo.worker(beside=worker)
-    assert demo.end()[0] == 0
+    worker = demo.worker(beside=worker)
+    status, rest = demo.end(signal.SIGINT)
+    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
+    drained = demo.directory / "drained"
+    assert drained.read_text() == "1 items", "the stream worker, started again, is stopped while the engine answers"
 
+    assert demo.call("seed", "--key", "second").returncode == 0
+
+    drained.unlink()
     demo.start()
+    assert demo.page()["items"] == 2
+    assert demo.manage("seed", "--key", "lost").returncode == 0
+    worker = demo.worker(beside=worker)
     said = kill_engine(demo, "-m\0ministack")
     assert "It saves only when it is stopped: what was written after 20" in said, "it had saved before"
-    assert demo.page()["items"] == 1
+    assert demo.page()["items"] == 2
+    worker = demo.worker(beside=worker)
     assert demo.running
     # Stopped first: it would restart what dies, and an engine whose parent is gone ends in order, and saves.
     os.kill(demo.running.pid, signal.SIGSTOP)
@@ -425,6 +417,11 @@ def test_what_a_killed_ministack_has_lost_is_said_whenever_it_is_killed(demo: De
 
     said = demo.start()
     assert "The engine ministack was killed the last time. It saves only when it is stopped" in said, "killed with all"
+    drained.unlink(missing_ok=True)
+    wait_until(lambda: demo.worker(beside=worker) and demo.answers())
+    status, rest = demo.end(signal.SIGTERM)
+    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
+    assert drained.read_text() == "2 items"
 
 
 @linux

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import boto3
 import pytest
+from django.conf import settings
 
 from portal.engines import queue_engine
 from portal.engines.endpoint import ACCESS_KEY, REGION, has_queues
-from portal.engines.engine_process import start_engine
 from portal.engines.processes import free_port
 from portal.engines.queue_engine import ENDPOINT_VARIABLE
 
@@ -25,16 +25,21 @@ def sqs(address: str):
     )
 
 
-def test_messages_are_there_after_a_restart(tmp_path: Path) -> None:
+def test_it_serves_queues_alone_and_messages_are_there_after_a_restart(tmp_path: Path) -> None:
     environ: dict[str, str] = {}
     how = {"log_path": tmp_path / "log", "environ": environ, "report": print}
-    with queue_engine.beside(tmp_path, **how):
+    with queue_engine.beside(tmp_path, **how) as engine:
+        assert has_queues(engine.port)
         client = sqs(environ[ENDPOINT_VARIABLE])
         url = client.create_queue(QueueName="kept")["QueueUrl"]
         client.send_message(QueueUrl=url, MessageBody="still here")
         found: dict[str, str] = {}
         assert queue_engine.find(tmp_path, found)
         assert found == {ENDPOINT_VARIABLE: environ[ENDPOINT_VARIABLE]}
+        body, target = b"{}", {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
+        request = urllib.request.Request(environ[ENDPOINT_VARIABLE], data=body, headers=target)
+        with pytest.raises(OSError, match="HTTP Error"):
+            urllib.request.urlopen(request, timeout=120)
     assert not queue_engine.find(tmp_path, {})
     with queue_engine.beside(tmp_path, **how):
         client = sqs(environ[ENDPOINT_VARIABLE])
@@ -42,19 +47,8 @@ def test_messages_are_there_after_a_restart(tmp_path: Path) -> None:
         assert client.receive_message(QueueUrl=url)["Messages"][0]["Body"] == "still here"
 
 
-def test_it_serves_queues_alone(tmp_path: Path) -> None:
-    environ: dict[str, str] = {}
-    with queue_engine.beside(tmp_path, log_path=tmp_path / "log", environ=environ, report=print) as engine:
-        assert has_queues(engine.port)
-        body, target = b"{}", {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
-        request = urllib.request.Request(environ[ENDPOINT_VARIABLE], data=body, headers=target)
-        with pytest.raises(OSError, match="HTTP Error"):
-            urllib.request.urlopen(request, timeout=120)
-
-
 def test_queues_are_needed_where_the_engine_has_none_and_no_others_are_named() -> None:
-    with start_engine() as engine:
-        assert not queue_engine.is_needed(engine.endpoint_url, {})
+    assert not queue_engine.is_needed(settings.DYNAMODB_ENDPOINT_URL, {})
     nobody = f"http://127.0.0.1:{free_port()}"
     assert queue_engine.is_needed(nobody, {})
     assert not queue_engine.is_needed(nobody, {ENDPOINT_VARIABLE: "http://127.0.0.1:9"})
