@@ -15,4 +15,6 @@ workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = int(os.environ.get("WEB_THREADS", "8"))
 # With the listening sockets and the pool of connections to DynamoDB below the usual limit of 1,024 open files.
 worker_connections = 800
+# One process loads the portal and the others are forked from it: they start at once, and share what does not change.
+preload_app = True
 control_socket_disable = True  # it would lie in the home directory, for whoever may write there

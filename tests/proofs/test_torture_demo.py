@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 import json
+import signal
 import sys
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from portal.engines.engine_process import dynamodb_local_available
-from proofs.outages import persistent_people
-from proofs.outages.outage_trial import misplaced
+from proofs.outages import outage_trial, persistent_people
+from proofs.outages.outage_trial import CHILD, TrialOptions, TrialOutcome, misplaced
+from proofs.outages.own_demo import ENGINE, WEB, WORKER, OwnDemo
 from proofs.outages.persistent_people import PeopleTally, PersistentPerson, PromiseBroken, Written, typed
 from proofs.outages.plain_browser import PageAnswer, PageForm, form_with
 from tests.support import commands
@@ -22,20 +25,47 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes 
 
 @linux
 @pytest.mark.timeout(1800)
-def test_nothing_acknowledged_is_lost_when_each_process_is_killed_under_load(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_when_processes_are_killed_under_load(tmp_path: Path) -> None:
+    """A child of the web server, with which requests die, and the engine, which the workers are started again for."""
     if reason := dynamodb_local_available():
         pytest.skip(reason)
     figures = tmp_path / "figures.json"
-    options = ["--engine", "dynamodb-local", "--kills", 4, "--seconds", 8, "--people", 2, "--json", figures]
+    options = ["--engine", "dynamodb-local", "--kills", 2, "--seconds", 3, "--people", 2, "--json", figures]
     ended = commands.finish(commands.start("torture_demo", *options), timeout=1700)
     assert ended.status == 0, ended.out + ended.err
     assert "Nothing that was acknowledged is lost or doubled." in ended.out
     found = json.loads(figures.read_text())
-    assert found["kills"] == dict.fromkeys(found["kills"], 1)
-    assert len(found["kills"]) == 4
-    assert found["restarts"] >= 3  # the web server itself starts a child of its own again
+    assert found["kills"] == {CHILD: 1, ENGINE: 1}
+    assert found["restarts"] >= 1  # the web server itself starts a child of its own again
     assert found["tickets"] >= 2
     assert found["comments"] >= 2
+
+
+# --- who is killed ---
+
+
+class StandingDemo:
+    """One whose processes nothing ends."""
+
+    runs = True
+
+    def pids(self, kind: str) -> list[int]:
+        return {WEB: [10, 11, 12], WORKER: [20], ENGINE: [30]}[kind]
+
+
+@pytest.mark.parametrize(("engine", "kinds"), [("dynamodb-local", 4), ("ministack", 3)])
+def test_each_kind_of_process_is_killed_in_turn_but_an_engine_that_does_not_save(
+    engine: str, kinds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(outage_trial.os, "kill", lambda *what: killed.append(what))
+    options = TrialOptions(engine, seconds=0, kills=2 * kinds, people=1, seed=1)
+    outcome = TrialOutcome(options)
+    outage_trial._kill(options, cast("OwnDemo", StandingDemo()), outcome)
+    assert outcome.kills == dict.fromkeys([WEB, WORKER, CHILD, ENGINE][:kinds], 2)
+    assert {number for _, number in killed} == {signal.SIGKILL}
+    of_kinds = {"child" if pid in (11, 12) else pid for pid, _ in killed}
+    assert of_kinds == {10, 20, "child"} | ({30} if kinds == 4 else set())
 
 
 # --- the judge ---

@@ -1,4 +1,4 @@
-"""A small `torture_move`: two kills, and nothing is lost; and each wrong figure is called wrong."""
+"""A small `torture_move`: a kill, and nothing is lost; and each wrong figure is called wrong."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support import commands
 @pytest.mark.timeout(600)
 def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    of_all = {"tickets": 10, "writers": 1, "readers": 1, "kills": 2, "writes": 5, "reads": 20, "rate": 40, "seed": 5}
+    of_all = {"tickets": 10, "writers": 1, "readers": 1, "kills": 1, "writes": 3, "reads": 4, "rate": 40, "seed": 5}
     options = [f"--{name}={value}" for name, value in of_all.items()]
     ended = commands.finish(commands.start("torture_move", *options, "--json", figures), timeout=580)
     assert ended.status == 0, ended.out + ended.err
     assert "0 lost, 0 doubled, 0 failed reads, both copies equal, dashboards exact." in ended.out
     found = json.loads(figures.read_text())
-    assert (found["killed_at"], found["moved"], found["dashboards"]) == (["copying", "holding"], True, "ok")
+    assert (found["killed_at"], found["moved"], found["dashboards"]) == (["copying"], True, "ok")
     assert (found["writes"] > 5, found["reads"] > 5) == (True, True)
     (leg,) = found["legs"]
     assert (leg["left"], leg["to"], leg["hold_trips"] < 20) == ("pool", "bridge", True)

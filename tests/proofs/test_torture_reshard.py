@@ -1,4 +1,4 @@
-"""A small `torture_reshard`: two kills, and nobody misses a ticket. tests/sharding reshards on each engine."""
+"""A small `torture_reshard`: a kill, and nobody misses a ticket. tests/sharding reshards on each engine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support import commands
 
 def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(engine: None, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    of_all = {"tickets": 20, "writers": 1, "readers": 1, "kills": 2, "rate": 40, "pause": 0.25, "seed": 5}
+    of_all = {"tickets": 20, "writers": 1, "readers": 1, "kills": 1, "rate": 40, "pause": 0.5, "seed": 5}
     options = [f"--{name}={value}" for name, value in of_all.items()]
     ended = commands.finish(commands.start("torture_reshard", *options, "--json", figures), timeout=880)
     assert ended.status == 0, ended.out + ended.err
     assert "0 lost, 0 doubled, 0 failed reads, dashboards exact." in ended.out
     found = json.loads(figures.read_text())
-    assert (len(found["killed_at"]), found["rests"], found["dashboards"]) == (2, True, "ok")
+    assert (len(found["killed_at"]), found["rests"], found["dashboards"]) == (1, True, "ok")
     assert found["walks"] > 2
     assert min(found["moved"]) > 0
     assert list(tenant_directory.all_tenants()) == []

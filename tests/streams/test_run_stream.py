@@ -119,7 +119,9 @@ def test_a_time_that_is_none_is_refused(arguments: tuple[str, str]) -> None:
 # --- in processes of their own ---
 
 
-def test_of_two_pollers_one_takes_over_when_the_other_is_killed(world: World, start: Start) -> None:
+def test_others_take_over_from_one_that_is_killed_and_at_once_from_one_that_is_stopped(
+    world: World, start: Start
+) -> None:
     first = start()
     wait_until(lambda: owner() != "")
     former = owner()
@@ -131,28 +133,16 @@ def test_of_two_pollers_one_takes_over_when_the_other_is_killed(world: World, st
     world.tickets("acme", 3)
     wait_until(lambda: opened(world) == 5)
     assert owner() not in ("", former)
-    assert stop(second).status == 0
-    assert opened(world) == 5
-
-
-def test_a_poller_that_is_stopped_hands_over_at_once(world: World, start: Start) -> None:
-    first = start("--lease", 60)
-    wait_until(lambda: owner() != "")
-    assert stop(first, signal.SIGINT).status == 0
-    assert owner() == ""
+    assert stop(second, signal.SIGINT).status == 0
+    assert (owner(), opened(world)) == ("", 5)
     world.tickets("acme", 1)
-    start("--lease", 60)
-    wait_until(lambda: opened(world) == 1)
-
-
-def test_draining_counts_what_was_written_before_the_signal(world: World, start: Start) -> None:
-    poller = start("--drain", 3600)
-    wait_until(lambda: owner() != "")
+    third = start("--lease", 3600, "--drain", 3600)
+    wait_until(lambda: opened(world) == 6)
     world.tickets("acme", 40)
-    ended = stop(poller)  # which does not wait for the whole time
+    ended = stop(third)  # which does not drain for the whole time
     assert ended.status == 0
-    assert opened(world) == 40
-    assert metrics(ended)["events"] == 40
+    assert opened(world) == 46, "what was written before the signal is counted"
+    assert metrics(ended)["events"] == 41
 
 
 def test_a_second_signal_ends_the_draining(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
-"""A worker in a process of its own, for tests that kill it: `python -m tests.support.delivery_worker FILE I W`.
+"""A worker in a process of its own, for tests that kill it.
 
-What it delivers is a line in FILE, tenant and destination. A destination with "kill" in its name kills the process in
+What it delivers is a line in a file, tenant and destination. A destination with "kill" in its name kills the process in
 the middle of the work, one with "hang" never returns, one with "slow" takes a second. What a dead worker had is seen
 again after five seconds instead of thirty.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -28,7 +27,9 @@ from delivery.outbox import destinations
 from delivery.outbox.destinations import Outcome, Work
 
 
-def main(file: Path, worker: str, workers: str) -> None:
+def main(file: Path) -> None:
+    """Be the worker, until it is stopped or killed."""
+
     def deliver(work: Work) -> Outcome:
         with file.open("a") as lines:
             lines.write(f"begun {work.tenant_id} {work.destination}\n")
@@ -45,8 +46,4 @@ def main(file: Path, worker: str, workers: str) -> None:
     receipts.VISIBILITY_SECONDS = 5  # type: ignore[misc]
     receipts.EXTEND_SECONDS = 1.0  # type: ignore[misc]
     destinations.declare_destination("test_", deliver)
-    call_command("run_delivery", "--worker", worker, "--of", workers, "--metrics", "0")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    call_command("run_delivery", "--worker", "1", "--of", "1", "--metrics", "0")
