@@ -119,35 +119,42 @@ def witness(portal: Portal) -> Iterator[Witness]:
 
 class Profiles:
     """Browsers that are as if they were new. One that is new begins with a process, and fetches and compiles what all
-    pages share, so each is kept for the next test."""
+    pages share, so each is kept, with its page, for the next test."""
 
     def __init__(self, chromium: Browser) -> None:
         self._chromium = chromium
-        self._kept: dict[str, list[BrowserContext]] = {}
+        self._kept: dict[str, list[Page]] = {}
 
-    def take(self, url: str) -> BrowserContext:
-        if kept := self._kept.setdefault(url, []):
-            return kept.pop()
-        context = self.new(url)
-        context.new_page().goto("/healthz")  # this page stays, and with it the process
-        return context
+    def take(self, url: str) -> Page:
+        kept = self._kept.setdefault(url, [])
+        return kept.pop() if kept else self.new(url)
 
-    def new(self, url: str, **options: Any) -> BrowserContext:
+    def new(self, url: str, **options: Any) -> Page:
         context = self._chromium.new_context(**{"base_url": url, **OPTIONS, **options})
         context.set_default_timeout(PATIENCE)
-        return context
+        return context.new_page()
 
-    def give_back(self, url: str, context: BrowserContext) -> None:
-        """Let it forget what a test can have left there: pages, cookies, what is stored. A clock of its own stays."""
-        first, *others = context.pages
-        for page in others:
-            page.close()
-        context.clear_cookies()
+    def give_back(self, url: str, page: Page) -> None:
+        """Let it forget what a test can have left there, but for what only a new page forgets: see `browse`."""
+        context = page.context
+        for other in context.pages:
+            if other is not page:
+                other.close()
+        if page.is_closed():
+            context.close()
+            return
+        page.unroute_all()
         context.set_offline(False)
-        if first.evaluate("() => { localStorage.clear(); return '__pwClock' in window; }"):
+        context.clear_cookies()
+        page.goto("/healthz")
+        page.mouse.move(0, 0)
+        page.emulate_media(media="null", color_scheme="null")
+        if page.viewport_size != WIDE:
+            page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        if page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); return '__pwClock' in window; }"):
             context.close()
         else:
-            self._kept[url].append(context)
+            self._kept[url].append(page)
 
 
 @pytest.fixture(scope="package")
@@ -157,25 +164,32 @@ def profiles(chromium: Browser) -> Profiles:
 
 @pytest.fixture
 def browse(profiles: Profiles, witness: Witness) -> Iterator[NewPage]:
-    """`browse()`: a page of a new browser; with the value of a session cookie, one that is signed in already."""
-    taken: list[BrowserContext] = []
+    """`browse()`: a page of a new browser; with the value of a session cookie, one that is signed in already.
+
+    With `is_given_up` no other test gets it: for one who adds scripts or devices, which no page forgets.
+    """
+    taken: list[Page] = []
     own: list[BrowserContext] = []
     url = witness.portal.url
 
-    def new_page(cookie: str = "", **options: Any) -> Page:
-        context = profiles.new(url, **options) if options else profiles.take(url)
-        (own if options else taken).append(context)
-        witness.watch(context)
+    def new_page(cookie: str = "", *, is_given_up: bool = False, **options: Any) -> Page:
+        if is_given_up or options:
+            page = profiles.new(url, **options)
+            own.append(page.context)
+        else:
+            page = profiles.take(url)
+            taken.append(page)
+        witness.watch(page.context)
         if cookie:
-            context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": url}])
-        return context.new_page()
+            page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": url}])
+        return page
 
     yield new_page
     for context in own:
         context.close()
-    for context in taken:
-        profiles.give_back(url, context)
-        witness.leave(context)
+    for page in taken:
+        profiles.give_back(url, page)
+        witness.leave(page.context)
 
 
 @pytest.fixture

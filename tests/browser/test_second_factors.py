@@ -68,7 +68,7 @@ def with_passkey(page: Page, name: str) -> None:
 
 
 def test_a_passkey_is_added_and_signs_in_without_the_password(world: World, person: NewPage) -> None:
-    page = person("bob", "acme")
+    page = person("bob", "acme", is_given_up=True)
     page.add_init_script("PublicKeyCredential.isConditionalMediationAvailable = async () => false")
     device = Device(page)
     with_passkey(page, "Laptop")
@@ -79,7 +79,7 @@ def test_a_passkey_is_added_and_signs_in_without_the_password(world: World, pers
 
 
 def test_the_browser_offers_passkeys_beside_the_address(world: World, person: NewPage) -> None:
-    page = person("bob", "acme")
+    page = person("bob", "acme", is_given_up=True)
     Device(page)  # which takes the offer at once
     with_passkey(page, "Laptop")
     page.locator("#user-menu > summary").click()
@@ -89,7 +89,7 @@ def test_the_browser_offers_passkeys_beside_the_address(world: World, person: Ne
 
 def test_a_passkey_is_the_second_step_after_the_password(world: World, person: NewPage, witness: Witness) -> None:
     witness.accepts(422)
-    page = person("bob", "acme")
+    page = person("bob", "acme", is_given_up=True)
     device = Device(page)
     with_passkey(page, "Laptop")
     device.refuses()
@@ -142,7 +142,7 @@ def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewP
             page.goto(path)
         found.extend(audit(page, name))
 
-    page = person("bob", "acme")
+    page = person("bob", "acme", is_given_up=True)
     Device(page)
     look(page, "security, to be confirmed", "/account/security/")
     confirm(page)

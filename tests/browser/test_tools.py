@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.conftest import NewPage, Profiles, Witness
-from tests.browser.page_audit import audit
+from tests.browser.page_audit import NARROW, audit
 from tests.browser.portal_process import Portal
 from tests.support.waiting import wait_until
 
@@ -72,23 +72,29 @@ def test_the_witness_sees_what_does_not_show(browse: NewPage, witness: Witness) 
 
 def test_a_browser_that_is_used_again_has_forgotten_everything(chromium: Browser, portal: Portal) -> None:
     profiles = Profiles(chromium)
-    knows = "() => [localStorage.a, sessionStorage.a, document.cookie.includes('a=b'), navigator.onLine]"
-    used = profiles.take(portal.url)
-    page = used.new_page()
+    knows = """() => [localStorage.a, sessionStorage.a, document.cookie.includes("a=b"), navigator.onLine, innerWidth,
+      matchMedia("(prefers-color-scheme: dark)").matches, matchMedia("print").matches, !document.querySelector("h1")]"""
+    page = profiles.take(portal.url)
     page.goto("/login/")
+    new = page.evaluate(knows)
     page.evaluate("() => { document.cookie = 'a=b'; localStorage.a = sessionStorage.a = 'b' }")
-    before = page.evaluate(knows)
-    used.set_offline(True)
-    profiles.give_back(portal.url, used)
-
-    assert profiles.take(portal.url) is used
-    page = used.new_page()
+    page.emulate_media(media="print", color_scheme="dark")
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.route("**/login/", lambda route: route.fulfill(body="<p>Nothing"))
+    tab = page.context.new_page()
+    tab.goto("/login/")
     page.goto("/login/")
-    assert before == ["b", "b", True, True]
-    assert page.evaluate(knows) == [None, None, False, True]
+    page.context.set_offline(True)
+    assert page.evaluate(knows) == ["b", "b", True, False, 390, True, True, True]
+    profiles.give_back(portal.url, page)
+
+    assert profiles.take(portal.url) is page
+    assert page.context.pages == [page]
+    page.goto("/login/")
+    assert page.evaluate(knows) == new == [None, None, False, True, 1280, False, False, False]
 
     page.clock.set_fixed_time(0)
-    profiles.give_back(portal.url, used)
+    profiles.give_back(portal.url, page)
     other = profiles.take(portal.url)
-    assert other is not used
-    other.close()
+    assert other is not page
+    other.context.close()
