@@ -41,7 +41,7 @@ MARKS = """(within) => {
     }
     return looks.get(e);
   };
-  for (const e of document.querySelectorAll(`${within}, ${within} *`)) {
+  for (const e of document.querySelectorAll(`:is(${within}), :is(${within}) *`)) {
     const rect = e.getBoundingClientRect(), s = style(e);
     const visible = e.checkVisibility({ visibilityProperty: true });
     const size = s.display === "contents" || (rect.width > 1 && rect.height > 1);
@@ -55,7 +55,7 @@ MARKS = """(within) => {
       s.borderBottomStyle, own.length > 1, e.type, e.parentElement && style(e.parentElement).color, over.indexOf(e),
       ...over.map((o) => style(o).backgroundColor + style(o).backgroundImage + style(o).opacity)].join())]);
   }
-  for (let e = document.querySelector(within); e; e = e.parentElement) shape.push(e.cloneNode().outerHTML);
+  for (let e of document.querySelectorAll(within)) for (; e; e = e.parentElement) shape.push(e.cloneNode().outerHTML);
   window.__texts = texts.map(([e]) => e);
   return [texts.map(([, mark]) => mark), number(shape.join("\\n"))];
 }"""

@@ -146,7 +146,7 @@ def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewP
     Device(page)
     look(page, "security, to be confirmed", "/account/security/")
     confirm(page)
-    look(page, "authenticator", "/account/security/authenticator/")
+    page.goto("/account/security/authenticator/")
     page.get_by_label("Code", exact=True).fill("12")
     page.get_by_role("button", name="Add the app").click()
     expect(page.get_by_text("not the code that the app shows").first).to_be_visible()
