@@ -1,6 +1,11 @@
-from functools import partial
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from portal.apps import RoomsConfig
+
+if TYPE_CHECKING:
+    from delivery.outbox.destinations import Outcome, Work
 
 
 class DeliveryConfig(RoomsConfig):
@@ -8,17 +13,30 @@ class DeliveryConfig(RoomsConfig):
 
     def ready(self) -> None:
         super().ready()
-        from delivery.mail import mail_delivering, outbox_backend
+        from delivery.mail import outbox_backend
         from delivery.outbox.destinations import declare_destination
         from delivery.queues import allocation
         from delivery.webhooks import (
-            delivering,
             keys,
-            pause_mails,
             webhook_checks,  # noqa: F401  # registers the system checks
         )
         from tenants.provisioning import tenant_lifecycle
 
         tenant_lifecycle.add_at_creation(allocation.give, depending=allocation.PLACE)
-        declare_destination(keys.ENDPOINT, partial(delivering.deliver, write=pause_mails.to_owners))
-        declare_destination(outbox_backend.MAIL, mail_delivering.deliver, is_private=True)
+        declare_destination(keys.ENDPOINT, _to_endpoint)
+        declare_destination(outbox_backend.MAIL, _to_mailbox, is_private=True)
+
+
+# What delivers is loaded with the first delivery: most processes make none.
+
+
+def _to_endpoint(work: Work) -> Outcome:
+    from delivery.webhooks import delivering, pause_mails
+
+    return delivering.deliver(work, write=pause_mails.to_owners)
+
+
+def _to_mailbox(work: Work) -> Outcome:
+    from delivery.mail import mail_delivering
+
+    return mail_delivering.deliver(work)

@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, overload
-
-from boto3.dynamodb.types import TypeDeserializer
 
 from portal import clock
 
@@ -101,14 +99,18 @@ class BatchResult:
 Handler = Callable[[Batch], BatchResult]
 
 
-class TolerantDeserializer(TypeDeserializer):  # type: ignore[misc]  # boto3 has no types
-    """Accepts an empty map without its type: DynamoDB Local's streams write {} where AWS writes {"M": {}}."""
+@cache
+def _deserializer() -> Any:
+    """Return what makes plain values of typed ones, made at first use: few processes read a stream."""
+    from boto3.dynamodb.types import TypeDeserializer
 
-    def deserialize(self, value: Any) -> Any:
-        return super().deserialize(value) if value else {}
+    class TolerantDeserializer(TypeDeserializer):  # type: ignore[misc]  # boto3 has no types
+        """Accepts an empty map without its type: DynamoDB Local's streams write {} where AWS writes {"M": {}}."""
 
+        def deserialize(self, value: Any) -> Any:
+            return super().deserialize(value) if value else {}
 
-_deserializer: Final = TolerantDeserializer()
+    return TolerantDeserializer()
 
 
 def padded(sequence: str) -> str:
@@ -142,7 +144,7 @@ def plain(typed: Mapping[str, Any] | None, only: Sequence[str] | None = None) ->
     if typed is None:
         return None
     names = typed if only is None else [name for name in only if name in typed]
-    return {name: _deserializer.deserialize(typed[name]) for name in names}
+    return {name: _deserializer().deserialize(typed[name]) for name in names}
 
 
 def _created_at(at: datetime | float | None) -> str:

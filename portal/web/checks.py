@@ -6,7 +6,7 @@ that runs `check --deploy` stops at errors and goes on at warnings.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -19,6 +19,9 @@ from django.http.request import validate_host
 from portal.dynamo import placement
 from portal.isolation import policies
 from portal.limits import rates
+
+# The tag of what is refused before anything is made, without loading the pages that other checks look at.
+SETTINGS: Final = "settings"
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -162,7 +165,7 @@ def mail_reaches_people(app_configs: Any, **kwargs: Any) -> list[checks.CheckMes
     return []
 
 
-@checks.register
+@checks.register(SETTINGS)
 def timeouts_fit_a_request(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     longest = (settings.DYNAMODB_CONNECT_TIMEOUT + settings.DYNAMODB_READ_TIMEOUT) * settings.DYNAMODB_MAX_ATTEMPTS
     if longest > 30:
@@ -234,7 +237,7 @@ def static_files_are_collected(app_configs: Any, **kwargs: Any) -> list[checks.C
     return []
 
 
-@checks.register
+@checks.register(SETTINGS)
 def names_fit(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Refuse a prefix that makes the name of a table or queue longer than AWS takes, before something is made."""
     length, longest = len(settings.DYNAMODB_TABLE_PREFIX), policies.longest_prefix()
@@ -250,7 +253,7 @@ def names_fit(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     ]
 
 
-@checks.register
+@checks.register(SETTINGS)
 def rates_can_be_read(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Refuse what would fail at each request."""
     try:
@@ -261,7 +264,7 @@ def rates_can_be_read(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessa
     return []
 
 
-@checks.register
+@checks.register(SETTINGS)
 def sites_can_be_reached(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Refuse a site or a plan's placement that fails only when a tenant is to be placed there."""
     hint = 'As JSON: {"frankfurt": {"region": "eu-central-1", "prefix": "Pooldesk"}}; plans: "large=silo/frankfurt".'

@@ -9,9 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from portal.dynamo import provisioning
 from portal.errors import PortalError
+from portal.web import checks
 
 
 class Command(BaseCommand):
+    requires_system_checks = (checks.SETTINGS,)
     help = "Create the tables, their indexes, streams and TTL. Existing tables are compared and left as they are."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
