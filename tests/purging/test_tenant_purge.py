@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox import telling
+from delivery.queues.queue_transport import Message
 from portal.dynamo import placement, provisioning
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
@@ -22,7 +24,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
-from tests.support import deliveries, embedded, placed, used_desk
+from tests.support import deliveries, embedded, folding, placed, used_desk
 from tests.support.commands import everything, in_pool, run
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower
@@ -133,19 +135,55 @@ def test_a_used_desk_is_gone_from_every_table_and_the_other_is_as_it_was(used: W
     assert said["reason"] == "They left."
 
 
-def test_the_certificate_names_the_fingerprint_that_the_trail_had(world: World) -> None:
-    acme, follower = world.tenants["acme"].tenant_id, follow()
-    item = begin(acme)
-    fingerprint = chain.verify(acme).fingerprint
-    assert purge(item, follower)["audit_fingerprint"] == fingerprint
+@dataclass
+class Purged:
+    """A world whose Acme is no more: what its certificate says, and what there was of it before."""
+
+    world: World
+    said: dict[str, Any]
+    waits: list[float]
+    fingerprint: str
+    message: Message
 
 
-def test_the_accounts_of_members_stay_and_the_desk_is_no_more_for_them(world: World) -> None:
-    follower = follow()
-    purge(begin(world.tenants["acme"].tenant_id), follower)
-    assert world.browser("alice").get("/tenants/").status_code == 200
-    assert world.browser("alice", "globex").get("/tickets/").status_code == 200
+def make_purged() -> Purged:
+    world = World.create()
+    endpoint(world.context("alice", "acme"), types=("ticket.created",))
+    world.tickets("acme", 1)
+    row = rows()[-1]
+    message = deliveries.message(row, telling.member_parts(sorted(row.open or ())[0])[1])
+    follower, item, waits = follow(), begin(world.tenants["acme"].tenant_id), list[float]()
+    fingerprint = chain.verify(item.tenant_id).fingerprint
+    said = purge(item, follower, rate=50, settle=0, sleep=waits.append)
+    return Purged(world, said, waits, fingerprint, message)
+
+
+@pytest.fixture
+def purged(engine: None) -> Purged:
+    made = embedded.prepared("purged-desk", make_purged)
+    folding.remember_nothing()
+    return made
+
+
+def test_the_certificate_names_the_fingerprint_that_the_trail_had(purged: Purged) -> None:
+    assert purged.said["audit_fingerprint"] == purged.fingerprint
+
+
+def test_the_accounts_of_members_stay_and_the_desk_is_no_more_for_them(purged: Purged) -> None:
+    assert purged.world.browser("alice").get("/tenants/").status_code == 200
+    assert purged.world.browser("alice", "globex").get("/tickets/").status_code == 200
     assert run("purge_tenant", "acme").status == 1
+
+
+def test_others_are_spared_by_a_rate(purged: Purged) -> None:
+    deleted = sum(one["deleted"] for one in purged.said["holdings"])
+    assert sum(purged.waits) == pytest.approx(deleted / 50)
+
+
+def test_a_message_of_a_purged_desk_is_dropped(purged: Purged) -> None:
+    message = purged.message
+    assert MessageHandler().handle(deliveries.received(message), message).did == "closed"
+    assert [which for _, which in traces(message.tenant_id) if "CERTIFICATE" not in which] == []
 
 
 @pytest.fixture
@@ -309,26 +347,6 @@ def test_something_that_comes_back_stops_the_certificate(small: World, monkeypat
         with pytest.raises(Conflict, match="Something was written meanwhile: usage"):
             purge(item, follower)
     assert purge(purge_notes.by_slug("acme"), follower)["number"] == 1
-
-
-def test_others_are_spared_by_a_rate(small: World) -> None:
-    waits: list[float] = []
-    follower, item = follow(), begin(small.tenants["acme"].tenant_id)
-    said = purge(item, follower, rate=50, settle=0, sleep=waits.append)
-    deleted = sum(one["deleted"] for one in said["holdings"])
-    assert sum(waits) == pytest.approx(deleted / 50)
-
-
-def test_a_message_of_a_purged_desk_is_dropped(world: World) -> None:
-    endpoint(world.context("alice", "acme"), types=("ticket.created",))
-    world.tickets("acme", 1)
-    row = rows()[-1]
-    member = sorted(row.open or ())[0]
-    message = deliveries.message(row, telling.member_parts(member)[1])
-    follower = follow()
-    purge(begin(world.tenants["acme"].tenant_id), follower)
-    assert MessageHandler().handle(deliveries.received(message), message).did == "closed"
-    assert [which for _, which in traces(message.tenant_id) if "CERTIFICATE" not in which] == []
 
 
 @pytest.mark.parametrize("where", [placed.BRIDGE, placed.SILO], ids=str)
