@@ -293,14 +293,11 @@ def test_a_killed_one_is_finished_by_the_next(engine: None) -> None:
     arguments = ("seed", "--today", DAY, "--tenants", 2, "--tickets", 70, "--users", 0)
     desks = list(cast.desks(seed=1, tenants=2, tickets=70, users=0))
 
-    def killed_after(written: int) -> None:
-        process = commands.start(*arguments)
-        wait_until(lambda: sum(map(progress, desks)) >= written or process.poll() is not None)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-
-    killed_after(1)
-    killed_after(71)
+    process = commands.start(*arguments)
+    # One desk is complete; an end within a desk is what the test above tries at each write.
+    wait_until(lambda: sum(map(progress, desks)) > 70 or process.poll() is not None)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     assert seeded(*arguments[3:]).status == 0
     assert sum(item["sk"]["S"] == keys.SUMMARY for item in everything()) == 140
     assert counter() == 70
@@ -384,10 +381,10 @@ def test_memory_does_not_grow_with_the_number_of_tickets(engine: None, monkeypat
         finally:
             tracemalloc.stop()
 
-    peak(50)
+    peak(10)
     limit = peak(100) * 1.3
     # More than one try, because threads of others allocate as well.
-    assert any(peak(400) < limit for _ in range(3))
+    assert any(peak(250) < limit for _ in range(3))
 
 
 def test_without_a_day_the_newest_ticket_is_of_the_last_days(engine: None) -> None:
