@@ -78,15 +78,13 @@ def attach(client: Any, role: Role, *, prefix_of_site: str = "") -> None:
     The platform's role reads before a tenant is known and is bound to no key: of it the guard only holds what IAM
     cannot, and leaves its policy to IAM.
     """
-    policy = iam.Policy(policies.document(role, prefix_of_site=prefix_of_site))
+    policy = None if role == "platform" else iam.Policy(policies.document(role, prefix_of_site=prefix_of_site))
 
     def check(params: dict[str, Any], model: Any, **_: Any) -> None:
         refuse_destruction(model.name, params, role)
         refuse_tables_of_others(model.name, params)
-        if role == "tenant":
-            refuse_foreign(policy, model.name, params)
-        elif role != "platform":
-            refuse_strange(policy, model.name, params)
+        if policy is not None:
+            (refuse_foreign if role == "tenant" else refuse_strange)(policy, model.name, params)
 
     # Last, so that it sees what is sent; under the bare name, because botocore has handlers of its own under the
     # service's. PynamoDB turns parameter validation off: what is malformed is refused here.
