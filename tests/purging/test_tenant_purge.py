@@ -304,33 +304,28 @@ def test_what_is_being_purged_is_neither_moved_nor_spread_anew(world: World) -> 
             reshard_requests.begin(seen, shards=2, by=SYSTEM)
 
 
-def test_of_two_who_purge_the_same_desk_the_second_takes_over(small: World) -> None:
-    follower = follow()
-    item = begin(small.tenants["acme"].tenant_id)
-    said: list[dict[str, Any]] = []
-
-    def be_overtaken(doing: str) -> None:
-        if not said:
-            said.append({})
-            said.append(purge(purge_notes.by_slug("acme"), follower))
-
-    with pytest.raises(TakenOver):
-        purge(item, follower, say=be_overtaken)
-    assert said[1]["number"] == 1
-
-
-def test_what_is_written_while_a_purge_waits_is_deleted_too(small: World) -> None:
+def test_of_two_who_purge_the_same_desk_the_second_takes_over_and_deletes_what_is_written_while_it_waits(
+    small: World,
+) -> None:
     acme = small.tenants["acme"].tenant_id
     alice, follower = small.context("alice", "acme"), follow()
     item = begin(acme)
+    said: list[dict[str, Any]] = []
 
     def write_once_more(doing: str) -> None:
         if doing == "waiting for what was begun before":  # let in before everybody was shut out
             creating.create(alice, title="The very last", description="Acme forever.")
 
-    said = purge(item, follower, say=write_once_more)
+    def be_overtaken(doing: str) -> None:
+        if not said:
+            said.append({})
+            said.append(purge(purge_notes.by_slug("acme"), follower, say=write_once_more))
+
+    with pytest.raises(TakenOver):
+        purge(item, follower, say=be_overtaken)
+    assert said[1]["number"] == 1
     assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
-    tickets = next(one for one in said["holdings"] if one["name"] == "tickets")
+    tickets = next(one for one in said[1]["holdings"] if one["name"] == "tickets")
     assert tickets["deleted"] > tickets["counted"]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import tracemalloc
 from collections import Counter
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -23,9 +23,9 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.tables import MEMBERSHIPS
 from tests.seeding.test_seed_content import DAY, histories
-from tests.support import commands, embedded
+from tests.support import embedded
 from tests.support.commands import Ended, broken_at, everything, run
-from tests.support.waiting import wait_until
+from tests.support.kills import Killed, killed_at
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating, lists, summaries, timelines
 from tickets.seeding import cast, demonstration, people
@@ -289,16 +289,16 @@ def test_an_interrupted_one_leaves_tickets_alone_that_people_changed_since(
     assert summaries.read(acme(), 2).serialize() == changed.serialize()
 
 
-def test_a_killed_one_is_finished_by_the_next(engine: None) -> None:
-    arguments = ("seed", "--today", DAY, "--tenants", 2, "--tickets", 70, "--users", 0)
+def test_a_killed_one_is_finished_by_the_next(engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("--tenants", 2, "--tickets", 70, "--users", 0)
     desks = list(cast.desks(seed=1, tenants=2, tickets=70, users=0))
-
-    process = commands.start(*arguments)
-    # One desk is complete; an end within a desk is what the test above tries at each write.
-    wait_until(lambda: sum(map(progress, desks)) > 70 or process.poll() is not None)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert seeded(*arguments[3:]).status == 0
+    kills = 0
+    while sum(map(progress, desks)) < 71:
+        with suppress(Killed), killed_at(monkeypatch, 30, writes_only=True):
+            seeded(*arguments)
+        kills += 1
+    assert kills > 2
+    assert seeded(*arguments).status == 0
     assert sum(item["sk"]["S"] == keys.SUMMARY for item in everything()) == 140
     assert counter() == 70
     for history in histories(70, users=0)[::20]:
