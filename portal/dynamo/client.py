@@ -27,7 +27,7 @@ from pynamodb.connection.table import TableConnection
 from pynamodb.models import Model
 
 from portal import aws_session
-from portal.dynamo import meter, placement, response_parser, retry
+from portal.dynamo import item_protocol, meter, placement, retry
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.isolation import credentials, guard
 from portal.schema import tables
@@ -127,7 +127,7 @@ def make_streams_client(site: str = "") -> Any:
 
 def _session(endpoint_url: str) -> Any:
     session = aws_session.new_session(endpoint_url)
-    session.register_component("response_parser_factory", response_parser.ItemParserFactory())
+    session.register_component("response_parser_factory", item_protocol.ItemParserFactory())
     return session
 
 
@@ -147,6 +147,7 @@ def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> 
             user_agent=f"Pooldesk botocore/{botocore.__version__}",  # botocore's own is put together twice a request
         ),
     )
+    item_protocol.shorten(created, endpoint_url)
     # botocore's own are off: their quota is one for all tenants, and they would multiply those of rules.
     created.meta.events.register(f"needs-retry.{service}", _pause)
     return created

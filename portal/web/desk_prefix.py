@@ -47,8 +47,17 @@ class DeskPrefix:
 class _NamespaceResolver(URLResolver):
     """A namespace with pages of desks. Django asks it for addresses as long as nothing stands in front of it."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._plain: dict[tuple[Any, str], str] = {}  # addresses that nothing is filled into: each page has twenty
+
     def _reverse_with_prefix(self, lookup_view: Any, _prefix: str, *args: Any, **kwargs: Any) -> str:
-        address: str = super()._reverse_with_prefix(lookup_view, _prefix, *args, **kwargs)  # type: ignore[misc]
+        named = (lookup_view, _prefix)
+        address = None if args or kwargs else self._plain.get(named)
+        if address is None:
+            address = str(super()._reverse_with_prefix(lookup_view, _prefix, *args, **kwargs))  # type: ignore[misc]
+            if not (args or kwargs):
+                self._plain[named] = address
         rest = address.removeprefix(_prefix + _PLACEHOLDER)
         if rest == address:
             return address
