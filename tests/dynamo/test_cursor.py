@@ -21,7 +21,7 @@ from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
 # On a busy machine an example may take its time.
-quick = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 ACME, GLOBEX = "ac" * 16, "9b" * 16
 BOB = "b0" * 16
