@@ -19,7 +19,7 @@ from portal.streams import watermark
 from proofs.hot_spots import simulated_resharding  # noqa: F401  # it waits for as long as the product does
 from tenants.membership import mails
 from tenants.tenancy import shard_layout
-from tests.support import embedded, folding
+from tests.support import embedded, engine_memory, folding, one_chain
 from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
 from tickets.search.care import index_rebuild
@@ -29,6 +29,9 @@ HERE = Path(__file__).parent
 # DynamoDB Local lives for a few hundred requests here: what its virtual machine saves by compiling twice, and by
 # several collectors of garbage, it does not earn back. Tests that start it, and the processes of tests, hand this on.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Who asks for one of these may have changed how the portal's code works, or has a browser at work beside: what it makes
+# then is no other test's.
+CHANGES = {"bill", "caplog", "monkeypatch", "portal", "settings"}
 # Rooms and modules that `make test-fast` leaves out: they start processes,
 # write hundreds of items for a test, or wait for timeouts.
 SLOW = {
@@ -104,6 +107,7 @@ for module, name in (
 
 
 def pytest_configure() -> None:
+    one_chain.use()
     # The background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -133,9 +137,8 @@ def mails_leave_with_their_test() -> Iterator[None]:
 
 
 @pytest.fixture
-def engine() -> None:
-    """Empty tables on the embedded engine."""
-    embedded.make_empty()
+def clean_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A process that remembers nothing of the tests before."""
     cache.clear()
     folding.remember_nothing()
     retry._buckets._kept.clear()  # tenants that are brought back have the ids of those before
@@ -144,16 +147,32 @@ def engine() -> None:
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.
     for places in (concurrency.requests, concurrency.heavy, concurrency.searches):
         places._taken.clear()
+    engine_memory.may_go_on = not CHANGES & {*request.fixturenames}
+    yield
+    engine_memory.may_go_on = False
 
 
 @pytest.fixture
-def world(engine: None) -> World:
-    return embedded.world(shards=1)
+def engine(clean_process: None) -> None:
+    """Empty tables on the embedded engine."""
+    embedded.make_empty()
+    cache.clear()
 
 
 @pytest.fixture
-def sharded_world(engine: None) -> World:
-    return embedded.world(shards=4)
+def world(request: pytest.FixtureRequest, clean_process: None) -> World:
+    return _world(request, shards=1)
+
+
+@pytest.fixture
+def sharded_world(request: pytest.FixtureRequest, clean_process: None) -> World:
+    return _world(request, shards=4)
+
+
+def _world(request: pytest.FixtureRequest, *, shards: int) -> World:
+    if "engine" in request.fixturenames:
+        request.getfixturevalue("engine")  # before the world, which would else be gone
+    return embedded.world(shards=shards)
 
 
 @pytest.fixture

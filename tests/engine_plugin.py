@@ -7,6 +7,7 @@ which runs no test, gets an address where nothing answers.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,12 @@ class QuickMinistack(Ministack):
         return [sys.executable, "-P", Path(__file__).parent / "support" / "quick_engine.py"]
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     options = early_config.known_args_namespace
@@ -42,6 +49,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if distributed and "PYTEST_XDIST_WORKER" not in os.environ:
         point_at(NOWHERE, os.environ)
         return
+    # Modules and tests are no garbage: the collector would look through all of them every few imports, and later requests.
+    gc.disable()
     try:
         engine = early_config.stash[_engine] = QuickMinistack().start()
     except EngineError as error:

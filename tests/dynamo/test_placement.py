@@ -15,7 +15,7 @@ from portal.errors import Unavailable
 from portal.isolation import guard
 from portal.schema import placed_names
 from tenants.tenancy.items import TenantItem
-from tests.support.embedded import wire
+from tests.support.engine_memory import wire
 from tickets.ticket import keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS

@@ -13,7 +13,7 @@ from portal.streams import watermark
 from portal.streams.watermark import Watermark
 from tests.desk.test_outage import engine_down
 from tests.support.commands import run
-from tests.support.embedded import wire
+from tests.support.engine_memory import wire
 from tickets.ticket.tables import TICKETS
 
 

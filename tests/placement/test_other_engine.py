@@ -25,8 +25,8 @@ from portal.streams.stream_source import StreamSource
 from tests.engine_plugin import QuickMinistack
 from tests.support import deliveries, folding, placed
 from tests.support.commands import run
-from tests.support.embedded import Wire, wire
 from tests.support.endpoints import SETTINGS
+from tests.support.engine_memory import Wire, wire
 from tests.support.folding import numbers
 from tests.support.operators import Operator, make_operator
 from tests.support.queue_in_memory import QueuesInMemory

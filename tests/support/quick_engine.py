@@ -1,35 +1,50 @@
 """The embedded engine as most tests have it: the same tables and streams behind a shorter way in, and with a memory.
 
 A test's empty tables, or its whole world, are made by ordinary requests once; the engine keeps what it holds under a
-name and holds it again in one request. And half of what a request costs the engine is its server, which reads
-HTTP of every kind: here stands one that reads what AWS's clients send. All else is the engine as it is, and
-`tests/engines` tries it with its own server. `python tests/support/quick_engine.py` runs it in the place of
-`python -m ministack`.
+name and holds it again in one request. And most of what a request costs the engine is its server, which reads HTTP of
+every kind, and its gateway, which looks which of eighty services is asked: here stands a server that reads what AWS's
+clients send, and hands what is asked of tables and streams to their service at once. What a service does twice in a
+request, it is spared (`spare`). All else is the engine as it is, and `tests/engines` tries it with its own server.
+`python tests/support/quick_engine.py` runs it in the place of `python -m ministack`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
+import functools
+import gc
+import json
 import os
 import pickle
 import signal
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterable
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextvars import Context
+from email.utils import formatdate
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any
 
 from ministack import app as gateway
-from ministack.services import dynamodb
+from ministack.core import responses, router
+from ministack.services import dynamodb, dynamodb_streams
 
 MEMORY = "/_tests/"
 # All that the engine's tables, their streams and what is set for them consist of.
 PARTS = ("_tables", "_tags", "_ttl_settings", "_pitr_settings", "_stream_records")
+# What is handed on at once, by the version in X-Amz-Target.
+SERVICES = {b"DynamoDB_20120810": dynamodb, b"DynamoDBStreams_20120810": dynamodb_streams}
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
 
 memory: dict[str, bytes] = {}
+# What changes nothing of what is held.
+LOOKS = {"BatchGetItem", "GetItem", "Query"}
+untouched = [""]  # the name of what is held, "" as soon as anything but a look has been asked for since
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,18 +52,21 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await gateway.app(scope, receive, send)
         return
     action, _, name = scope["path"].removeprefix(MEMORY).partition("/")
-    status = 404
+    status, known = 404, b""
+    if action == "go_on":  # to what is known to follow from what is held
+        name = f"{untouched[0]}/{name}"
+        action, known = ("bring", name.encode()) if untouched[0] else ("", b"")
     if action == "keep":
         with dynamodb._lock:
             memory[name] = pickle.dumps({part: getattr(dynamodb, part)._data for part in PARTS})
-        status = 200
+        status, untouched[0] = 200, name
     elif action == "bring" and name in memory:
         # As the engine's own reset does: no request is served while the state is neither the old nor the new.
         async with gateway._get_reset_lock():
-            await asyncio.to_thread(bring, name)
-        status = 200
+            bring(name)
+        status, untouched[0] = 200, name
     await send({"type": "http.response.start", "status": status, "headers": []})
-    await send({"type": "http.response.body"})
+    await send({"type": "http.response.body", "body": known})
 
 
 def bring(name: str) -> None:
@@ -67,6 +85,49 @@ def renew_stream(table: dict[str, Any], records: Iterable[dict[str, Any]]) -> No
     table["LatestStreamArn"] = f"{table['TableArn']}/stream/{table['LatestStreamLabel']}"
     for record in records:
         record["eventSourceARN"] = table["LatestStreamArn"]
+
+
+def asked(service: Any, headers: dict[bytes, bytes], body: bytes) -> tuple[int, bytes]:
+    """The status and the body of a service's answer, as the gateway gets them."""
+    named = {"x-amz-target": headers[b"x-amz-target"].decode()}
+    named["authorization"] = headers.get(b"authorization", b"").decode()
+    if named["x-amz-target"].partition(".")[2] not in LOOKS:
+        untouched[0] = ""
+    responses.set_request_account_id(router.extract_access_key_id(named))
+    responses.set_request_region(router.extract_region(named))
+    try:
+        status, _, answer = at_once(service.handle_request("POST", "/", named, body, {}))
+    except Exception as error:
+        gateway.logger.exception("Error handling a request")
+        return 500, json.dumps({"__type": "InternalError", "message": str(error)}).encode()
+    return status, answer
+
+
+def at_once(answering: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        answering.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("the engine waits in the midst of a request")
+
+
+def spare() -> None:
+    """Expressions are taken apart once, and items copied as what they are: JSON."""
+    parts = functools.lru_cache(maxsize=4096)(dynamodb._tokenize)
+    dynamodb._tokenize = lambda expression: parts(expression).copy()
+    dynamodb.copy = SimpleNamespace(deepcopy=copied)
+
+
+def copied(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        return value
+    if kind is dict:
+        return {name: copied(part) for name, part in value.items()}
+    if kind is list:
+        return [copied(part) for part in value]
+    return copy.deepcopy(value)
 
 
 class Connection(asyncio.Protocol):
@@ -97,8 +158,22 @@ class Connection(asyncio.Protocol):
         if len(rest) < length:
             return
         self.received = rest[length:]
-        # A task of its own, because the engine notes in its context who asks.
-        self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
+        by_name = dict(headers)
+        service = SERVICES.get(by_name.get(b"x-amz-target", b"").partition(b".")[0])
+        # A context or a task of its own, because the engine notes in its context who asks.
+        if service is None or gateway._get_reset_lock().locked():
+            if not first.startswith(b"POST " + MEMORY.encode()):
+                untouched[0] = ""
+            self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
+            return
+        status, body = Context().run(asked, service, by_name, rest[:length])
+        head = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-length: {len(body)}\r\n"
+            f"content-type: application/x-amz-json-1.0\r\nx-amzn-requestid: {uuid.uuid4()}\r\n"
+            f"date: {formatdate(usegmt=True)}\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.go_on(headers)
 
     async def answer(self, first: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         method, target, version = first.split(b" ")
@@ -141,9 +216,12 @@ class Connection(asyncio.Protocol):
         head.append(b"content-length: %d\r\n\r\n" % len(whole))
         self.transport.write(b"\r\n".join(head) + whole)
         self.task = None
+        self.go_on(headers)
+
+    def go_on(self, headers: list[tuple[bytes, bytes]]) -> None:
         if (b"connection", b"close") in headers:
             self.transport.close()
-        else:
+        elif self.received:
             self.begin()
 
 
@@ -156,6 +234,10 @@ async def serve() -> None:
     life = asyncio.create_task(gateway.app({"type": "lifespan"}, steps.get, done.put))
     steps.put_nowait({"type": "lifespan.startup"})
     assert (await done.get())["type"] == "lifespan.startup.complete"
+    spare()
+    # What it consists of is no garbage, and what it holds is: neither is looked through every few requests.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     await loop.create_server(Connection, os.environ["BIND_HOST"], int(os.environ["GATEWAY_PORT"]), backlog=1024)
     await stopping.wait()
     steps.put_nowait({"type": "lifespan.shutdown"})

@@ -14,17 +14,18 @@ from django.contrib.auth.hashers import make_password
 from django.test import Client
 
 from portal.dynamo.placement import Placement
-from portal.errors import Unavailable
 from proofs.isolation.visits import visitors
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context, page_mark, pinned_tenant, tenant_directory
+from tenants.tenancy import context, page_mark, pinned_tenant
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.tables import TENANTS
+from tests.support import engine_memory
 from tickets.desk import creating
 
 PASSWORD = "a long enough password"
@@ -72,7 +73,11 @@ class World:
     def tickets(self, where: str, count: int, *, who: str | None = None) -> list[int]:
         """Open tickets, one write after the other."""
         author = self.context(who or ("alice" if where == "acme" else "charlie"), where)
-        return [creating.create(author, title=f"Ticket {i + 1}", description="It *broke*.") for i in range(count)]
+
+        def make() -> list[int]:
+            return [creating.create(author, title=f"Ticket {i + 1}", description="It *broke*.") for i in range(count)]
+
+        return engine_memory.continued(f"{count}-of-{author.user_id}-in-{where}", make)
 
     def browser(self, who: str, where: str | None = None, **kwargs: object) -> Browser:
         """A signed-in test client, in the tenant that is named, or in the only one of this person."""
@@ -81,7 +86,8 @@ class World:
         user = self.users[who]
         mine = [m.tenant_id for m in members.memberships_of(user.id)] if where is None else []
         only = mine[0] if len(mine) == 1 else ""
-        ids = visitors.mint(user, self.tenants[where].tenant_id if where else only)
+        tenant_id = self.tenants[where].tenant_id if where else only
+        ids = engine_memory.continued(f"{who}-at-{tenant_id}", lambda: visitors.mint(user, tenant_id))
         client.cookies[settings.SESSION_COOKIE_NAME] = pinned_tenant.write_cookie(ids)
         return client
 
@@ -102,8 +108,11 @@ class Browser(Client):
         tenant_id = self.ids.tenant_id if self.ids else ""
         if not tenant_id or not path.startswith(("/tickets/", "/search/", "/desk/")):
             return path
-        with suppress(Unavailable):  # as it was then
-            self.slugs[tenant_id] = tenant_directory.get(tenant_id).slug
+        with suppress(OSError):  # as it was then
+            # Past the portal's clients, which some tests count or fail: it is the test that asks.
+            key = {TENANTS.hash: {"S": tenant_id}}
+            found = engine_memory.wire().call("GetItem", TableName=TENANTS.full_name, Key=key, ConsistentRead=True)
+            self.slugs[tenant_id] = found["Item"]["slug"]["S"]
         return f"/{self.slugs[tenant_id]}{path}"
 
     @property
