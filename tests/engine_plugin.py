@@ -49,7 +49,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if distributed and "PYTEST_XDIST_WORKER" not in os.environ:
         point_at(NOWHERE, os.environ)
         return
-    # Modules and tests are no garbage: the collector would look through all of them every few imports, and later requests.
+    # Modules and tests are no garbage: the collector would look through all of them every few imports or requests.
     gc.disable()
     try:
         engine = early_config.stash[_engine] = QuickMinistack().start()
