@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import random
 import time
 from collections.abc import Callable
@@ -10,13 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from django.conf import settings
-
 from portal.dynamo.repository import TenantRepository
-from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
 from proofs.counting import journal
+from proofs.forked_child import ForkedChild
 from tenants.tenancy.items import TenantItem
 from tickets.counting import barrier
 from tickets.counting.barrier import WorkerAway
@@ -39,7 +37,7 @@ class TortureRun:
         self.folder = folder
         self.tenant: TenantItem | None = None
         self._seed, self._counter = seed, 0
-        self._children: dict[str, list[Child]] = {}
+        self._children: dict[str, list[ForkedChild]] = {}
 
     @property
     def tenant_id(self) -> str:
@@ -49,14 +47,14 @@ class TortureRun:
         self._counter += 1
         return random.Random(f"{self._seed} {self._counter}")  # noqa: S311  # it has to be repeatable
 
-    def launch(self, role: str, command: Callable[[dict[str, Any]], list[str]]) -> Child:
-        """Start a process whose command is made of its journal, seed and number, and return it."""
+    def launch(
+        self, role: str, work: Callable[[str, str], None], specified: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> ForkedChild:
+        """Start a process that works by its role and what is made of its journal, seed and number, and return it."""
         seed = self.rng().randrange(10**9)
         path = self.folder / f"{role}-{self._counter}.jsonl"
-        argv = command({"journal": str(path), "seed": seed, "number": self._counter})
-        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
-        with path.with_suffix(".log").open("wb") as log:
-            child = Child(role, argv, env=environ, output=log)
+        specification = specified({"journal": str(path), "seed": seed, "number": self._counter})
+        child = ForkedChild(role, work, role, json.dumps(specification), output=path.with_suffix(".log"))
         self._children.setdefault(role, []).append(child)
         return child
 

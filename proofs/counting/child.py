@@ -1,18 +1,15 @@
-"""Run one of the processes of a torture: `python -m proofs.counting.child ROLE SPECIFICATION`."""
+"""Be one of the processes of a torture of the stream's workers."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import django
-
 
 def main(role: str, specification: str) -> None:
-    django.setup()
-    from proofs.counting import load, redelivery, repairs, resharding  # its models want a Django that is set up
+    """Work in this role, as the specification, in JSON, has it."""
+    from proofs.counting import load, redelivery, repairs, resharding
 
     roles: dict[str, Callable[..., None]] = {
         "writer": load.run,
@@ -24,7 +21,3 @@ def main(role: str, specification: str) -> None:
     if presented := how.pop("presented"):
         resharding.SplitStream(Path(presented["path"]), presented["root"]).install()
     roles[role](**how)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

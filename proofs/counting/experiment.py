@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import sys
 import tempfile
 import time
 import uuid
@@ -18,16 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from django.conf import settings
-
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
-from portal.engines.processes import Child
 from portal.errors import PortalError
 from portal.streams import leases, shards
 from proofs import cleanup
+from proofs.counting import child as child_process
 from proofs.counting import journal, resharding
 from proofs.counting.resharding import SplitStream
+from proofs.forked_child import ForkedChild
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tickets.counting import barrier
@@ -71,10 +69,10 @@ class Torture:
     plan: TortureOptions
     folder: Path
     tenants: list[LoadedTenant] = field(default_factory=list)
-    writers: list[Child] = field(default_factory=list)
-    pollers: dict[Path, Child] = field(default_factory=dict)  # by journal
-    zombies: list[Child] = field(default_factory=list)
-    repairs: list[Child] = field(default_factory=list)
+    writers: list[ForkedChild] = field(default_factory=list)
+    pollers: dict[Path, ForkedChild] = field(default_factory=dict)  # by journal
+    zombies: list[ForkedChild] = field(default_factory=list)
+    repairs: list[ForkedChild] = field(default_factory=list)
     kills: int = 0
     killed_between_writes: int = 0
     thefts: int = 0
@@ -91,15 +89,13 @@ class Torture:
         self.counter += 1
         return random.Random(f"{self.plan.seed} parent {self.counter}")  # noqa: S311  # it has to be repeatable
 
-    def child(self, role: str, **specification: Any) -> tuple[Path, Child]:
+    def child(self, role: str, **specification: Any) -> tuple[Path, ForkedChild]:
         self.counter += 1
         path = self.folder / f"{role}-{self.counter}.jsonl"
         specification |= {"seed": self.plan.seed, "number": self.counter, "journal": str(path)}
         specification["presented"] = self.stream and {"path": str(self.stream.path), "root": self.stream.root}
-        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)}
-        with path.with_suffix(".log").open("wb") as log:
-            command = [sys.executable, "-m", "proofs.counting.child", role, json.dumps(specification)]
-            return path, Child(role, command, env=environ, output=log)
+        text, log = json.dumps(specification), path.with_suffix(".log")
+        return path, ForkedChild(role, child_process.main, role, text, output=log)
 
     @property
     def throttled(self) -> str:

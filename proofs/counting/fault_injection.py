@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from portal.engines.processes import Child
 from proofs.counting.experiment import LEASE_SECONDS, STEP, Schedule, Torture
+from proofs.forked_child import ForkedChild
 
 FROZEN: Final = LEASE_SECONDS + 1.0  # seconds; a poller sleeps so long that another one takes its shards
 ZOMBIE_SECONDS: Final = 3.0
@@ -90,6 +90,6 @@ def _cut(run: Torture) -> None:
         ways[stream.cuts.total() % len(ways)](run.rng.choice(run.tenants).tenant_id, run.rng)
 
 
-def _signal(child: Child, number: int) -> None:
+def _signal(child: ForkedChild, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(child.pid, number)

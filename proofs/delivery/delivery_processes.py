@@ -1,4 +1,4 @@
-"""Run a process that a torture of deliveries kills: `python -m proofs.delivery.delivery_processes ROLE SPECIFICATION`.
+"""Be a process that a torture of deliveries kills.
 
 A writer changes tickets as people's requests do, by the same rules. A consumer takes messages from the queues and
 delivers them to the torture's receiver.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-import django
+from django.core.management import call_command
 
 DESTINATION: Final = "torture_receiver"
 SLOTS: Final = 8  # deliveries of one consumer at a time
@@ -69,11 +68,14 @@ def _deliver_to(address: str) -> Callable[[Any], Any]:
     return deliver
 
 
+def dispatch(**_: Any) -> None:
+    """Send what the outbox holds to the queues, until it is killed."""
+    from proofs.counting.experiment import LEASE_SECONDS
+
+    call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
+
+
 def main(role: str, specification: str) -> None:
-    django.setup()
-    roles: dict[str, Callable[..., None]] = {"writer": write, "consumer": consume}
+    """Work in this role, as the specification, in JSON, has it."""
+    roles: dict[str, Callable[..., None]] = {"writer": write, "dispatcher": dispatch, "consumer": consume}
     roles[role](**json.loads(specification))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

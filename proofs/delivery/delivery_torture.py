@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 import uuid
@@ -20,8 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-from django.conf import settings
+from unittest.mock import patch
 
 from delivery.dispatching import outbox_reader
 from delivery.outbox import keys
@@ -29,13 +27,13 @@ from delivery.outbox.progress import CERTAINLY_ANSWERED
 from delivery.queues.queue_transport import QueueTransport
 from portal import clock
 from portal.dynamo.repository import TenantRepository
-from portal.engines.processes import Child
 from proofs import cleanup
 from proofs.counting import journal
-from proofs.counting.experiment import LEASE_SECONDS, LoadedTenant, TortureFailed
-from proofs.delivery import told_events
+from proofs.counting.experiment import LoadedTenant, TortureFailed
+from proofs.delivery import delivery_processes, told_events
 from proofs.delivery.delivery_processes import SLOTS
 from proofs.delivery.event_receiver import EventKey, EventReceiver, receiving
+from proofs.forked_child import ForkedChild
 from proofs.patience import patiently
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
@@ -71,7 +69,7 @@ class DeliveryTorture:
     receiver: EventReceiver
     address: str
     tenants: list[LoadedTenant] = field(default_factory=list)
-    running: dict[str, list[Child]] = field(default_factory=lambda: {role: [] for role in ROLES})
+    running: dict[str, list[ForkedChild]] = field(default_factory=lambda: {role: [] for role in ROLES})
     kills: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
     expected: set[EventKey] = field(default_factory=set)
@@ -87,12 +85,8 @@ class DeliveryTorture:
             left = self.plan.events - self.written()
             own = {"tenants": [t.tenant_id for t in self.tenants], "events": max(1, left // self.plan.writers)}
             own |= {"seed": self.plan.seed, "number": self._number, "journal": str(path)}
-        module = [sys.executable, "-m", "proofs.delivery.delivery_processes", role, json.dumps(own)]
-        dispatch = [sys.executable, "manage.py", "run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0"]
-        environ = {**os.environ, **_UNLIMITED, "PYTHONPATH": str(settings.BASE_DIR)}
-        with path.with_suffix(".log").open("wb") as log:
-            command = dispatch if role == "dispatcher" else module
-            self.running[role].append(Child(role, command, env=environ, output=log))
+        log = path.with_suffix(".log")
+        self.running[role].append(ForkedChild(role, delivery_processes.main, role, json.dumps(own), output=log))
 
     def written(self) -> int:
         """Return how many events the writers have told of; a killed one has written a few more."""
@@ -143,7 +137,11 @@ def torture(plan: DeliveryPlan) -> Iterator[DeliveryTorture]:
     """A torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
     cleanup.refuse_in_production()
     QueueTransport().create_all()
-    with tempfile.TemporaryDirectory(prefix="torture-") as folder, receiving() as (receiver, address):
+    with (
+        patch.dict(os.environ, _UNLIMITED),  # which the processes find there
+        tempfile.TemporaryDirectory(prefix="torture-") as folder,
+        receiving() as (receiver, address),
+    ):
         run = DeliveryTorture(plan, Path(folder), receiver, address)
         try:
             yield run

@@ -1,25 +1,27 @@
-"""Run one of the processes of a torture: `python -m proofs.moving.move_child ROLE SPECIFICATION`."""
+"""Be one of the processes of a torture of moves: a writer, a reader, who carries it out, or who follows the stream."""
 
 from __future__ import annotations
 
 import json
 import random
 import signal
-import sys
 import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-import django
+from django.core.management import call_command
 
 from proofs.counting.journal import Journal
 
 
 def main(role: str, specification: str) -> None:
-    django.setup()
-    from tenants.tenancy import shard_layout  # its models want a Django that is set up
+    """Work in this role, as the specification, in JSON, has it."""
+    from tenants.tenancy import shard_layout
 
+    if role == "follower":
+        call_command("run_stream")
+        return
     how = json.loads(specification)
     shard_layout.CONTEXT_SECONDS = how.pop("context_seconds")
     roles: dict[str, Callable[..., None]] = {"writer": write, "reader": read, "mover": move}
@@ -130,7 +132,3 @@ def _stopped() -> list[Any]:
     stopped: list[Any] = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     return stopped
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

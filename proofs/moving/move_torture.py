@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
 import uuid
@@ -13,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from django.conf import settings
-
 from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
-from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
-from proofs.moving import quiet_desk
+from proofs.forked_child import ForkedChild
+from proofs.moving import move_child, quiet_desk
 from proofs.patience import patiently
 from proofs.torture_run import TortureRun
 from tenants.audit_trail.recording import SYSTEM
@@ -91,16 +87,15 @@ class MoveTorture(TortureRun):
         self.plan = plan
         self.legs: list[Leg] = []
 
-    def start(self, role: str, **how: Any) -> Child:
-        def command(given: dict[str, Any]) -> list[str]:
+    def start(self, role: str, **how: Any) -> ForkedChild:
+        def specified(given: dict[str, Any]) -> dict[str, Any]:
             if role == "follower":
-                return [sys.executable, str(settings.BASE_DIR / "manage.py"), "run_stream"]
+                return {}
             known = {"journal": given["journal"], "tenant_id": self.tenant_id, **how}
             known |= {"context_seconds": self.plan.context_seconds}
-            known |= {"seed": given["seed"]} if role != "mover" else {}
-            return [sys.executable, "-m", "proofs.moving.move_child", role, json.dumps(known)]
+            return known | ({"seed": given["seed"]} if role != "mover" else {})
 
-        return self.launch(role, command)
+        return self.launch(role, move_child.main, specified)
 
 
 @contextmanager
@@ -183,7 +178,7 @@ def _leg(run: MoveTorture, to: str, say: Callable[[str], object]) -> Leg:
     raise MoveTortureFailed("The move came to no end.")
 
 
-def _lives(child: Child, seconds: float) -> bool:
+def _lives(child: ForkedChild, seconds: float) -> bool:
     """Wait for so long, and tell whether it has not ended by itself."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and child.poll() is None:

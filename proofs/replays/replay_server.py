@@ -1,4 +1,4 @@
-"""Serve the portal to a torture: `python -m proofs.replays.replay_server SPECIFICATION`.
+"""Serve the portal to a torture.
 
 Where it is told to, it dies right before the next transaction, or right behind it, before anybody hears of it.
 """
@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from types import FrameType
 from typing import Any
 
-import django
-
 
 def main(specification: str) -> None:
-    django.setup()
+    """Serve as the specification, in JSON, has it, until it is killed."""
     from django.core.wsgi import get_wsgi_application
     from waitress import create_server
 
@@ -44,7 +41,3 @@ def main(specification: str) -> None:
     server = create_server(get_wsgi_application(), host="127.0.0.1", port=0, threads=how["threads"])
     told.write(port=server.effective_port)
     server.run()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -12,7 +12,6 @@ import os
 import queue
 import random
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -25,17 +24,17 @@ from functools import partial
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any, Final
-
-from django.conf import settings
+from unittest.mock import patch
 
 from api.door import idempotency
 from api.door import keys as answer_keys
 from api.door.tables import ANSWERS
 from portal.dynamo.repository import TenantRepository
-from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
 from proofs.counting import journal
+from proofs.forked_child import ForkedChild
+from proofs.replays import replay_server
 from tenants.api_keys import key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
@@ -52,6 +51,7 @@ PATH: Final = "/api/v1/tickets"
 MOST_COPIES: Final = 5
 _CLAIM_SECONDS: Final = 1
 _THREADS: Final = 4  # of each server
+_ENVIRON: Final = {"TENANT_RATES": "off", "LOG_LEVEL": "ERROR"}
 _STEP: Final = 0.02
 _PATIENCE: Final = 120.0  # seconds, for one answer and for a server's start
 _AGAIN: Final = (409, 429, 500, 503)  # statuses behind which a client sends again; 500 is counted as well
@@ -81,7 +81,7 @@ class ReplayTorture:
     key: str = ""
     key_id: str = ""
     key_prefix: str = ""
-    servers: dict[Path, Child] = field(default_factory=dict)
+    servers: dict[Path, ForkedChild] = field(default_factory=dict)
     ports: list[int] = field(default_factory=list)
     answers: dict[int, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
     statuses: Counter[int] = field(default_factory=Counter)
@@ -100,10 +100,9 @@ class ReplayTorture:
         """Start a server, which is asked from then on."""
         path = self.folder / f"server-{uuid.uuid4().hex}.jsonl"
         how = {"journal": str(path), "claim_seconds": _CLAIM_SECONDS, "threads": _THREADS}
-        environ = {**os.environ, "PYTHONPATH": str(settings.BASE_DIR), "TENANT_RATES": "off", "LOG_LEVEL": "ERROR"}
-        with path.with_suffix(".log").open("wb") as log:
-            command = [sys.executable, "-m", "proofs.replays.replay_server", json.dumps(how)]
-            self.servers[path] = Child("server", command, env=environ, output=log)
+        self.servers[path] = ForkedChild(
+            "server", replay_server.main, json.dumps(how), output=path.with_suffix(".log"), loads=["portal.wsgi"]
+        )
 
     def refresh(self) -> None:
         """Take the dead out, start as many anew, and see which ports are served."""
@@ -119,7 +118,11 @@ class ReplayTorture:
 def torture(plan: ReplayPlan) -> Iterator[ReplayTorture]:
     """A torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
     cleanup.refuse_in_production()
-    with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
+    with (
+        patch.dict(os.environ, _ENVIRON),  # which the servers find there
+        tempfile.TemporaryDirectory(prefix="torture-") as folder,
+        ExitStack() as stack,
+    ):
         run = ReplayTorture(plan, Path(folder))
         stack.callback(_remove, run)
         yield run

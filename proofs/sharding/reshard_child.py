@@ -1,24 +1,21 @@
-"""Run one of the processes of a torture: `python -m proofs.sharding.reshard_child ROLE SPECIFICATION`."""
+"""Be one of the processes of a torture of reshardings: a writer, a reader, or who carries it out."""
 
 from __future__ import annotations
 
 import json
 import random
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import django
-
 from proofs.counting.journal import Journal
 
 
 def main(role: str, specification: str) -> None:
-    django.setup()
-    from tenants.tenancy import shard_layout  # its models want a Django that is set up
+    """Work in this role, as the specification, in JSON, has it."""
+    from tenants.tenancy import shard_layout
 
     how = json.loads(specification)
     shard_layout.CONTEXT_SECONDS = how.pop("context_seconds")
@@ -96,7 +93,3 @@ def move(*, told: Journal, tenant_id: str, rate: float, settle_seconds: float) -
     if item is not None:
         say: Callable[[str], object] = lambda phase: told.write(phase=phase)  # noqa: E731  # it has a type
         Mover(item, rate=rate, settle_seconds=settle_seconds, say=say).run()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

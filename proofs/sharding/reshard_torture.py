@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
 import uuid
@@ -14,10 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
-from portal.engines.processes import Child
 from portal.errors import PortalError
 from proofs import cleanup
-from proofs.counting import journal
+from proofs.counting import child, journal
+from proofs.forked_child import ForkedChild
+from proofs.sharding import reshard_child
 from proofs.torture_run import TortureRun
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
@@ -70,17 +69,15 @@ class ReshardTorture(TortureRun):
         self.killed_at: list[str] = []
         self.moved: list[int] = []
 
-    def start(self, role: str, **how: Any) -> Child:
-        def command(given: dict[str, Any]) -> list[str]:
+    def start(self, role: str, **how: Any) -> ForkedChild:
+        def specified(given: dict[str, Any]) -> dict[str, Any]:
             if role == "poller":
-                module, known = "proofs.counting.child", {**given, "presented": None, **how}
-            else:
-                module, known = "proofs.sharding.reshard_child", {"tenant_id": self.tenant_id, **how}
-                known |= {"journal": given["journal"], "context_seconds": self.plan.context_seconds}
-                known |= {"seed": given["seed"], "pause": self.plan.pause} if role != "mover" else {}
-            return [sys.executable, "-m", module, role, json.dumps(known)]
+                return {**given, "presented": None, **how}
+            known = {"tenant_id": self.tenant_id, **how}
+            known |= {"journal": given["journal"], "context_seconds": self.plan.context_seconds}
+            return known | ({"seed": given["seed"], "pause": self.plan.pause} if role != "mover" else {})
 
-        return self.launch(role, command)
+        return self.launch(role, child.main if role == "poller" else reshard_child.main, specified)
 
 
 @contextmanager
@@ -131,16 +128,16 @@ def _carried_out(run: ReshardTorture, kills: int) -> None:
     rng, until = run.rng(), time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         before = len(run.told("mover"))
-        child = run.start("mover", rate=run.plan.rate, settle_seconds=run.plan.settle_seconds)
-        run.wait_until(lambda: len(run.told("mover")) > before or child.poll() is not None, *_ALIVE)  # noqa: B023
+        mover = run.start("mover", rate=run.plan.rate, settle_seconds=run.plan.settle_seconds)
+        run.wait_until(lambda: len(run.told("mover")) > before or mover.poll() is not None, *_ALIVE)  # noqa: B023
         killed_at = time.monotonic() + rng.uniform(0, 2.5 * run.plan.settle_seconds)
-        while child.poll() is None and (not kills or time.monotonic() < killed_at):
+        while mover.poll() is None and (not kills or time.monotonic() < killed_at):
             time.sleep(_STEP)
             run.refuse_dead("reader")
         item = reshard_notes.RESHARDINGS.last(run.tenant_id)
         running = item is not None and item.state in reshard_notes.UNFINISHED
-        if child.poll() is None and running and item is not None:
-            child.kill()
+        if mover.poll() is None and running and item is not None:
+            mover.kill()
             kills -= 1
             run.killed_at.append(item.phase)
         run.end("mover")

@@ -114,12 +114,11 @@ def page_of(world: World) -> Any:
     return lists.page(world.context("alice", "acme"), status=SOME)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 def test_after_a_kill_at_any_call_lists_are_whole_and_another_process_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.tickets("acme", 12)
-    rng, kills = random.Random(seed), 0  # noqa: S311  # it has to be repeatable
+    rng, kills = random.Random(1), 0  # noqa: S311  # it has to be repeatable
     tenant_id = world.tenants["acme"].tenant_id
     monkeypatch.setattr(client, "fan_out", one_by_one)
     monkeypatch.setattr(shard_rows, "fan_out", one_by_one)
