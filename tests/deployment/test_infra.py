@@ -507,8 +507,15 @@ def test_the_portal_runs_on_what_production_deploys(production_cloud: Cloud) -> 
     assert {"S": "The printer is on fire"} in [item.get("title") for item in stored]
 
 
-def test_the_deployed_policies_are_those_that_the_guard_holds_requests_against(cloud: Cloud) -> None:
-    outputs = cloud.deploy("roles", Environment="dev", TablePrefix="Pooldesk.Roles")
+@pytest.fixture(scope="module")
+def outputs(cloud: Cloud) -> dict[str, str]:
+    """What a development stack says of itself."""
+    return cloud.deploy("roles", Environment="dev", TablePrefix="Pooldesk.Roles")
+
+
+def test_the_deployed_policies_are_those_that_the_guard_holds_requests_against(
+    cloud: Cloud, outputs: dict[str, str]
+) -> None:
     account = outputs["TenantRoleArn"].split(":")[4]
     with override_settings(AWS_REGION=REGION, AWS_ACCOUNT_ID=account, DYNAMODB_TABLE_PREFIX="Pooldesk.Roles"):
         expected = {role: policies.document(role)["Statement"] for role in registry.ROLES}
@@ -517,8 +524,7 @@ def test_the_deployed_policies_are_those_that_the_guard_holds_requests_against(c
         assert [statement for statement in expected[role] if statement not in deployed] == []
 
 
-def test_the_stream_carries_both_images(cloud: Cloud) -> None:
-    outputs = cloud.deploy("stream", Environment="dev", TablePrefix="Pooldesk.Stream")
+def test_the_stream_carries_both_images(cloud: Cloud, outputs: dict[str, str]) -> None:
     described = cloud.dynamodb.describe_table(TableName=outputs["SupportTicketsTableName"])["Table"]
     assert described["LatestStreamArn"] == outputs["SupportTicketsTableStreamArn"]
     assert described["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}

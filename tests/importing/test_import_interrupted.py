@@ -94,8 +94,8 @@ def test_an_import_that_is_stopped_or_killed_is_finished_by_the_next(
         assert re.search(r"\brows? read in\b", ended.out)
 
     rows = {f"issue-{i:012d}" for i in (*range(1, total), many)}
-    archives.write(path, *(issue(i, comments=i % 3) for i in range(1, total)), issue(many, comments=250))
-    with pytest.raises(Killed), killed_at(monkeypatch, 3, writes_only=True):
+    archives.write(path, issue(many, comments=250), *(issue(i, comments=i % 3) for i in range(1, total)))
+    with pytest.raises(Killed), killed_at(monkeypatch, 5, writes_only=True):  # in the midst of the large one
         imported(path)
     assert not rows <= {*sound(world)}
     assert imported(path).status == 0
