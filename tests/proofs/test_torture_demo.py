@@ -12,7 +12,6 @@ from typing import cast
 
 import pytest
 
-from portal.engines.engine_process import dynamodb_local_available
 from proofs.outages import outage_trial, persistent_people
 from proofs.outages.outage_trial import CHILD, TrialOptions, TrialOutcome, misplaced
 from proofs.outages.own_demo import ENGINE, WEB, WORKER, OwnDemo
@@ -26,16 +25,17 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes 
 @linux
 @pytest.mark.timeout(1800)
 def test_nothing_acknowledged_is_lost_when_processes_are_killed_under_load(tmp_path: Path) -> None:
-    """A child of the web server, with which requests die, and the engine, which the workers are started again for."""
-    if reason := dynamodb_local_available():
-        pytest.skip(reason)
+    """A child of the web server, with which requests die, and the stream worker.
+
+    The engine beside which an engine may be killed as well loses nothing in test_demo.py.
+    """
     figures = tmp_path / "figures.json"
-    options = ["--engine", "dynamodb-local", "--kills", 2, "--seconds", 3, "--people", 2, "--json", figures]
+    options = ["--engine=ministack", "--kills=2", "--seconds=3", "--people=2", "--seed=1", "--json", figures]
     ended = commands.finish(commands.start("torture_demo", *options), timeout=1700)
     assert ended.status == 0, ended.out + ended.err
     assert "Nothing that was acknowledged is lost or doubled." in ended.out
     found = json.loads(figures.read_text())
-    assert found["kills"] == {CHILD: 1, ENGINE: 1}
+    assert found["kills"] == {CHILD: 1, WORKER: 1}
     assert found["restarts"] >= 1  # the web server itself starts a child of its own again
     assert found["tickets"] >= 2
     assert found["comments"] >= 2
@@ -47,7 +47,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed_under_load(tmp_p
 class StandingDemo:
     """One whose processes nothing ends."""
 
-    runs = True
+    runs, port = True, 0
 
     def pids(self, kind: str) -> list[int]:
         return {WEB: [10, 11, 12], WORKER: [20], ENGINE: [30]}[kind]
@@ -90,6 +90,18 @@ def test_what_is_there_once_in_its_place_is_not_lost() -> None:
 )
 def test_what_is_lost_doubled_or_elsewhere_is_named(pages: dict[int, str], sentence: str) -> None:
     assert misplaced([TITLE, COMMENT], pages) == [sentence]
+
+
+@pytest.mark.parametrize(("before_the_kill", "judged"), [(0.5, False), (5.0, True), (-0.5, True)])
+def test_what_an_engine_answered_right_before_it_was_killed_is_not_judged(
+    before_the_kill: float, judged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outage_trial, "signed_in", lambda *_: None)
+    monkeypatch.setattr(outage_trial, "read_back", lambda _: PAGES)
+    tally = PeopleTally([TITLE, Written("P0-00009.", 1, is_ticket=False, at=100.0 - before_the_kill)])
+    demo = cast("OwnDemo", StandingDemo())
+    found = outage_trial._lost_or_doubled(demo, tally, [100.0])
+    assert found == ["the comment P0-00009. of #1 is in no ticket"] * judged
 
 
 # --- the people ---
