@@ -98,14 +98,25 @@ def audit(page: Page, name: str, within: str = "html") -> list[str]:
 
     `within` is where axe looks, for a state that changes a part of a page that was audited before.
     """
+    found = audit_all(page, name, within)
+    turn(page, *WAYS[0])
+    return found
+
+
+def audit_all(page: Page, name: str, within: str = "html") -> list[str]:
+    """The same for a page that others only follow: it begins as the page is, and leaves it another way."""
     found = []
-    for scheme, size in WAYS:
+    for scheme, size in ways_of(page):
         show(page, scheme, size)
         way = f"{name}, {scheme}, {size['width']}"
         found += grave(page, way, within)
         found += layout(page, way)
-    turn(page, *WAYS[0])
     return found
+
+
+def ways_of(page: Page) -> tuple[tuple[str, dict[str, int]], ...]:
+    """All ways to look at a page, the one that it has first: to lay it out anew takes as long as to load it."""
+    return WAYS if page.viewport_size == WIDE else WAYS[::-1]
 
 
 def layout(page: Page, way: str) -> list[str]:

@@ -12,7 +12,7 @@ from portal import clock
 from tenants.api_keys import calling
 from tenants.api_keys.scopes import Scope
 from tests.browser.conftest import NewPage, Witness
-from tests.browser.page_audit import audit
+from tests.browser.page_audit import WAYS, audit, audit_all, turn
 from tests.isolation.test_outsider import DESK_ROUTES
 from tests.support.api_keys import alter, make_key
 from tests.support.waiting import wait_until
@@ -42,7 +42,8 @@ def test_no_page_of_api_keys_is_hard_to_read_or_to_reach(world: World, person: N
     for route in ROUTES:
         path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda m: names[m[1]], route)
         page.goto(path)
-        found += audit(page, path, within="#main")
+        found += audit_all(page, path, within="#main")
+    turn(page, *WAYS[0])
     page.goto(f"{PAGES}new/")
     page.get_by_role("button", name="Make the key").click()
     expect(page.locator("[data-error-summary]")).to_be_focused()

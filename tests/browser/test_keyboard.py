@@ -10,6 +10,8 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle as tenants
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness, is_at
+from tests.browser.test_nothing_is_lost import desks_with_tickets
+from tests.support import embedded
 from tests.support.world import World
 from tickets.desk import changing, commenting
 from tickets.ticket.fields import Priority, Status
@@ -27,9 +29,14 @@ FOCUS_SHOWS = """() => {
 
 
 @pytest.fixture
+def world(engine: None) -> World:
+    """Three tickets in Acme and one in Globex."""
+    return embedded.prepared("desks-in-a-browser", desks_with_tickets)
+
+
+@pytest.fixture
 def page(world: World, person: NewPage) -> Page:
     """Bob's queue: three open tickets, the newest first."""
-    world.tickets("acme", 3)
     page = person("bob")
     page.goto("/tickets/")
     return page
@@ -258,7 +265,6 @@ def test_an_empty_comment_is_refused_and_focus_goes_to_the_reason(page: Page, wi
 
 
 def test_the_switcher_is_worked_with_arrows_and_esc(world: World, person: NewPage) -> None:
-    world.tickets("globex", 1)
     page = person("alice", "acme")
     page.goto("/tickets/")
     summary = "#switcher > summary"
@@ -292,7 +298,6 @@ def test_long_menus_are_searched_by_typing(world: World, person: NewPage) -> Non
         tenant = tenants.create(name=f"Desk of {name}", owner=world.users["charlie"], by=SYSTEM)
         world.tenants[tenant.slug] = tenant
         world.join("alice", tenant.slug, Role.AGENT)
-    world.tickets("acme", 1)
     page = person("alice", "acme")
     page.goto("/tickets/1/")
     page.locator("#assign-menu > summary").focus()

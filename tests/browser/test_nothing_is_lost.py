@@ -9,6 +9,7 @@ from django.conf import settings
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage, Witness, is_at
+from tests.support import embedded
 from tests.support.waiting import wait_until
 from tests.support.world import PASSWORD, World
 from tickets.desk import changing, commenting, summaries
@@ -20,8 +21,18 @@ TEXT = "An hour of work"
 
 
 @pytest.fixture
-def desks(world: World) -> World:
+def world(engine: None) -> World:
     """Three tickets in Acme and one in Globex."""
+    return embedded.prepared("desks-in-a-browser", desks_with_tickets)
+
+
+@pytest.fixture
+def desks(world: World) -> World:
+    return world
+
+
+def desks_with_tickets() -> World:
+    world = World.create()
     world.tickets("acme", 3)
     world.tickets("globex", 1)
     return world

@@ -11,7 +11,7 @@ from delivery.holding import hold_changes
 from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
-from tests.browser.page_audit import TOO_WIDE, WAYS, grave, show
+from tests.browser.page_audit import TOO_WIDE, grave, show, ways_of
 from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.support import deliveries
 from tests.support.operators import make_operator, membership_url, tenant_url, user_url
@@ -145,7 +145,7 @@ def test_no_page_of_the_admin_is_hard_to_read_or_wider_than_its_window_or_cuts_a
         page.goto(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         is_djangos = "model-" in (page.locator("body").get_attribute("class") or "") and path != dead
-        for scheme, size in WAYS:
+        for scheme, size in ways_of(page):
             if is_djangos:
                 page.set_viewport_size(size)  # type: ignore[arg-type]
             else:

@@ -15,7 +15,7 @@ from delivery.webhooks.development_receiver import Receiving
 from delivery.webhooks.items import EndpointItem
 from tenants.audit_trail.recording import Actor
 from tests.browser.conftest import NewPage
-from tests.browser.page_audit import NARROW, audit
+from tests.browser.page_audit import NARROW, audit, audit_all
 from tests.isolation.test_outsider import DESK_ROUTES
 from tests.support.endpoints import SETTINGS, endpoint, tell, work_off
 from tests.support.receivers import answering, listening
@@ -52,7 +52,7 @@ def test_no_page_of_webhooks_is_hard_to_read_or_to_reach(world: World, failing: 
     assert len(shown) >= 8
     for path in shown:
         page.goto(path)
-        found += audit(page, path, within="#main")
+        found += audit_all(page, path, within="#main")
     assert not found
 
 
