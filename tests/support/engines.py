@@ -1,7 +1,7 @@
 """The engines that the data layer is tested on. A module asks for them by `pytest_plugins = ["tests.support.engines"]`.
 
-ministack is the one that all tests run on; moto is a second opinion; DynamoDB Local, AWS's own, is the third where
-Java and Maven are present.
+ministack is the one that all tests run on. The second opinion is that of DynamoDB Local, AWS's own, where Java and
+Maven are present, and else moto's, which is slower and knows AWS from outside as ministack does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support import embedded
 from tests.support.world import World
 from tickets.ticket.tables import TICKETS
 
-KINDS = ("ministack", "moto", "dynamodb-local")
+KINDS = ("ministack", "second")
 
 
 @dataclass
@@ -127,7 +127,10 @@ def _start(kind: str, stack: ExitStack) -> str:
 @pytest.fixture(scope="module", params=KINDS)
 def chosen(request: pytest.FixtureRequest, start: Callable[[str], str]) -> Iterator[AnyEngine]:
     """Points the portal at an engine for as long as a module's tests are on it."""
-    engine = AnyEngine(request.param, start(request.param))
+    kind = request.param
+    if kind == "second":
+        kind = "moto" if dynamodb_local_available() else "dynamodb-local"
+    engine = AnyEngine(kind, start(kind))
     with override_settings(DYNAMODB_ENDPOINT_URL=engine.endpoint_url):
         client.reset()
         yield engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from delivery.events import event_document
+from delivery.webhooks import webhook_events  # noqa: F401  # declares a type of its own
 from portal.management.command import PortalCommand
 
 
