@@ -32,18 +32,24 @@ from ministack.core import responses, router
 from ministack.services import dynamodb, dynamodb_streams
 
 MEMORY = "/_tests/"
-# All that the engine's tables, their streams and what is set for them consist of.
-PARTS = ("_tables", "_tags", "_ttl_settings", "_pitr_settings", "_stream_records")
+# What is set for the engine's tables.
+SETTINGS = ("_tags", "_ttl_settings", "_pitr_settings")
 # What is handed on at once, by the version in X-Amz-Target.
 SERVICES = {b"DynamoDB_20120810": dynamodb, b"DynamoDBStreams_20120810": dynamodb_streams}
 
+Place = tuple[str, str, str]  # account, region and name of a table
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
 
-memory: dict[str, bytes] = {}
-# What changes nothing of what is held.
+# By name: each table with its stream, and what is set for them.
+memory: dict[str, tuple[dict[Place, bytes], bytes]] = {}
+# The tables that are as they were kept. What nobody has written to is neither kept nor brought a second time.
+held: dict[Place, bytes] = {}
+# What changes nothing of what is held, and what changes the items of tables that it names.
 LOOKS = {"BatchGetItem", "GetItem", "Query"}
+STREAM_LOOKS = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams", "DescribeTable", "Scan"}
+WRITES = {"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"}
 untouched = [""]  # the name of what is held, "" as soon as anything but a look has been asked for since
 
 
@@ -57,8 +63,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         name = f"{untouched[0]}/{name}"
         action, known = ("bring", name.encode()) if untouched[0] else ("", b"")
     if action == "keep":
-        with dynamodb._lock:
-            memory[name] = pickle.dumps({part: getattr(dynamodb, part)._data for part in PARTS})
+        keep(name)
         status, untouched[0] = 200, name
     elif action == "bring" and name in memory:
         # As the engine's own reset does: no request is served while the state is neither the old nor the new.
@@ -69,14 +74,47 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": known})
 
 
+def keep(name: str) -> None:
+    with dynamodb._lock:
+        records = dynamodb._stream_records._data
+        for place, table in dynamodb._tables._data.items():
+            if place not in held:
+                held[place] = pickle.dumps((table, records.get(place)))
+        settings = pickle.dumps({part: getattr(dynamodb, part)._data for part in SETTINGS})
+        memory[name] = ({place: held[place] for place in dynamodb._tables._data}, settings)
+
+
 def bring(name: str) -> None:
+    kept, settings = memory[name]
+    tables, records = dict(dynamodb._tables._data), dict(dynamodb._stream_records._data)
+    there = {place for place in tables if held.get(place) is kept.get(place, b"")}
     gateway._reset_all_state()
     with dynamodb._lock:
-        for part, data in pickle.loads(memory[name]).items():  # noqa: S301  # its own bytes
-            getattr(dynamodb, part)._data.update(data)
-        for place, table in dynamodb._tables._data.items():
+        held.clear()
+        held.update(kept)
+        for place, stored in kept.items():
+            table, told = (
+                (tables[place], records.get(place)) if place in there else pickle.loads(stored)  # noqa: S301  # its own
+            )
+            dynamodb._tables._data[place] = table
+            if told is not None:
+                dynamodb._stream_records._data[place] = told
             if table.get("LatestStreamArn"):
-                renew_stream(table, dynamodb._stream_records._data.get(place, ()))
+                renew_stream(table, told or ())
+        for part, data in pickle.loads(settings).items():  # noqa: S301  # its own bytes
+            getattr(dynamodb, part)._data.update(data)
+
+
+def note(action: str, body: bytes) -> None:
+    """A request may change what is held: the items of tables that it names, or anything."""
+    if action in LOOKS:
+        return
+    untouched[0] = ""
+    if action in WRITES:
+        for place in [place for place in held if place[2].encode() in body]:
+            del held[place]
+    elif action not in STREAM_LOOKS:
+        held.clear()
 
 
 def renew_stream(table: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
@@ -91,8 +129,7 @@ def asked(service: Any, headers: dict[bytes, bytes], body: bytes) -> tuple[int, 
     """The status and the body of a service's answer, as the gateway gets them."""
     named = {"x-amz-target": headers[b"x-amz-target"].decode()}
     named["authorization"] = headers.get(b"authorization", b"").decode()
-    if named["x-amz-target"].partition(".")[2] not in LOOKS:
-        untouched[0] = ""
+    note(named["x-amz-target"].partition(".")[2], body)
     responses.set_request_account_id(router.extract_access_key_id(named))
     responses.set_request_region(router.extract_region(named))
     try:
@@ -117,6 +154,14 @@ def spare() -> None:
     parts = functools.lru_cache(maxsize=4096)(dynamodb._tokenize)
     dynamodb._tokenize = lambda expression: parts(expression).copy()
     dynamodb.copy = SimpleNamespace(deepcopy=copied)
+    remove = dynamodb._remove_item
+
+    def removed(table: dict[str, Any], *key: Any) -> Any:  # by what has an end too, which nobody asks for
+        for place in [place for place in held if place[2] == table["TableName"]]:
+            del held[place]
+        return remove(table, *key)
+
+    dynamodb._remove_item = removed
 
 
 def copied(value: Any) -> Any:
@@ -163,7 +208,7 @@ class Connection(asyncio.Protocol):
         # A context or a task of its own, because the engine notes in its context who asks.
         if service is None or gateway._get_reset_lock().locked():
             if not first.startswith(b"POST " + MEMORY.encode()):
-                untouched[0] = ""
+                note("", b"")
             self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
             return
         status, body = Context().run(asked, service, by_name, rest[:length])
