@@ -32,11 +32,13 @@ def _noting(self: Any, operation: str, params: dict[str, Any]) -> Any:
 
 def main() -> None:
     given = json.load(sys.stdin)
+    # What a function says itself, its sums when a minute is over, is no answer.
+    answer_to, sys.stdout = sys.stdout, sys.stderr
     BaseClient._make_api_call = _noting
     module, _, name = given["handler"].rpartition(".")
     handler = getattr(import_module(module), name)
     answers = [handler(event, None) for event in given["events"]]
-    json.dump({"answers": answers, "asked": asked}, sys.stdout, default=str)
+    json.dump({"answers": answers, "asked": asked}, answer_to, default=str)
 
 
 if __name__ == "__main__":
