@@ -28,7 +28,7 @@ from tickets.ticket.tables import TICKETS
 
 OWNER: Final = "torture-"  # what the owners of our leases begin with
 _TRIES: Final = 20  # to take a lease that its owner keeps writing
-_THROTTLED: Final = 0.2  # of the requests for the tenant that is throttled
+_THROTTLED: Final = 0.5  # of the calls with changes of the tenant that is throttled: one of its requests is refused
 _JUMPS: Final = (-1, 0, 0, 1)  # hours that a process's clock is off, drawn anew now and then
 _JUMP_EVERY: Final = 3.0  # seconds
 Records = Sequence[Record]
@@ -55,15 +55,17 @@ class Hostile:
         # By shard: a record is delivered again in its own shard, and in no other.
         self._earlier: defaultdict[str, deque[Records]] = defaultdict(lambda: deque(maxlen=3))
         self._units: Counter[str] = Counter()  # of the call that is going on, in thousandths, by tenant
-        self._requests_to_live = -1
+        self._requests_to_live = self._requests_to_refusal = -1
 
     def arm(self, *_: Any) -> None:
         """Die behind one of the next requests."""
         self._requests_to_live = self._rng.randint(1, 6)
 
     def send(self, tenant_id: str, operation: str, request: Raw, bill: Bill | None = None) -> Raw:
-        if tenant_id == self._throttled and self._rng.random() < _THROTTLED:
-            raise Throttled("The torture refuses this.")
+        if tenant_id == self._throttled:
+            self._requests_to_refusal -= 1
+            if self._requests_to_refusal == 0:
+                raise Throttled("The torture refuses this.")
         spent = Bill()
         answer = _send(tenant_id, operation, request, spent)
         if bill is not None:
@@ -103,6 +105,8 @@ class Hostile:
 
     def _once(self, batch: Batch, records: Records, way: str) -> BatchResult:
         self._units.clear()
+        # Not each request by itself: a call of many requests would hardly ever come to its end.
+        self._requests_to_refusal = self._rng.randint(1, 8) if self._rng.random() < _THROTTLED else -1
         started = time.monotonic()
         result = self._handle(Batch(batch.stream_arn, batch.shard_id, tuple(records)))
         by_tenant, _ = record_changes.by_tenant(records)
