@@ -18,6 +18,7 @@ from portal.engines import dynamodb_local
 from portal.engines.engine_process import Ministack, running_engine
 from portal.engines.processes import free_port, port_obstacle
 from portal.engines.queue_engine import FOLDER
+from tests.support import commands
 from tests.support.waiting import wait_until
 
 FILES = {
@@ -47,12 +48,12 @@ urlpatterns = [path("", page), path("healthz", page)]
 import json, os
 from urllib.request import Request, urlopen
 SIGNED = "AWS4-HMAC-SHA256 Credential=demo/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
-def call(operation, **arguments):
-    headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0"}
-    body = json.dumps(arguments).encode()
-    request = Request(os.environ["DYNAMODB_ENDPOINT_URL"], body, {"Authorization": SIGNED, **headers})
-    with urlopen(request, timeout=120) as answer:
+def send(endpoint, target, **arguments):
+    headers = {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0", "Authorization": SIGNED}
+    with urlopen(Request(endpoint, json.dumps(arguments).encode(), headers), timeout=120) as answer:
         return json.load(answer)
+def call(operation, **arguments):
+    return send(os.environ["DYNAMODB_ENDPOINT_URL"], f"DynamoDB_20120810.{operation}", **arguments)
 def create():
     if "Demo" not in call("ListTables")["TableNames"]:
         call("CreateTable", TableName="Demo", BillingMode="PAY_PER_REQUEST",
@@ -119,14 +120,14 @@ class Command(BaseCommand):
 QUEUES = {
     "sample/management/commands/create_queues.py": """
 import os
-import boto3
 from django.core.management.base import BaseCommand
+from sample import table
 class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("--wait", action="store_true")
     def handle(self, **options):
         endpoint = os.environ.get("SQS_ENDPOINT_URL", os.environ["DYNAMODB_ENDPOINT_URL"])
-        boto3.client("sqs", endpoint_url=endpoint).create_queue(QueueName="demo")
+        assert "QueueUrl" in table.send(endpoint, "AmazonSQS.CreateQueue", QueueName="demo")
         print("queues at", endpoint, flush=True)
 """,
 }
@@ -238,7 +239,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     demo = Demo(tmp_path_factory.mktemp("shared"), FILES | QUEUES)
     demo.banner = demo.start()
     yield demo
-    demo.end(signal.SIGTERM)
+    assert demo.end(signal.SIGTERM)[0] == 0
 
 
 # --- one that runs ---
@@ -272,9 +273,9 @@ def test_a_command_that_fails_hands_on_its_status(shared: Demo) -> None:
 
 def test_a_second_demo_in_the_same_tree_is_explained(shared: Demo) -> None:
     before = shared.page()["items"]
-    done = shared.call("--port", str(shared.port))
-    assert done.returncode == 1
-    assert f"The portal's port {shared.port} is taken; choose another with PORT=" in done.stderr
+    ended = commands.run("demo", "--port", shared.port)
+    assert ended.status == 1
+    assert f"The portal's port {shared.port} is taken; choose another with PORT=" in ended.err
     done = shared.call("--port", str(free_port()))
     assert done.returncode == 1
     assert "Another engine is using the data" in done.stderr
@@ -326,12 +327,10 @@ def test_ctrl_c_while_sample_data_is_written_ends_in_order(beside: Demo) -> None
     assert rest == "Stopped: Run it again: what is done already is left as it is.\nStopped.\n"
 
 
-def test_an_unknown_engine_is_refused_with_the_choices(demo: Demo) -> None:
-    done = demo.call("--engine", "sqlite")
-    assert done.returncode == 1
-    assert done.stderr == (
-        "CommandError: There is no engine 'sqlite'; choose one of ministack, dynamodb-local with ENGINE=<name>.\n"
-    )
+def test_an_unknown_engine_is_refused_with_the_choices() -> None:
+    ended = commands.run("demo", "--engine", "sqlite")
+    assert ended.status == 1
+    assert ended.err == "There is no engine 'sqlite'; choose one of ministack, dynamodb-local with ENGINE=<name>."
 
 
 def test_a_web_server_that_cannot_start_ends_the_demo_at_once(beside: Demo) -> None:
@@ -342,25 +341,6 @@ def test_a_web_server_that_cannot_start_ends_the_demo_at_once(beside: Demo) -> N
     assert demo.running
     assert demo.running.wait(120) == 1
     assert "The web server ended unexpectedly, with exit status" in rest
-
-
-def test_a_child_that_keeps_dying_ends_the_demo_with_a_sentence(demo: Demo) -> None:
-    (demo.directory / "sample/management/commands/demo.py").write_text(
-        "from portal.engines import supervisor\n"
-        "from portal.management.commands.demo import Command\n"
-        "supervisor.FIRST_PAUSE_SECONDS = 0.05\n"
-        "supervisor.WINDOW_SECONDS = 3600\n"
-    )
-    demo.start()
-    worker = demo.worker()
-    (demo.directory / "broken").touch()
-    os.kill(worker, signal.SIGKILL)
-    assert demo.running
-    rest, _ = demo.running.communicate(timeout=120)
-    assert demo.running.returncode == 1
-    assert "CommandError: The stream worker died with exit status 7, for the 5th time within a minute." in rest
-    assert "Traceback" not in rest
-    assert running_engine(demo.directory / "var" / "ministack") is None
 
 
 # --- engines that are killed ---
@@ -382,31 +362,11 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's p
 
 
 @linux
-def test_it_ends_in_order_and_finds_its_data_again_and_says_what_a_killed_ministack_has_lost(demo: Demo) -> None:
+def test_it_finds_its_data_again_says_what_a_killed_ministack_has_lost_and_ends_in_order(demo: Demo) -> None:
+    assert demo.call("seed", "--key", "saved").returncode == 0
     demo.start()
-    assert demo.manage("seed", "--key", "lost").returncode == 0
+    assert demo.page()["items"] == 2, "what the engine saved for a command, and sample data"
     worker = demo.worker()
-    said = kill_engine(demo, "-m\0ministack")
-    assert "The engine died with signal 9; it is started again in 0.5 s." in said
-    assert "It saves only when it is stopped, and had not been before: all data are lost." in said
-    assert demo.page()["items"] == 1  # sample data, written anew
-    worker = demo.worker(beside=worker)
-    status, rest = demo.end(signal.SIGINT)
-    assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
-    drained = demo.directory / "drained"
-    assert drained.read_text() == "1 items", "the stream worker, started again, is stopped while the engine answers"
-
-    assert demo.call("seed", "--key", "second").returncode == 0
-
-    drained.unlink()
-    demo.start()
-    assert demo.page()["items"] == 2
-    assert demo.manage("seed", "--key", "lost").returncode == 0
-    worker = demo.worker(beside=worker)
-    said = kill_engine(demo, "-m\0ministack")
-    assert "It saves only when it is stopped: what was written after 20" in said, "it had saved before"
-    assert demo.page()["items"] == 2
-    worker = demo.worker(beside=worker)
     assert demo.running
     # Stopped first: it would restart what dies, and an engine whose parent is gone ends in order, and saves.
     os.kill(demo.running.pid, signal.SIGSTOP)
@@ -416,12 +376,22 @@ def test_it_ends_in_order_and_finds_its_data_again_and_says_what_a_killed_minist
     wait_until(lambda: port_obstacle(demo.port) is None)  # gunicorn's workers notice a little later
 
     said = demo.start()
-    assert "The engine ministack was killed the last time. It saves only when it is stopped" in said, "killed with all"
-    drained.unlink(missing_ok=True)
-    wait_until(lambda: demo.worker(beside=worker) and demo.answers())
-    status, rest = demo.end(signal.SIGTERM)
+    lost = "It saves only when it is stopped: what was written after 20"
+    assert f"The engine ministack was killed the last time. {lost}" in said, "killed with all"
+    assert demo.page()["items"] == 2  # sample data, written anew
+    worker = demo.worker(beside=worker)
+    said = kill_engine(demo, "-m\0ministack")
+    assert "The engine died with signal 9; it is started again in 0.5 s." in said
+    assert lost in said
+    assert demo.page()["items"] == 2
+    demo.worker(beside=worker)
+    drained, state = demo.directory / "drained", demo.directory / "var" / "ministack" / Ministack.state_file
+    assert not drained.exists()
+    saved = state.stat().st_mtime_ns
+    status, rest = demo.end(signal.SIGINT)
     assert (status, rest.split()) == (0, ["Stopping", "...", "Stopped."])
-    assert drained.read_text() == "2 items"
+    assert drained.read_text() == "2 items", "the stream worker, started again, is stopped while the engine answers"
+    assert state.stat().st_mtime_ns > saved
 
 
 @linux
@@ -438,8 +408,7 @@ def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(
         address = running_engine(beside)
         assert f"queues at {address}" in started
         assert f"queues at {address}" in demo.manage("create_queues").stdout, "a plain command finds them"
-        done = demo.call("--engine", "dynamodb-local", "seed", "--key", "second")
-        assert f"queues at {address}" in done.stderr, "one that joins finds them"
+        assert demo.manage("seed", "--key", "second").returncode == 0
 
         assert "It saves each write, so nothing is lost." in kill_engine(demo, "LoopbackServer")
         assert demo.page()["items"] == 2
@@ -459,9 +428,21 @@ def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(
 # --- an engine that is given ---
 
 
-def test_an_engine_that_is_given_is_used_gets_queues_if_it_has_none_and_is_left_running(tmp_path: Path) -> None:
+DIES_AT_ONCE = {
+    "sample/management/commands/demo.py": """
+from portal.engines import processes, supervisor
+from portal.management.commands.demo import Command
+processes.SLOW_SECONDS = 600
+supervisor.FIRST_PAUSE_SECONDS = 0
+supervisor.MOST_DEATHS = 2
+supervisor.WINDOW_SECONDS = 3600
+""",
+}
+
+
+def test_an_engine_that_is_given_gets_queues_if_it_has_none_and_outlives_a_demo_that_gives_up(tmp_path: Path) -> None:
     """Any engine with tables alone: here a ministack that was told to serve nothing else."""
-    demo = Demo(tmp_path, FILES | QUEUES)
+    demo = Demo(tmp_path, FILES | QUEUES | DIES_AT_ONCE)
     with TablesAlone().start() as engine:
         demo.environ["DYNAMODB_ENDPOINT_URL"] = engine.endpoint_url
         banner = demo.start()
@@ -470,15 +451,28 @@ def test_an_engine_that_is_given_is_used_gets_queues_if_it_has_none_and_is_left_
             address = running_engine(tmp_path / "var" / "endpoint" / FOLDER)
             assert address not in (None, engine.endpoint_url)
             assert f"queues at {address}" in banner
-            assert demo.call("seed", "--key", "joined").returncode == 0
+            joined = demo.call("seed", "--key", "joined")
+            assert joined.returncode == 0
+            assert f"queues at {address}" in joined.stderr, "one that joins finds them"
             del demo.environ["DYNAMODB_ENDPOINT_URL"]
             done = demo.manage("seed", "--key", "plain")
             assert done.returncode == 0
             assert f"endpoint at {engine.endpoint_url}" in done.stderr
             assert demo.page()["items"] == 3
+
+            worker = demo.worker()
+            (demo.directory / "broken").touch()
+            os.kill(worker, signal.SIGKILL)
+            assert demo.running
+            rest, _ = demo.running.communicate(timeout=120)
         finally:
-            status, _ = demo.end()
-        assert status == 0
+            if demo.running and demo.running.poll() is None:
+                demo.end()
+        assert demo.running.returncode == 1
+        assert "CommandError: The stream worker died with exit status 7, for the " in rest
+        assert "Traceback" not in rest
+        assert not demo.answers()
+        assert running_engine(tmp_path / "var" / "endpoint" / FOLDER) is None
         assert engine.answers()
         assert {path.name for path in (tmp_path / "var").iterdir()} == {"endpoint", "log"}, "no other engine ran"
 

@@ -193,6 +193,13 @@ def test_state_that_cannot_be_read_is_refused_and_not_overwritten(tmp_path: Path
     assert running_engine(tmp_path) is None
 
 
+def test_what_never_saved_has_lost_all(tmp_path: Path) -> None:
+    engine = Ministack(state_dir=tmp_path)
+    assert engine.lost_data() == "It saves only when it is stopped, and had not been before: all data are lost."
+    (tmp_path / engine.state_file).touch()
+    assert "what was written after 20" in engine.lost_data()
+
+
 def test_state_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
     engine = start_engine(state_dir=tmp_path)
     fill(engine, items=4)
