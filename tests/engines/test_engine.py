@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -99,25 +100,30 @@ def ministack(port: int) -> Iterator[Engine]:
         yield engine
 
 
-def test_an_engine_in_memory_serves_many_threads_on_one_address_and_forgets(kind: str) -> None:
-    with start_engine(kind) as engine:
-        fill(engine)
-        dynamodb = client(engine)
-        with ThreadPoolExecutor(16) as threads:
-            counts = list(threads.map(lambda number: count(dynamodb, f"colour-{number % 4}"), range(160)))
-        assert counts == [10] * 160, "sixteen threads read at once"
-        if sys.platform == "linux":  # only Linux answers on all of 127.0.0.0/8
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.2", engine.port), timeout=5)
+def serves_many_threads_on_one_address(engine: Engine) -> bool:
+    dynamodb = client(engine)
+    with ThreadPoolExecutor(16) as threads:
+        counts = list(threads.map(lambda number: count(dynamodb, f"colour-{number % 4}"), range(160)))
+    assert counts == [10] * 160, "sixteen threads read at once"
+    if sys.platform == "linux":  # only Linux answers on all of 127.0.0.0/8
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", engine.port), timeout=5)
+    return True
+
+
+def test_an_engine_in_memory_forgets() -> None:
+    with start_engine() as engine:
+        fill(engine, items=1)
         log_path = engine.log_path
     assert not log_path.parent.exists(), "it leaves nothing behind"
-    if kind == "ministack":  # of both, the folder that they work in is gone
-        with engine:
-            assert client(engine).list_tables()["TableNames"] == []
+    with engine:
+        assert client(engine).list_tables()["TableNames"] == []
 
 
-def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(kind: str, tmp_path: Path) -> None:
-    """Its data belong to it alone until it has ended, and are there after a restart."""
+def test_an_engine_is_ended_when_its_parent_is_killed_and_saves_first(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its data belong to it alone until it has ended, and are there after a restart, for many at once."""
     script = f"""
 import pathlib, time
 from portal.engines.engine_process import start_engine
@@ -151,8 +157,11 @@ time.sleep(1000)
         os.kill(pid, signal.SIGCONT)
 
     wait_until(lambda: running_engine(tmp_path) is None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
     with start_engine(kind, state_dir=tmp_path) as engine:
-        assert count(client(engine), "colour-0") == 10
+        assert serves_many_threads_on_one_address(engine)
+    assert list((tmp_path / "scratch").iterdir()) == [], "it leaves nothing behind but its data"
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_an_engine(ministack: Engine) -> None:
