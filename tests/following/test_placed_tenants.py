@@ -92,7 +92,7 @@ def release(source: StreamSource, *pollers: Poller) -> None:
 def test_verification_and_rebuild_wait_for_the_tenants_own_stream(world: World, source: StreamSource) -> None:
     world.tickets("acme", 2)
     one = follow(source)
-    with in_background(lambda _: step(source, one, 1)):
+    with in_background(lambda _: step(source, one, 1), pause=0.03):
         for command in ("verify_aggregates", "rebuild_aggregates", "rebuild_search", "verify_search"):
             ended = run(command, "--tenant", "acme")
             assert ended.status == 0, ended.err
@@ -103,7 +103,7 @@ def test_verification_and_rebuild_wait_for_the_tenants_own_stream(world: World, 
 def test_the_index_can_be_made_anew_so_that_nothing_of_before_is_left(world: World, source: StreamSource) -> None:
     world.tickets("acme", 1)
     one = follow(source, lease_seconds=1)
-    with in_background(lambda _: step(source, one, 1)):
+    with in_background(lambda _: step(source, one, 1), pause=0.03):
         ended = run("rebuild_search", "--tenant", "acme", "--erase")
     release(source, one)
     assert ended.status == 0, ended.err
@@ -240,7 +240,7 @@ def test_of_two_sites_in_one_region_the_account_of_the_role_decides(settings: An
 def test_a_barrier_waits_until_the_position_in_the_own_stream_is_noted(world: World, source: StreamSource) -> None:
     world.tickets("acme", 1)
     one = follow(source)
-    with in_background(lambda _: step(source, one, 1)):
+    with in_background(lambda _: step(source, one, 1), pause=0.03):
         barrier.wait_until_applied(world.context("alice", "acme").repository, timeout=60, for_good=True)
     release(source, one)
     assert opened(world, "acme") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -250,7 +249,7 @@ def test_an_erasure_waits_until_no_worker_will_begin_before_it_again(
     noted = barrier._wait_until_noted
     monkeypatch.setattr(barrier, "_wait_until_noted", lambda *a, **how: noted(*a, **how | {"timeout": 0.5}))
     # It indexes and counts, and dies before it notes how far it is: who comes in its place indexes the same again.
-    with in_background(lambda _: (follower.apply(follower.new()), time.sleep(0.01))):
+    with in_background(lambda _: follower.apply(follower.new()), pause=0.03):
         ended = commands.run("rebuild_search", "--tenant", "acme", "--erase", "--timeout", 120)
     assert ended.status == 1
     assert "waiting for the stream worker" in ended.err

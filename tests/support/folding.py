@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,7 +68,7 @@ class Follower:
     @contextmanager
     def following(self) -> Iterator[None]:
         """Apply what comes, while `with` lasts."""
-        with in_background(lambda _: (self.fold(), time.sleep(0.01))):
+        with in_background(lambda _: self.fold(), pause=0.03):
             yield
 
     def apply(self, records: Sequence[Record]) -> BatchResult:
@@ -92,15 +91,17 @@ def poller() -> Iterator[Poller]:
 
 
 @contextmanager
-def in_background(work: Callable[[int], object]) -> Iterator[None]:
-    """`work` is called over and over with 0, 1, 2 ... while `with` lasts. What it raises fails the test."""
-    running, failures = threading.Event(), []
-    running.set()
+def in_background(work: Callable[[int], object], *, pause: float = 0) -> Iterator[None]:
+    """`work` is called over and over with 0, 1, 2 ... while `with` lasts. What it raises fails the test.
+
+    `pause`: seconds between two calls, for what mostly finds nothing to do and would take the processor meanwhile.
+    """
+    ended, failures = threading.Event(), []
 
     def run() -> None:
         turn = 0
         try:
-            while running.is_set():
+            while not ended.wait(pause if turn else 0):
                 work(turn)
                 turn += 1
         except BaseException as error:
@@ -111,7 +112,7 @@ def in_background(work: Callable[[int], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        running.clear()
+        ended.set()
         thread.join(PATIENCE)
     assert not failures, failures
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -192,7 +191,7 @@ def test_a_healthy_tenant_loses_nothing_however_late_the_stream_and_early_the_wa
     late = Follower()
     late.fold()
     watermark.write(TICKETS, clock.stamp(clock.now() + timedelta(hours=1)))
-    with in_background(lambda _: (time.sleep(1.5), late.fold())):
+    with in_background(lambda turn: turn and late.fold(), pause=1.5):
         assert rebuild.rebuild(alice.repository).removed == []
     assert numbers(alice)["open.normal"] == 5
 
@@ -203,7 +202,7 @@ def test_a_ticket_that_is_deleted_meanwhile_leaves_no_trace(
     settings.DEBUG = True
     world.tickets("acme", 8)
     settled(alice)
-    with in_background(lambda n: n < 4 and cleanup.delete_summary(alice.tenant_id, n + 1)):
+    with in_background(lambda n: n < 4 and cleanup.delete_summary(alice.tenant_id, n + 1), pause=0.001):
         assert rebuild.rebuild(alice.repository).removed == []
     assert settled(alice).state == verify.OK
 
@@ -269,7 +268,7 @@ def test_it_needs_no_watermark(world: World, alice: TenantContext) -> None:
     follower = Follower()
     follower.fold()
     plant(alice, "TOTALS", open_normal=7)
-    with in_background(lambda _: (follower.fold(), time.sleep(0.05))):
+    with in_background(lambda _: follower.fold(), pause=0.05):
         done = rebuild.rebuild(alice.repository)
     assert done.removed == [Difference("TOTALS", "open.normal", 7, 0)]
     assert numbers(alice)["open.normal"] == 4

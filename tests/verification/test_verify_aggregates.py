@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -86,7 +85,7 @@ def test_a_stream_that_is_late_is_no_drift_however_late_and_whatever_clocks_say(
     late = Follower()
     real = clock.now
     monkeypatch.setattr(clock, "now", lambda: real() + timedelta(hours=1))
-    with in_background(lambda _: (time.sleep(0.5), late.fold())):
+    with in_background(lambda turn: turn and late.fold(), pause=0.5):
         assert verify.verify(alice.repository, settle=120).state == verify.OK
 
 
