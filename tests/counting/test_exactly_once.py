@@ -16,7 +16,7 @@ from portal.streams import worker
 from portal.streams.batch import Batch, BatchResult
 from proofs.counting.redelivery import Hostile
 from tenants.tenancy.context import TenantContext
-from tests.support import fakes, folding
+from tests.support import engine_memory, fakes, folding
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
 from tickets.counting import aggregate_store, merge, recent_counts, stream_handler
@@ -30,13 +30,24 @@ from tickets.ticket.keys import owner_of
 def alice(world: World) -> TenantContext:
     """Her tickets have been opened, answered, closed together and reopened."""
     alice, bob = world.context("alice", "acme"), world.context("bob", "acme")
-    for n in range(8):
-        creating.create(alice, title=f"Ticket {n}", tags=["vpn"] if n % 2 else ["mail", "wifi"])
-    commenting.comment(bob, 1, body="Done.", then=Status.RESOLVED)
-    bulk.change_status(bob, [TicketState(n, 1, Status.OPEN, "") for n in range(2, 6)], to=Status.CLOSED)
-    changing.change_status(bob, 2, to=Status.OPEN, version=2)
-    changing.assign(bob, 3, to=bob.user_id, version=2)
+
+    def make() -> None:
+        for n in range(8):
+            creating.create(alice, title=f"Ticket {n}", tags=["vpn"] if n % 2 else ["mail", "wifi"])
+        commenting.comment(bob, 1, body="Done.", then=Status.RESOLVED)
+        bulk.change_status(bob, [TicketState(n, 1, Status.OPEN, "") for n in range(2, 6)], to=Status.CLOSED)
+        changing.change_status(bob, 2, to=Status.OPEN, version=2)
+        changing.assign(bob, 3, to=bob.user_id, version=2)
+
+    engine_memory.continued("tickets-with-a-history", make)
     return alice
+
+
+@pytest.fixture
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    """`monkeypatch` by another name, for tests that change nothing before the tickets are made or brought back."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
 
 
 class Killed(BaseException):
@@ -44,7 +55,7 @@ class Killed(BaseException):
 
 
 @contextmanager
-def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, done: bool) -> Iterator[None]:
+def failing(patch: pytest.MonkeyPatch, at: int, error: BaseException, *, done: bool) -> Iterator[None]:
     """The given request for aggregates, counted from 1, fails: after it was done, or before it is sent."""
     real, calls = aggregate_store._send, 0
 
@@ -58,8 +69,8 @@ def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException, *, d
             raise error
         return answer
 
-    with monkeypatch.context() as patch:
-        patch.setattr(aggregate_store, "_send", send)
+    with patch.context() as for_now:
+        for_now.setattr(aggregate_store, "_send", send)
         yield
 
 
@@ -100,13 +111,13 @@ def test_records_one_by_one_are_the_same_as_all_together(alice: TenantContext) -
 @pytest.mark.parametrize("done", [True, False], ids=["after the request", "before it"])
 @pytest.mark.parametrize("at", range(1, 6))
 def test_a_worker_that_dies_between_two_requests_leaves_the_rest_to_the_next(
-    alice: TenantContext, monkeypatch: pytest.MonkeyPatch, at: int, done: bool
+    alice: TenantContext, patch: pytest.MonkeyPatch, at: int, done: bool
 ) -> None:
-    monkeypatch.setattr(stream_handler, "_ATTRIBUTES", 8)
-    monkeypatch.setattr(merge, "is_full", lambda state: True)
+    patch.setattr(stream_handler, "_ATTRIBUTES", 8)
+    patch.setattr(merge, "is_full", lambda state: True)
     follower = Follower()
     records = follower.new()
-    with failing(monkeypatch, at, Killed(), done=done), pytest.raises(Killed):
+    with failing(patch, at, Killed(), done=done), pytest.raises(Killed):
         follower.apply(records)
     folding.remember_nothing()
     follower.apply(records)
@@ -115,18 +126,18 @@ def test_a_worker_that_dies_between_two_requests_leaves_the_rest_to_the_next(
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Throttled("busy")], ids=["away", "busy"])
 def test_a_batch_that_could_not_be_applied_can_be_sent_again(
-    alice: TenantContext, monkeypatch: pytest.MonkeyPatch, error: Exception
+    alice: TenantContext, patch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     follower = Follower()
     records = follower.new()
-    with failing(monkeypatch, 1, error, done=True), pytest.raises(type(error)):
+    with failing(patch, 1, error, done=True), pytest.raises(type(error)):
         follower.apply(records)
     follower.apply(records)
     assert stored(alice) == recounted(alice)
 
 
 def test_a_throttled_tenant_is_deferred_and_the_others_are_done_and_pay_once(
-    world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+    world: World, alice: TenantContext, patch: pytest.MonkeyPatch
 ) -> None:
     charlie = world.context("charlie", "globex")
     world.tickets("globex", 3)
@@ -138,8 +149,8 @@ def test_a_throttled_tenant_is_deferred_and_the_others_are_done_and_pay_once(
             raise Throttled("busy")
         return real(tenant_id, *args, **kwargs)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(aggregate_store, "_send", throttling)
+    with patch.context() as for_now:
+        for_now.setattr(aggregate_store, "_send", throttling)
         first = follower.apply(records)
     assert {owner_of(record.keys["pk"])[0] for record in first.deferred} == {alice.tenant_id}  # type: ignore[index]
     assert stored(charlie) == recounted(charlie)
@@ -232,9 +243,7 @@ def test_hostile_deliveries_do_no_harm(alice: TenantContext) -> None:
     assert tortured(alice, stream_handler.handle)
 
 
-def test_the_torture_notices_an_update_without_its_condition(
-    alice: TenantContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_torture_notices_an_update_without_its_condition(alice: TenantContext, patch: pytest.MonkeyPatch) -> None:
     real = recent_counts.addition
 
     def careless(*args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -245,6 +254,6 @@ def test_the_torture_notices_an_update_without_its_condition(
         request["ExpressionAttributeNames"].pop("#merges", None)
         return request
 
-    monkeypatch.setattr(recent_counts, "addition", careless)
-    monkeypatch.setattr(recent_counts.Recent, "floor", lambda self, mark: "")
+    patch.setattr(recent_counts, "addition", careless)
+    patch.setattr(recent_counts.Recent, "floor", lambda self, mark: "")
     assert not tortured(alice, stream_handler.handle)

@@ -25,8 +25,10 @@ from tickets.verification.verify import Difference
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "PAUSE", 0.01)
+def quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:  # who asks for `monkeypatch` has no tickets brought back
+        patch.setattr(verify, "PAUSE", 0.01)
+        yield
 
 
 @pytest.fixture

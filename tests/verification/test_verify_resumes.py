@@ -11,7 +11,7 @@ import pytest
 from portal.dynamo import meter
 from portal.dynamo.repository import TenantRepository
 from tenants.tenancy.context import TenantContext
-from tests.support import commands
+from tests.support import commands, engine_memory
 from tests.support.folding import Follower, contribution, plant
 from tests.support.world import World
 from tickets.counting import aggregates
@@ -33,28 +33,41 @@ class Killed(BaseException):
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "PAUSE", 0.01)
+def quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:  # who asks for `monkeypatch` has no tickets brought back
+        patch.setattr(verify, "PAUSE", 0.01)
+        yield
 
 
 @pytest.fixture
-def follower(world: World) -> Iterator[Follower]:
+def acme(world: World) -> TenantContext:
+    """Alice's tenant has three tickets in each of several groups of numbers, and the rest of the numbers are gaps."""
+    alice = world.context("alice", "acme")
+
+    def make() -> int:
+        for _ in range(GROUPS):
+            world.tickets("acme", 3)
+            last = alice.repository.increment(
+                CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=GROUP - 3
+            )
+        return int(last.last)
+
+    assert engine_memory.continued("tickets-in-groups", make) == GROUPS * GROUP
+    return alice
+
+
+@pytest.fixture
+def follower(acme: TenantContext) -> Iterator[Follower]:
     follower = Follower()
+    follower.fold()
     with follower.following():
         yield follower
 
 
 @pytest.fixture
-def alice(world: World, follower: Follower) -> TenantContext:
-    """Acme has three tickets in each of several groups of numbers, and the rest of the numbers are gaps."""
-    for _ in range(GROUPS):
-        world.tickets("acme", 3)
-        last = world.context("alice", "acme").repository.increment(
-            CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=GROUP - 3
-        )
-    assert int(last.last) == GROUPS * GROUP
-    follower.fold()
-    return world.context("alice", "acme")
+def alice(acme: TenantContext, follower: Follower) -> TenantContext:
+    """She, when all that is there is counted."""
+    return acme
 
 
 def killed_behind(tenant: TenantContext, groups: int) -> None:
