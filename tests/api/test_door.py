@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import resolve
 
+from api.documents import openapi
 from api.v1 import ticket_routes
 from portal import clock
 from portal.dynamo import meter
@@ -100,6 +102,16 @@ def test_a_method_that_an_address_does_not_take_is_told_which_ones_it_takes(clie
     response = client.call("PUT", "/tickets/1", {})
     assert problem(response) == (405, "method_not_allowed")
     assert {"GET", "HEAD", "OPTIONS"} <= set(response["Allow"].split(", "))
+
+
+def test_every_address_refuses_what_its_routes_do_not_take_and_tells_what_they_do(client: ApiClient) -> None:
+    for template, routes in openapi.document()["paths"].items():
+        path = re.sub(r"\{\w+\}", "none", template.removeprefix("/api/v1").replace("{number}", "1"))
+        taken = {method.upper() for method in routes}
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "QUERY"} - taken:
+            response = client.call(method, path)
+            assert problem(response) == (405, "method_not_allowed"), (method, template)
+            assert taken <= set(response["Allow"].split(", ")), (method, template)
 
 
 def test_head_is_get_without_the_body(client: ApiClient) -> None:
