@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from portal import clock
@@ -171,9 +171,12 @@ def story(pollers: int = 2) -> Iterator[Story]:
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(EVENTS, min_size=10, max_size=40))
+@example(
+    [("catch up", 0), *[("write", 0)] * 5, ("split", 0), ("write", 0), ("write", 1), ("list", 0), *[("step", 1)] * 3]
+)
 def test_the_watermark_says_only_what_is_true_and_nothing_is_lost(
     engine: None, events: list[tuple[str, float]]
 ) -> None:
