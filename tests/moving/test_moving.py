@@ -35,6 +35,7 @@ from tickets.jobs.job_notes import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes, tenant_mover, ticket_copies, write_hold
 from tickets.moving.placed_store import PlacedStore
 from tickets.moving.tenant_mover import TenantMover
+from tickets.moving.ticket_copies import TicketCopies
 from tickets.sharding import reshard_requests
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
@@ -111,6 +112,26 @@ def test_after_kills_at_any_call_everything_acknowledged_is_at_the_new_place_onc
     assert sorted(bodies(world, range(1, 7))) == sorted(acknowledged)
     assert kills > 4
     assert last(world).trouble == ""
+
+
+def test_who_dies_between_the_last_copy_and_the_switch_is_followed_though_nobody_writes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 2)
+    begin(world, BRIDGE)
+    close = TicketCopies.close
+
+    def die_behind(copies: TicketCopies) -> None:
+        close(copies)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TicketCopies, "close", die_behind)
+        with pytest.raises(Killed):
+            mover(world).run()
+    assert mover(world).run()
+    assert (last(world).state, last(world).trouble) == ("kept", "")
+    assert is_equal(world, POOL, BRIDGE, tickets=2)
 
 
 def test_a_comparison_that_was_killed_goes_on_behind_what_it_noted_and_keeps_what_it_found(

@@ -34,7 +34,7 @@ from tests.support.world import World
 from tickets.desk import creating
 from tickets.following import ticket_stream
 from tickets.jobs.job_notes import TakenOver
-from tickets.moving import move_requests
+from tickets.moving import move_requests, place_changes
 from tickets.moving.tenant_mover import TenantMover
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.tenant_purge import TenantPurge
@@ -280,17 +280,42 @@ def test_what_is_being_spread_anew_is_not_purged_meanwhile(world: World) -> None
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
 
 
-def test_a_move_that_was_asked_for_before_a_purge_copies_nothing_of_it_elsewhere(world: World) -> None:
+def test_a_move_has_to_end_first_and_one_that_is_called_off_with_all_that_it_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     acme = world.tenants["acme"].tenant_id
+    follower = follow()
     world.tickets("acme", 1)
     move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
-    asked = move_requests.last_of(acme)
-    begin(acme)
-    assert asked is not None
-    with pytest.raises(Conflict, match="or purged"):
-        TenantMover(asked, settle_seconds=0, caught_up=lambda repository: None).run()
+    with pytest.raises(Conflict, match="is being moved"):
+        begin(acme)
+
+    def mover() -> TenantMover:
+        asked = move_requests.last_of(acme)
+        assert asked is not None
+        return TenantMover(asked, settle_seconds=0, caught_up=lambda repository: None, say=think_again)
+
+    def think_again(phase: str) -> None:
+        if phase == "catching":
+            move_requests.roll_back(tenant_directory.get(acme), by=SYSTEM)
+
+    call_off = place_changes.call_off
+
+    def die_behind(*of: Any) -> None:
+        call_off(*of)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place_changes, "call_off", die_behind)
+        with pytest.raises(Killed):
+            mover().run()
     assert tenant_directory.get(acme).move is None
-    assert len(everything(TICKETS)) == len(in_pool(TICKETS)) > 0
+    with pytest.raises(Conflict, match="has left is being deleted"):
+        purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    assert mover().run()
+    purge(purge_requests.begin(tenant_directory.get(acme), by=SYSTEM), follower)
+    assert len(everything(TICKETS)) == len(in_pool(TICKETS))
+    assert not [raw for raw in in_pool(TICKETS) if acme in raw["pk"]["S"]]
 
 
 def test_what_is_being_purged_is_neither_moved_nor_spread_anew(world: World) -> None:

@@ -131,7 +131,13 @@ class TenantMover(LeasedJob[MoveItem]):
         self._open()
 
     def _open(self) -> None:
-        self._copies.open(place_changes.move_of(self.item, place_changes.seen(self.item)).attempt)
+        move = place_changes.move_of(self.item, place_changes.seen(self.item))
+        try:
+            self._copies.open(move.attempt)
+        except GateClosed:
+            # Whoever closed them has not switched, and may be dead: with the next attempt that switch cannot come.
+            self._give_up(move)
+            self._copies.open(place_changes.move_of(self.item, place_changes.seen(self.item)).attempt)
 
     def _copying(self) -> None:
         last = recount.last_number(TenantRepository(self.item.tenant_id, self._from))

@@ -13,6 +13,8 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.certificates import signing_keys
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
+from tickets.moving import move_notes
+from tickets.moving.items import MoveItem
 from tickets.purging import purge_notes
 from tickets.purging.items import PurgeItem
 from tickets.sharding import reshard_notes, reshard_requests
@@ -106,6 +108,9 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     )
     free = PurgeItem.state == purge_notes.ORDERED if ordered else PurgeItem.name.does_not_exist()
     transaction.put(item, condition=free)
+    # A move that begins, or is called off, has made or left something at a place that the tenant's item does not name.
+    rests = MoveItem.state.does_not_exist() | ~MoveItem.state.is_in(*move_notes.UNFINISHED)
+    transaction.check(move_notes.MOVES.of(tenant.tenant_id), rests)
     tenant_directory.list_as(transaction, tenant, tenant_directory.PURGING)
     after = {"status": tenant_directory.PURGING} | ({"reason": item.reason} if item.reason else {})
     entry = AuditEntry(
@@ -135,8 +140,11 @@ def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
 
 
 def _refuse_at_work(tenant: TenantItem) -> None:
-    if tenant.move:
+    move = move_notes.MOVES.last(tenant.tenant_id)
+    if tenant.move or (move is not None and move.state == move_notes.RUNNING):
         raise Conflict(f"{tenant.name} is being moved. Let that end first, or roll it back.")
+    if move is not None and move.state in move_notes.UNFINISHED:
+        raise Conflict(f"What a move of {tenant.name} has left is being deleted. Let that end first.")
     resharding = reshard_requests.last_of(tenant.tenant_id)
     if tenant.moving_to or (resharding is not None and resharding.state in reshard_notes.UNFINISHED):
         raise Conflict(f"The tickets of {tenant.name} are being spread anew. Let that end first, or stop it.")
