@@ -132,7 +132,8 @@ def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
 class ChangesSince:
     """Hold what was changed after a version of a ticket: each field with its text at that version, and the entries.
 
-    `is_known` is False where the timeline does not reach back that far, or there never was such a version.
+    `is_known` is False where the timeline does not reach back that far, where a person was erased since, or where there
+    never was such a version.
     """
 
     is_known: bool
@@ -143,11 +144,14 @@ class ChangesSince:
 def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> ChangesSince:
     """Return what was changed in a ticket after this version: nothing is read where it is the latest, else one Query.
 
-    Every version beyond the first has one event in the timeline, written in the same transaction.
+    Every version beyond the first has one event in the timeline, written in the same transaction, but for those that
+    an erasure made: what it replaced is not known, so that nobody brings it back without having seen the ticket.
     """
     missing = int(summary.version) - version
     if missing == 0:
         return ChangesSince(True, {}, ())
+    if any(made > version for made in summary.erased_versions or ()):
+        return ChangesSince(False, {}, ())
     raw = _collection(tenant, int(summary.number), CHANGES_READ, consistent=True).items
     events = [a for a in (Activity.of(i) for i in raw if _is_activity(i)) if a.changes]
     if missing < 0 or missing > len(events):

@@ -43,7 +43,7 @@ def ticket(summary: SummaryItem, description: str) -> Json:
         "created_at": summary.created_at,
         "updated_at": summary.updated_at,
         "comment_count": int(summary.comment_count),
-        "version": int(summary.version),
+        "version": summary.version_told,
         **{name: getattr(summary, name) for name in MOMENTS},
         "days": _days(summary),
     }

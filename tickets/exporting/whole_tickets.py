@@ -36,7 +36,7 @@ class WholeTicket:
         """Tell whether the summary and the history are of one moment: a change writes both, a reading may part them."""
         comments = sum(one.kind == "comment" for one in self.activity)
         versions = 1 + sum(bool(one.changes) for one in self.activity)
-        return (comments, versions) == (int(self.summary.comment_count), int(self.summary.version))
+        return (comments, versions) == (int(self.summary.comment_count), self.summary.version_told)
 
 
 def all_tickets(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from portal.dynamo.repository import TRANSACTION_LIMIT, Action, Transaction
+from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, Throttled, TransactionRefused
 from tenants.audit_trail import erased_people, recording
@@ -31,6 +31,7 @@ from tickets.verification.recount import last_number
 
 ENTITY: Final = ("person", "erased")  # of all rows about erasures, so that one Query lists them
 _ATTEMPTS: Final = 6  # of one ticket, while others change it
+_MEMBERS: Final = 40  # of one transaction beside the summary
 
 
 @dataclass
@@ -208,36 +209,53 @@ def _stored(change: dict[str, str]) -> ChangeMap:
 
 
 def _erase_in(tenant: TenantContext, number: int, replacement: _Replacement) -> None:
-    def attempt() -> tuple[int, int]:
-        places = texts = 0
-        transaction = Transaction()
-        for raw in personal_places.items_of(tenant, number):
-            sort = raw["sk"]["S"]
-            model: Any = {keys.SUMMARY: SummaryItem, keys.DETAIL: DetailItem}.get(sort, ActivityItem)
-            actions, named, written = replacement.actions(model, raw)
-            if actions:
-                places, texts = places + named, texts + written
-                transaction.update(model(raw["pk"]["S"], sort), actions, condition=_as_read(model, raw))
-            if len(transaction) == TRANSACTION_LIMIT:
-                tenant.repository.transact(transaction)
-                transaction = Transaction()
-        if len(transaction):
-            tenant.repository.transact(transaction)
-        return places, texts
+    done = replacement.done
+    before = done.places + done.texts
+    is_more = True
+    while is_more:
+        is_more = retrying(
+            lambda: _erase_some(tenant, number, replacement),
+            again=lambda error: isinstance(error, TransactionRefused),
+            attempts=_ATTEMPTS,
+            given_up=Throttled("A ticket is being changed by others again and again."),
+        )
+    done.tickets += done.places + done.texts > before
 
-    places, texts = retrying(
-        attempt,
-        again=lambda error: isinstance(error, TransactionRefused),
-        attempts=_ATTEMPTS,
-        given_up=Throttled("A ticket is being changed by others again and again."),
-    )
-    replacement.done.tickets += bool(places or texts)
+
+def _erase_some(tenant: TenantContext, number: int, replacement: _Replacement) -> bool:
+    """Replace as much of a ticket as one transaction takes, and tell whether there is more."""
+    items = {raw["sk"]["S"]: raw for raw in personal_places.items_of(tenant, number)}
+    summary = items.pop(keys.SUMMARY, None)
+    models: Any = {sort: DetailItem if sort == keys.DETAIL else ActivityItem for sort in items}
+    every = [(sort, *replacement.actions(models[sort], raw)) for sort, raw in items.items()]
+    found = [one for one in every if one[1]]
+    actions, places, texts = replacement.actions(SummaryItem, summary) if summary else ([], 0, 0)
+    if not found and not actions:
+        return False
+    transaction = Transaction()
+    for sort, changed, named, written in found[:_MEMBERS]:
+        places, texts = places + named, texts + written
+        raw = items[sort]
+        transaction.update(models[sort](raw["pk"]["S"], sort), changed, condition=_as_read(models[sort], raw))
+    if summary:
+        # Whatever of the ticket is replaced raises its version: a form that was opened before, and another erasure
+        # that has read the ticket already, would otherwise write back what they hold.
+        stored = SummaryItem.from_raw_data(summary)
+        version = int(stored.version) + 1
+        made = [*(stored.erased_versions or ()), version]
+        actions += [SummaryItem.version.set(version), SummaryItem.erased_versions.set(made)]
+        transaction.update(
+            SummaryItem(summary["pk"]["S"], keys.SUMMARY), actions, condition=_as_read(SummaryItem, summary)
+        )
+    tenant.repository.transact(transaction)
     replacement.done.places += places
     replacement.done.texts += texts
+    return len(found) > _MEMBERS
 
 
 def _as_read(model: Any, raw: Raw) -> Any:
-    """Return the condition that an item is as it was read, in what is replaced and in what its keys follow from."""
+    """Return the condition that an item is as it was read. Nothing but an erasure changes an entry of the history, and
+    that raises the version."""
     item = model.from_raw_data(raw)
     if model is SummaryItem:
         return (

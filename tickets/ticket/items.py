@@ -17,7 +17,8 @@ from tickets.ticket.tables import TICKETS
 class SummaryItem(Item):
     """Hold what lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
 
-    `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments.
+    `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments. It grows
+    with the erasure of a person, too: `erased_versions` are those that erasures made, of which no entry tells.
     `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
     `noted_at`, when the last note was added, is for agents alone, so it is in no index.
 
@@ -45,6 +46,7 @@ class SummaryItem(Item):
     updated_at = UnicodeAttribute()
     comment_count = NumberAttribute(default=0)
     version = NumberAttribute(default=1)
+    erased_versions: ListAttribute[Any] = ListAttribute(null=True)
     responded_at = UnicodeAttribute(null=True)
     resolved_at = UnicodeAttribute(null=True)
     reopened_at = UnicodeAttribute(null=True)
@@ -52,6 +54,11 @@ class SummaryItem(Item):
     noted_at = UnicodeAttribute(null=True)
     days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     epoch = NumberAttribute(default=0)
+
+    @property
+    def version_told(self) -> int:
+        """Return the version that follows from the history: without those that erasures made."""
+        return int(self.version) - len(self.erased_versions or ())
 
 
 class DetailItem(Item):

@@ -1,0 +1,95 @@
+"""A person is erased while others have the same tickets open, or erase somebody else in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.moving.moves import POOL, ticket
+from tests.support.commands import run
+from tests.support.world import World
+from tickets.desk import changing, commenting, creating
+from tickets.desk.changing import EditConflict
+from tickets.desk.summaries import read
+from tickets.exporting import whole_tickets
+from tickets.privacy import person_erasing, personal_places
+from tickets.ticket.fields import Priority
+
+ANNA, BERT = "anna@example.net", "bert@example.net"
+
+
+def erase(address: str) -> None:
+    ended = run("erase_person", "acme", address, "--texts")
+    assert ended.status == 0, ended.err
+
+
+def told(world: World) -> str:
+    return json.dumps(ticket(world, 1, POOL))
+
+
+def test_a_form_from_before_an_erasure_meets_a_conflict_and_brings_no_address_back(world: World) -> None:
+    alice = world.context("alice", "acme")
+    title, description = f"Call {ANNA}", f"She is {ANNA}"
+    creating.create(alice, title=title, description=description)
+    # The latest entry tells of another field than the erasure replaces.
+    changing.change_priority(alice, 1, to=Priority.HIGH, version=1)
+    erase(ANNA)
+    form = {"version": 2, "title": title, "description": description, "priority": "low", "tags": ""}
+    form |= {"request_id": "0123456789abcdef" * 2}
+    answer = world.browser("alice", "acme").send("/tickets/1/edit/", form)
+    assert answer.status_code == 409
+    assert ANNA not in told(world)
+    changing.change_priority(alice, 1, to=Priority.LOW, version=3)
+    assert read(alice, 1).version == 4
+
+
+def test_an_erasure_in_a_comment_alone_is_a_version_too_and_the_ticket_adds_up(world: World) -> None:
+    alice = world.context("alice", "acme")
+    creating.create(alice, title="The door")
+    commenting.comment(alice, 1, body=f"Ask {ANNA}.")
+    erase(ANNA)
+    whole = whole_tickets.whole(alice, 1)
+    assert whole is not None
+    assert (int(whole.summary.version), whole.adds_up) == (2, True)
+    with pytest.raises(EditConflict):
+        changing.change_priority(alice, 1, to=Priority.LOW, version=1)
+
+
+def test_of_two_erasures_that_meet_in_a_ticket_none_undoes_the_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = world.context("alice", "acme")
+    creating.create(alice, title=f"{ANNA} met {BERT}", tags=[ANNA, BERT])
+    commenting.comment(alice, 1, body=f"{ANNA} and {BERT}.")
+    items_of, erase_some = personal_places.items_of, person_erasing._erase_some
+
+    def meanwhile(tenant: Any, number: int) -> Any:
+        items = items_of(tenant, number)
+        monkeypatch.setattr(personal_places, "items_of", items_of)
+        erase(BERT)
+        return items
+
+    def overtaken(*ticket_and_person: Any) -> bool:
+        monkeypatch.setattr(person_erasing, "_erase_some", erase_some)
+        monkeypatch.setattr(personal_places, "items_of", meanwhile)
+        return erase_some(*ticket_and_person)
+
+    monkeypatch.setattr(person_erasing, "_erase_some", overtaken)
+    erase(ANNA)
+    assert [address for address in (ANNA, BERT) if address in told(world)] == []
+
+
+def test_a_ticket_with_more_entries_than_a_transaction_takes_is_erased_in_several(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(person_erasing, "_MEMBERS", 2)
+    alice = world.context("alice", "acme")
+    creating.create(alice, title=f"Of {ANNA}")
+    for _ in range(3):
+        commenting.comment(alice, 1, body=f"Ask {ANNA}.")
+    ended = run("erase_person", "acme", ANNA, "--texts")
+    assert ("1 ticket" in ended.out, "4 texts" in ended.out) == (True, True), ended.out
+    assert ANNA not in told(world)
+    assert read(alice, 1).version == 3
