@@ -1,8 +1,9 @@
 """Hold what a move has left against what is at its destination, ticket by ticket.
 
 A ticket is either the same at both places, or it was changed at the new one since: then it has all entries that it had,
-and a later version. Anything else is told, and keeps the old copy from being discarded: something that was written
-late, by a process that stood still for longer than the move waits, is in the old copy alone.
+and a later version, or it stands in another shard and is the same otherwise. Entries change by an erasure alone.
+Anything else is told, and keeps the old copy from being discarded: something that was written late, by a process that
+stood still for longer than the move waits, is in the old copy alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from tickets.ticket.tables import TICKETS
 _AT_ONCE: Final = 8
 NAMED: Final = 20  # tickets that are named in a sentence
 _GROWING: Final = ("version", "comment_count", "updated_at", "noted_at", "epoch")
+_OF_VERSION: Final = ("title", "status", "priority", "tags", "resolver", "requester", "created_at")  # of a summary
+_SHARD: Final = "tenant_status"  # all that a resharding changes
+_ERASED: Final = "erased_versions"
+_NEVER_ERASED: Final = ("kind", "at", "verb", "request")  # of an entry of the history
 
 
 @dataclass
@@ -86,14 +91,34 @@ def _compare(found: CopyCheck, number: int, here: list[Raw], there: list[Raw]) -
 
 
 def is_later(here: list[Raw], there: list[Raw]) -> bool:
-    """Tell whether a ticket is there as it was here and was changed since: all entries, and a later version."""
+    """Tell whether a ticket is there as it was here and was changed since: all entries, and a later version.
+
+    Without anything later, it may stand in another shard.
+    """
     left, present = ({raw[str(TICKETS.range)]["S"]: raw for raw in items} for items in (here, there))
     if not left.keys() <= present.keys():
         return False
     before, after = left.get(keys.SUMMARY, {}), present.get(keys.SUMMARY, {})
-    grown = [_stands(after, name) > _stands(before, name) for name in _GROWING]
-    shrunk = [_stands(after, name) < _stands(before, name) for name in _GROWING]
-    return any(grown) and not any(shrunk)
+    if any(_stands(after, name) < _stands(before, name) for name in _GROWING):
+        return False
+    if not any(_stands(after, name) > _stands(before, name) for name in _GROWING):
+        return {**left, keys.SUMMARY: {**before, _SHARD: {}}} == {**present, keys.SUMMARY: {**after, _SHARD: {}}}
+    return _is_kept(left, present)
+
+
+def _is_kept(left: dict[str, Raw], present: dict[str, Raw]) -> bool:
+    """Tell whether nothing differs, of what a ticket had, that cannot have been changed since: an entry of its history
+    but by an erasure, and at the same version what a version is made for."""
+    before, after = left.get(keys.SUMMARY, {}), present.get(keys.SUMMARY, {})
+    entries = [sort for sort in left if sort.startswith(keys.ACTIVITY_PREFIX)]
+    if after.get(_ERASED) == before.get(_ERASED):
+        is_same = all(left[sort] == present[sort] for sort in entries)
+    else:
+        is_same = all(left[sort].get(name) == present[sort].get(name) for sort in entries for name in _NEVER_ERASED)
+    if _stands(after, "version") > _stands(before, "version"):
+        return is_same
+    is_same = is_same and left.get(keys.DETAIL) == present.get(keys.DETAIL)
+    return is_same and all(before.get(name) == after.get(name) for name in _OF_VERSION)
 
 
 def _stands(summary: Raw, name: str) -> Any:
