@@ -20,7 +20,6 @@ from portal.engines.processes import LOOPBACK, inspect_lock
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"
 _NEED_NO_DATABASE = {
-    "certificate_keys",
     "demo",
     "event_document",
     "iam_evaluate",
@@ -28,9 +27,9 @@ _NEED_NO_DATABASE = {
     "infra_template",
     "noisy_neighbour",
     "torture_demo",
-    "verify_certificate",
     "weigh_search",
 }
+_NEED_SETTINGS_ALONE = {"certificate_keys", "verify_certificate"}  # the keys of whoever signs here
 _MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one
 _LOOPBACK_NAMES = {LOOPBACK, "localhost", "::1"}
 
@@ -41,8 +40,12 @@ def prepare(
     """Point ``environ`` at the engine for the command in ``argv``, and ``say`` which one it is.
 
     Nothing changes for a command that needs no database, nor where an endpoint is set: an empty one means Amazon
-    DynamoDB itself. Raises EngineError where a command that needs a database would find none.
+    DynamoDB itself. One that needs the settings alone gets those of `make run`, whatever state the engine is in. Raises
+    EngineError where a command that needs a database would find none.
     """
+    if set(argv[1:2]) & _NEED_SETTINGS_ALONE:
+        _join_settings(checkout, environ, say)
+        return
     if not _needs_database(argv, checkout):
         return
     dotenv.Env.read_env(checkout / ".env")
@@ -60,6 +63,16 @@ def prepare(
             "There is no database to work on: start one with `make run` in another terminal, name one with "
             f"{ENDPOINT_VARIABLE}=<address>, or give AWS credentials to use Amazon DynamoDB."
         )
+
+
+def _join_settings(checkout: Path, environ: MutableMapping[str, str], say: Callable[[str], object]) -> None:
+    """Set DEBUG as `make run` has it, where that runs in this checkout."""
+    dotenv.Env.read_env(checkout / ".env")
+    locks = (checkout / "var" / kind / LOCK_NAME for kind in (*ENGINES, ENDPOINT))
+    if {"DEBUG", ENDPOINT_VARIABLE} & set(environ) or not any(inspect_lock(lock)[1] for lock in locks):
+        return
+    environ["DEBUG"] = "1"
+    say("Using the settings of `make run`, with DEBUG=1.")
 
 
 def fill_in(address: str, environ: MutableMapping[str, str]) -> None:

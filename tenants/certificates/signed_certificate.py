@@ -72,7 +72,10 @@ def verify(content: bytes, keys: Mapping[str, Ed25519PublicKey]) -> dict[str, An
     named = document.get("key")
     key = keys.get(named) if isinstance(named, str) else None
     if key is None:
-        raise Invalid(f"The key {named!r}, which this certificate names, is not among the known ones.")
+        raise Invalid(
+            f"The key {named!r}, which this certificate names, is not among the known ones. Give its public key with "
+            "--keys, or in CERTIFICATE_FORMER_KEYS; for a certificate of a development installation set DEBUG=1."
+        )
     if not _SIGNATURE.fullmatch(document["signature"]):
         raise Invalid("This certificate was changed: its signature is none.")
     try:

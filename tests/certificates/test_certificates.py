@@ -74,8 +74,10 @@ def test_what_is_no_certificate_is_refused_with_a_sentence(content: bytes) -> No
 
 def test_a_key_that_is_not_ours_signs_nothing_that_verifies() -> None:
     foreign = signed_certificate.sign(FACTS, signed_certificate.private_key(SECOND))
-    with pytest.raises(Invalid, match="is not among the known ones"):
+    with pytest.raises(Invalid, match="is not among the known ones") as refused:
         signed_certificate.verify(foreign, signing_keys.known_keys())
+    for remedy in ("--keys", "CERTIFICATE_FORMER_KEYS", "DEBUG=1"):
+        assert remedy in refused.value.message
 
 
 def test_after_a_rotation_both_keys_verify_and_the_new_one_signs() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import django.core.management
 import pytest
 
 import manage
+from portal.engines.engine_process import LOCK_NAME
+from portal.engines.processes import acquire_lock, release_lock
 
 
 def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
@@ -23,3 +26,27 @@ def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
         manage.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "Stopped.\n"
+
+
+@pytest.mark.parametrize("command", ["certificate_keys", "verify_certificate"])
+def test_a_command_that_needs_settings_alone_takes_those_of_a_running_demo_and_needs_none(
+    command: str, tmp_path: Path
+) -> None:
+    def prepared(**given: str) -> dict[str, str]:
+        manage.discovery.prepare(["manage.py", command], tmp_path, environ=given, say=said.append)
+        return given
+
+    said: list[str] = []
+    assert prepared() == {}
+    (tmp_path / "var" / "ministack").mkdir(parents=True)
+    lock = acquire_lock(tmp_path / "var" / "ministack" / LOCK_NAME)  # as an engine holds it while it starts
+    assert lock is not None
+    try:
+        assert prepared() == {"DEBUG": "1"}
+        assert said == ["Using the settings of `make run`, with DEBUG=1."]
+        for given in ({"DEBUG": "0"}, {"DYNAMODB_ENDPOINT_URL": ""}):  # whoever says which installation is meant
+            assert prepared(**given) == given
+    finally:
+        release_lock(lock)
+        lock.close()
+    assert prepared() == {}
