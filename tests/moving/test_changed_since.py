@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from portal import clock
 from portal.errors import Conflict
+from tenants.audit_trail.recording import Actor
+from tenants.membership import member_changes
 from tests.moving.moves import BRIDGE, POOL, id_of, is_equal, move, ticket
 from tests.moving.test_old_copies import discard
 from tests.sharding.test_resharding import reshard
-from tests.support.commands import run
+from tests.support.commands import in_pool, run
 from tests.support.world import World
+from tickets.counting.items import VerifiedItem, VerifyLeaseItem
+from tickets.counting.keys import VERIFIED, VERIFYING, aggregate
 from tickets.desk import commenting, creating
 from tickets.moving import copy_check
 from tickets.moving.placed_store import PlacedStore
 from tickets.ticket import keys
+from tickets.ticket.tables import TICKETS
 
 ANNA = "anna@example.net"
+NAME = "Bob Example"
 
 
 def known(world: World) -> None:
@@ -23,6 +30,11 @@ def known(world: World) -> None:
     alice = world.context("alice", "acme")
     creating.create(alice, title="The door", description=f"Of {ANNA}")
     commenting.comment(alice, creating.create(alice, title="The lift"), body=f"Ask {ANNA}.")
+
+
+def known_to(world: World, text: str) -> int:
+    """In how many items of the tickets' table that all share the desk has this text."""
+    return sum(text in repr(raw) for raw in in_pool(TICKETS) if id_of(world) in raw["pk"]["S"])
 
 
 def late(world: World, sort: str, name: str) -> None:
@@ -42,6 +54,24 @@ def test_an_erasure_at_the_new_place_lets_the_old_copy_be_discarded(world: World
     assert ANNA not in repr(ticket(world, 2, BRIDGE))
     discard(world)
     assert [ticket(world, number, POOL) for number in (1, 2)] == [[], []]
+
+
+def test_a_desk_that_goes_back_does_not_bring_the_name_of_somebody_erased_with_it(world: World) -> None:
+    bob = world.context("bob", "acme")
+    creating.create(bob, title="The door")
+    bob.repository.put_all(
+        [
+            VerifiedItem(bob.repository.key(aggregate), VERIFIED, state="ok", started_at=clock.stamp(), by_name=NAME),
+            VerifyLeaseItem(bob.repository.key(aggregate), VERIFYING, by=NAME),
+        ]
+    )
+    assert known_to(world, NAME) == 4  # the two rows, the ticket, and the event of its creation
+    move(world, BRIDGE)
+    alice = world.users["alice"].id
+    member_changes.remove(user_id=bob.user_id, tenant_id=bob.tenant_id, by=Actor(alice, "alice@example.com"))
+    assert run("erase_person", "acme", "bob@example.com").status == 0
+    move(world, POOL)
+    assert known_to(world, NAME) == 0
 
 
 def test_a_resharding_at_the_new_place_lets_the_desk_go_back(world: World) -> None:

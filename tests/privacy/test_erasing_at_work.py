@@ -13,7 +13,7 @@ from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import EditConflict
 from tickets.desk.summaries import read
-from tickets.exporting import whole_tickets
+from tickets.exporting import ticket_lines, whole_tickets
 from tickets.privacy import person_erasing, personal_places
 from tickets.ticket.fields import Priority
 
@@ -36,7 +36,7 @@ def test_a_form_from_before_an_erasure_meets_a_conflict_and_brings_no_address_ba
     # The latest entry tells of another field than the erasure replaces.
     changing.change_priority(alice, 1, to=Priority.HIGH, version=1)
     erase(ANNA)
-    form = {"version": 2, "title": title, "description": description, "priority": "low", "tags": ""}
+    form = {"version": 2, "title": title, "description": description, "priority": "high", "tags": ""}
     form |= {"request_id": "0123456789abcdef" * 2}
     answer = world.browser("alice", "acme").send("/tickets/1/edit/", form)
     assert answer.status_code == 409
@@ -53,6 +53,7 @@ def test_an_erasure_in_a_comment_alone_is_a_version_too_and_the_ticket_adds_up(w
     whole = whole_tickets.whole(alice, 1)
     assert whole is not None
     assert (int(whole.summary.version), whole.adds_up) == (2, True)
+    assert ticket_lines.ticket(whole.summary, "")["version"] == 1
     with pytest.raises(EditConflict):
         changing.change_priority(alice, 1, to=Priority.LOW, version=1)
 

@@ -29,6 +29,7 @@ from portal.errors import Conflict, PortalError, Throttled, TransactionRefused, 
 from tenants.tenancy.places import tenant_moves
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import barrier
+from tickets.counting import keys as counting_keys
 from tickets.jobs.job_notes import TakenOver
 from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.moving import copy_check, discarding, move_notes, place_changes
@@ -108,8 +109,16 @@ class TenantMover(LeasedJob[MoveItem]):
         self._refuse_loss()
         if self._to != POOL:
             provisioning.create_placed(self.item.tenant_id, self._to)
+        self._forget_verifications()
         place_changes.follow(self.item.tenant_id, self._to)
         self._hold.fence()
+
+    def _forget_verifications(self) -> None:
+        """Delete what an old copy at the destination says of who verified its numbers: they are those of before, and
+        the name may be that of somebody who was erased since."""
+        there, partition = PlacedStore(self.item.tenant_id, self._to), counting_keys.aggregate(self.item.tenant_id)
+        for sort in (counting_keys.VERIFIED, counting_keys.VERIFYING):
+            there.delete(partition, sort)
 
     def _refuse_loss(self) -> None:
         """Raise Conflict where the move goes back to an old copy that has something which is nowhere else."""

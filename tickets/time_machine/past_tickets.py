@@ -57,7 +57,7 @@ class PastTicket:
             requester_name=summary.requester_name,
             created_at=summary.created_at,
             comment_count=int(summary.comment_count),
-            version=int(summary.version),
+            version=summary.version_told,
             description=description,
         )
 
