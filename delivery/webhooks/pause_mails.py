@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.conf import settings
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -14,6 +13,7 @@ from portal.mailing.outgoing import OutgoingMail
 from portal.web import desk_prefix
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import page_for_mail
 
 NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction that pauses
@@ -23,7 +23,7 @@ def to_owners(tenant: TenantContext, endpoint: EndpointItem, because: str) -> li
     """Return a mail for each owner. Costs one consistent Query."""
     desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):
-        url = settings.PORTAL_BASE_URL + reverse("delivery:webhook", args=[endpoint.endpoint_id])
+        url = page_for_mail(reverse("delivery:webhook", args=[endpoint.endpoint_id]))
     context = {"tenant_name": desk, "endpoint": endpoint, "because": because, "url": url}
     text = render_to_string("webhooks/mail/paused.txt", context)
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -96,7 +97,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             operator_session=request.session.session_key,
             reason=reason,
             may_write=action == "_act_writing",
-            write=access_mails.to_owners,
+            write=partial(access_mails.to_owners, request=request),
         )
         request.acting_cookie, request.acting_slug = begun.cookie, begun.tenant.slug
         return f"You act as {begun.impersonation.member_name} now."

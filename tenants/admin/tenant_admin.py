@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -151,11 +152,12 @@ class TenantAdmin(DynamoAdmin):
         )
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
+        write = partial(closing_mails.to_owners, request=request)
         if action == "_close":
-            until = desk_closing.close(obj.tenant_id, by=actor(request), write=closing_mails.to_owners, reason=reason)
+            until = desk_closing.close(obj.tenant_id, by=actor(request), write=write, reason=reason)
             return f"{obj.name} is closed, and may be deleted from {until:%-d %B %Y, %H:%M} UTC on."
         if action == "_reopen":
-            status = desk_closing.reopen(obj.tenant_id, by=actor(request), write=closing_mails.to_owners)
+            status = desk_closing.reopen(obj.tenant_id, by=actor(request), write=write)
             return f"{obj.name} is {status} again."
         switch = tenant_lifecycle.suspend if action == "_suspend" else tenant_lifecycle.resume
         switch(obj.tenant_id, by=actor(request), reason=reason)

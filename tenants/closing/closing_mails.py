@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from django.conf import settings
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -16,16 +16,19 @@ from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
 from tenants.membership.members import Member
 from tenants.tenancy.items import TenantItem
+from tenants.tenancy.request import page_for_mail
 
 NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction that closes it
 
 
-def to_owners(tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str) -> list[OutgoingMail]:
-    """Return a mail for each owner; see `desk_closing.Write`."""
+def to_owners(
+    tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str, request: HttpRequest | None = None
+) -> list[OutgoingMail]:
+    """Return a mail for each owner; see `desk_closing.Write`. `request` is that of a page, which a command has not."""
     desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):
-        url = settings.PORTAL_BASE_URL + reverse("tenants:close")
+        url = page_for_mail(reverse("tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
     context = {"tenant_name": desk, "who": who, "url": url, "until": clock.parse(closes_at) if closes_at else None}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
@@ -27,7 +29,7 @@ def close(request: TenantRequest) -> HttpResponse:
             desk_closing.close(
                 tenant.tenant_id,
                 by=actor_of(request),
-                write=closing_mails.to_owners,
+                write=partial(closing_mails.to_owners, request=request),
                 reason=form.cleaned_data["reason"],
                 at_work=tenant,
             )
@@ -47,7 +49,10 @@ def reopen(request: TenantRequest) -> HttpResponse:
     """Undo the closing."""
     try:
         desk_closing.reopen(
-            request.tenant.tenant_id, by=actor_of(request), write=closing_mails.to_owners, at_work=request.tenant
+            request.tenant.tenant_id,
+            by=actor_of(request),
+            write=partial(closing_mails.to_owners, request=request),
+            at_work=request.tenant,
         )
     except Conflict as error:
         messages.error(request, error.message)

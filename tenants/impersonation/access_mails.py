@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.conf import settings
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -14,16 +14,19 @@ from portal.web import desk_prefix
 from tenants.identity.impersonation_session import Impersonation
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import page_for_mail
 
 NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction
 
 
-def to_owners(tenant: TenantContext, impersonation: Impersonation, reason: str) -> list[OutgoingMail]:
-    """Return a mail for each owner. Costs one consistent Query."""
+def to_owners(
+    tenant: TenantContext, impersonation: Impersonation, reason: str, *, request: HttpRequest
+) -> list[OutgoingMail]:
+    """Return a mail for each owner; `request` is the operator's. Costs one consistent Query."""
     desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):
-        url = settings.PORTAL_BASE_URL + reverse("tenants:platform_access")
+        url = page_for_mail(reverse("tenants:platform_access"), request)
     context = {"tenant_name": desk, "acting": impersonation, "reason": reason, "url": url}
     text = render_to_string("tenants/mail/impersonation.txt", context)
     return [

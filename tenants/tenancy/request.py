@@ -50,6 +50,17 @@ def absolute_url(request: HttpRequest, path: str) -> str:
     return base + path
 
 
+def page_for_mail(path: str, request: HttpRequest | None = None) -> str:
+    """Return where a page is, for a mail: its address, as `absolute_url` gives it.
+
+    A command has no request: where PORTAL_BASE_URL is empty too, it is the path, in words that say what it is.
+    """
+    if request is not None:
+        return absolute_url(request, path)
+    base: str = settings.PORTAL_BASE_URL
+    return base + path if base else f"On the page {path}, at the address where you open Pooldesk."
+
+
 def actor_of(request: HttpRequest) -> Actor:
     """Return who acts and from where, for the audit trail. Somebody is signed in."""
     user: User = request.user  # type: ignore[assignment]  # signed in: our User

@@ -170,6 +170,21 @@ def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(w
     assert "/acme/desk/settings/close/" in mail.outbox[0].body
 
 
+def test_in_development_the_link_leads_to_the_port_that_took_the_request_and_a_command_names_the_page(
+    world: World,
+) -> None:
+    link = "http://127.0.0.1:80/acme/desk/settings/close/"
+    with override_settings(EMAIL_BACKEND=mailing.AT_ONCE, DEBUG=True, PORTAL_BASE_URL=""):
+        alice = world.browser("alice", "acme")
+        alice.send("/desk/settings/close/", NAMED)
+        alice.send("/desk/settings/close/undo/")
+        run("close_tenant", "acme")
+    closed, undone, by_command = (letter.body for letter in mail.outbox)
+    assert f"\n{link}\n" in closed
+    assert f"\n{link}\n" in undone
+    assert "On the page /acme/desk/settings/close/, at the address where you open Pooldesk." in by_command
+
+
 def test_who_closed_it_and_why_stands_in_the_trail(world: World) -> None:
     alice = world.browser("alice", "acme")
     alice.send("/desk/settings/close/", NAMED)

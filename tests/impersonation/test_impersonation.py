@@ -100,6 +100,14 @@ def test_the_owners_are_told_by_mail(world: World, root: ActingOperator, setting
         assert words in told.body
 
 
+def test_in_development_the_link_in_the_mail_leads_to_the_port_that_took_the_request(
+    world: World, root: ActingOperator, settings: Any
+) -> None:
+    settings.EMAIL_BACKEND, settings.DEBUG, settings.PORTAL_BASE_URL = AT_ONCE, True, ""
+    root.begin(world)
+    assert "\nhttp://127.0.0.1:80/acme/desk/settings/access/\n" in mail.outbox[0].body
+
+
 def test_an_installation_may_tell_nobody_by_mail(world: World, root: ActingOperator, settings: Any) -> None:
     settings.EMAIL_BACKEND, settings.IMPERSONATION_MAILS = AT_ONCE, False
     root.begin(world)
