@@ -48,12 +48,14 @@ def close(
     reason: str = "",
     days: int | None = None,
     at_work: TenantContext | None = None,
+    given_up: str = "",
 ) -> datetime:
     """Make a tenant read-only, tell its owners by mail, and return the moment from which it may be deleted.
 
     `days` of grace are CLOSING_DAYS where they are not given. `at_work` is given where an owner closes their own desk;
-    then it depends on their role. What `write` writes leaves with the change. Raises NotFound, Invalid for the days,
-    and Conflict where it is closing already or somebody else was faster.
+    then it depends on their role, and `given_up` by who gives up the import of this id. What `write` writes leaves with
+    the change. Raises NotFound, Invalid for the days, and Conflict where it is closing already, is being brought in, or
+    somebody else was faster.
     """
     days = settings.CLOSING_DAYS if days is None else days
     if not 0 <= days <= MOST_DAYS:
@@ -61,6 +63,8 @@ def close(
     tenant = tenant_directory.get(tenant_id)
     if tenant.status not in _OPEN:
         raise Conflict(f"{tenant.name} is {tenant.status} already.")
+    if tenant.arriving != given_up:
+        tenant_directory.refuse_arriving(tenant)
     until = clock.now() + timedelta(days=days)
     actions: list[UpdateAction] = [
         TenantItem.status.set(tenant_directory.CLOSING),

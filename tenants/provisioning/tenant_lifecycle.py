@@ -107,20 +107,22 @@ def _make_tables(tenant: TenantItem, placement: Placement) -> None:
     provisioning.create_placed(tenant.tenant_id, placement)
 
 
-def write_new(tenant: TenantItem, owner: User | None, entries: Sequence[AuditEntry]) -> None:
+def write_new(
+    tenant: TenantItem, owner: User | None, entries: Sequence[AuditEntry], *, beside: Sequence[Addition] = ()
+) -> None:
     """Write a tenant as it is given, with what each new one gets beside it, and these rows: one transaction.
 
-    Raises TransactionRefused where its id or slug is taken.
+    `beside` may add a condition of the caller's. Raises TransactionRefused where its id or slug is taken.
     """
-    recording.commit_built(lambda: _creation(tenant, owner), entries, depending=[*_additions.values()])
+    recording.commit_built(lambda: _creation(tenant, owner, beside), entries, depending=[*_additions.values()])
 
 
-def _creation(tenant: TenantItem, owner: User | None) -> Transaction:
+def _creation(tenant: TenantItem, owner: User | None, beside: Sequence[Addition]) -> Transaction:
     transaction = Transaction()
     transaction.put(
         UniqueItem(tenancy_keys.slug(tenant.slug), owner=tenant.tenant_id), condition=UniqueItem.pk.does_not_exist()
     )
-    for addition in _additions:
+    for addition in (*_additions, *beside):
         addition(transaction, tenant)
     transaction.put(tenant, condition=TenantItem.tenant_id.does_not_exist())
     placements.list_it(transaction, tenant.tenant_id, Placement.parse(tenant.placement))

@@ -19,9 +19,11 @@ def _tenant(reader: Reader) -> Iterator[StoredItem]:
 
 def _fit(item: Raw, arrival: TenantArrival) -> Raw:
     """Leave out what is about the place that the tenant comes from: queues, placement, a resharding, a deletion that
-    was asked for, and subscriptions of endpoints that do not work without their secrets."""
+    was asked for, an import, and subscriptions of endpoints that do not work without their secrets."""
     gone = {"queues", "placement", "former_placement", "placement_epoch", "move", "write_shards", "moving_to"}
-    gone |= {"former_slug", "closes_at", "status_before"} | (set() if arrival.with_secrets else {"subscriptions"})
+    gone |= {"former_slug", "closes_at", "status_before", "arriving"} | (
+        set() if arrival.with_secrets else {"subscriptions"}
+    )
     as_here = {
         "shards": item.get("write_shards") or item["shards"],
         "status": item.get("status_before") or item["status"],

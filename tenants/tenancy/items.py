@@ -34,7 +34,8 @@ class TenantItem(Item):
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
     old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`
     is when the grace of a tenant ends that is closing, `status_before` what an undo brings back; see tenants/closing.
-    `erased` is the JSON of whom the desk has forgotten; see tenants/audit_trail/erased_people.py.
+    `erased` is the JSON of whom the desk has forgotten; see tenants/audit_trail/erased_people.py. `arriving` is the id
+    of the import that brings the tenant in, and is missing once that has ended; see tenants/transfer.
     """
 
     table = TENANTS
@@ -64,6 +65,7 @@ class TenantItem(Item):
     status_before = UnicodeAttribute(null=True)
     erased = UnicodeAttribute(null=True)
     needs_second_factor = BooleanAttribute(null=True)
+    arriving = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
 
 

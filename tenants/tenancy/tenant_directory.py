@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
-from portal.errors import NotFound
+from portal.errors import Conflict, NotFound
 from portal.schema import keys
 from tenants.identity.items import UniqueItem
 from tenants.tenancy import keys as tenancy_keys
@@ -69,6 +69,15 @@ def get_many(tenant_ids: Sequence[str]) -> list[TenantItem]:
     """The tenants of up to 100 ids, as stored now, without those that do not exist: one consistent BatchGetItem."""
     wanted: list[Any] = [(TenantItem, keys.tenant(tenant_id), None) for tenant_id in tenant_ids]
     return [tenant for tenant in platform.get_all(wanted, consistent=True) if tenant is not None]
+
+
+def refuse_arriving(tenant: TenantItem) -> None:
+    """Raise Conflict for a tenant that is being brought in: the import writes to the place that it has seen."""
+    if tenant.arriving:
+        raise Conflict(
+            f"{tenant.name} is being brought in. Let that end first, or give it up: import_tenant --abandon "
+            f"{tenant.slug}."
+        )
 
 
 def suspended_tenants(limit: int) -> list[DirectoryItem]:

@@ -49,10 +49,14 @@ def bring_in(
     *,
     replaced: Callable[[Raw], Raw],
     is_same: bool,
+    look: Callable[[], object],
     advance: Callable[[int], object],
 ) -> None:
     """Write the rows and then the ends. `replaced` puts the ids of here into an item; a trail that `is_same` is left as
-    it is. Rows that are there already, of a former attempt, are compared. Raises FileFault where one differs."""
+    it is. Rows that are there already, of a former attempt, are compared. Raises FileFault where one differs.
+
+    `look` is called before each write, and may raise Conflict.
+    """
     ends: chain.Ends = {}
     rows: list[AuditItem] = []
     with tempfile.TemporaryFile() as place:
@@ -65,9 +69,11 @@ def bring_in(
             ends[item.partition] = (last + 1, item.hash)
             rows.append(item)
             if len(rows) == _AT_ONCE:
+                look()
                 _write(entry, rows)
                 advance(len(rows))
                 rows = []
+        look()
         _write(entry, rows)
         advance(len(rows))
     tenant_id = item.tenant_id if ends else ""
@@ -75,6 +81,7 @@ def bring_in(
     for partition, (sequence, hashed) in ends.items():
         moved.put(ChainItem(tenant_id, partition, sequence=sequence, hash=hashed))
     if len(moved):
+        look()
         platform.transact(moved)
 
 

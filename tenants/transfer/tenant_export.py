@@ -8,10 +8,12 @@ from pathlib import Path
 from portal import clock
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
+from portal.errors import Conflict, NotFound
 from portal.schema import holdings
 from portal.schema.holdings import Holding, Raw
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.transfer import tenant_file
 from tenants.transfer.tenant_file import Manifest
@@ -30,7 +32,8 @@ def export(
 
     Each ticket is as it is when it is read, the audit trail as it was at one moment. The export is recorded in the
     trail before that. Without `with_secrets` the file has no secret of a webhook and no hash of a key. `begun` is
-    called with the name of each holding. Raises OSError, Unavailable, Throttled.
+    called with the name of each holding. Raises OSError, Unavailable, Throttled, and Conflict where the tenant
+    was moved to another place meanwhile: there is no file then.
     """
     what = "with secrets" if with_secrets else "without secrets"
     entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name, {}, {"of": what})
@@ -45,11 +48,25 @@ def export(
                 continue
             begun(holding.name)
             file.write(holding.name, _items(holding, reader, with_secrets, advance))
+        _check_place(tenant)
         manifest = Manifest(
             tenant.tenant_id, tenant.slug, tenant.name, made_at, with_secrets, tuple(file.entries), left_out
         )
         file.end(manifest)
     return manifest
+
+
+def _check_place(tenant: TenantItem) -> None:
+    """Raise Conflict unless the tenant lies where it lay when its export began: what was read is all that there was."""
+    try:
+        now = tenant_directory.get(tenant.tenant_id)
+    except NotFound as gone:
+        raise Conflict(f"{tenant.name} was deleted while it was exported. There is no file.") from gone
+    if (now.placement, now.placement_epoch) != (tenant.placement, tenant.placement_epoch):
+        raise Conflict(
+            f"{tenant.name} was moved to another place while it was exported, and what was written there since is "
+            "missing. There is no file. Run it again: it begins anew."
+        )
 
 
 def _items(

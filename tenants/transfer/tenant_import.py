@@ -39,7 +39,7 @@ from tenants.transfer.keys import ARRIVING
 from tenants.transfer.tenant_file import Entry, FileFault, Manifest
 
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
-_ABANDONED: Final = "This import has been abandoned meanwhile."
+_NOTE: Final = "note"  # a member of the transaction that makes the tenant
 _NOTED_EVERY: Final = 1000  # lines
 _AT_LAST: Final = (TRAIL, KEYS, MEMBERS)  # in this order, behind all else
 
@@ -112,14 +112,13 @@ class TenantImport:
                     f"Another file is being brought in as {slug}. Finish that one first, or give it up: "
                     f"import_tenant --abandon {slug}."
                 )
+            import_notes.take_over(known)
             return known
         tenant_id = accounts.new_id() if self.new_id else self._manifest.tenant_id
         self._refuse_taken(slug, tenant_id)
         self.refuse(tenant_id)
         note = ArrivingItem(ARRIVING, slug, tenant_id=tenant_id, file=digest)
-        transaction = Transaction()
-        transaction.put(note, condition=ArrivingItem.name.does_not_exist())
-        platform.transact(transaction)
+        import_notes.begin(note)
         return note
 
     def _refuse_taken(self, slug: str, tenant_id: str) -> None:
@@ -146,16 +145,24 @@ class TenantImport:
         fitted = {**(self._fitted(holding_of(TENANT), self._replaced(raw)) or {}), "slug": {"S": self._note.name}}
         self._arrival = TenantArrival(fitted, self._arrival.with_secrets, self._arrival.same_id)
         if stored := tenant_directory.get_many([self._note.tenant_id]):
+            if not import_notes.is_of(stored[0], self._note):
+                raise Conflict("Another import has brought a desk with this id in meanwhile.")
             return stored[0]
         tenant: TenantItem = TenantItem.from_raw_data(fitted)
+        tenant.arriving = self._note.import_id
         if self.placement != POOL:
             tenant.placement = str(self.placement)
             provisioning.create_placed(tenant.tenant_id, self.placement)
         try:
-            tenant_lifecycle.write_new(tenant, None, [])
+            tenant_lifecycle.write_new(tenant, None, [], beside=[self._check_note])
         except TransactionRefused as refused:
-            raise Conflict(f"Another desk is using the short name {tenant.slug} by now.") from refused
+            if refused.reason(_NOTE):
+                raise Conflict(import_notes.ENDED) from refused
+            raise Conflict(f"Another desk is using the short name {tenant.slug} or this id by now.") from refused
         return tenant
+
+    def _check_note(self, transaction: Transaction, tenant: TenantItem) -> None:
+        transaction.check(self._note, import_notes.goes_on(self._note), name=_NOTE)
 
     def _content(self) -> list[Entry]:
         """Return the entries that are written one like the other, without those behind which an attempt has come."""
@@ -166,11 +173,17 @@ class TenantImport:
     def _take(self, entry: Entry) -> None:
         if entry.holding == TRAIL:
             arriving_trail.bring_in(
-                self._file, entry, replaced=self._replaced, is_same=self._arrival.same_id, advance=self._advance
+                self._file,
+                entry,
+                replaced=self._replaced,
+                is_same=self._arrival.same_id,
+                look=self._look,
+                advance=self._advance,
             )
         elif entry.holding == MEMBERS:
             for _, _, member in self._file.items(entry):
                 user, _ = arriving_people.account_of(member, by=self.by)
+                self._look()
                 arriving_people.join(self._arrived.tenant, user, member)
                 self._advance(1)
         else:
@@ -199,9 +212,13 @@ class TenantImport:
         self._tell(entry, entry.lines)
 
     def _send(self, members: list[tuple[str, dict[str, Any]]]) -> None:
+        self._look()
         with guard.acting_for(self._note.tenant_id), at(self._placement):
             batch_write(client.connection("lifecycle"), members)
         self._advance(len(members))
+
+    def _look(self) -> None:
+        import_notes.look(self._note)
 
     @property
     def _placement(self) -> Placement:
@@ -215,11 +232,11 @@ class TenantImport:
         """Note how far it is."""
         self._note.entry, self._note.line = entry.name, line
         transaction = Transaction()
-        transaction.put(self._note, condition=import_notes.goes_on())
+        transaction.put(self._note, condition=import_notes.goes_on(self._note))
         try:
             platform.transact(transaction)
         except TransactionRefused as refused:
-            raise Conflict(_ABANDONED) from refused
+            raise Conflict(import_notes.ENDED) from refused
 
     def _fitted(self, holding: Holding, item: Raw) -> Raw | None:
         return holding.fit(item, self._arrival) if holding.fit else item
@@ -239,14 +256,17 @@ class TenantImport:
             tenant.tenant_id, AuditAction.TENANT_IMPORTED, self.by, "tenant", tenant.tenant_id, tenant.name, {}, after
         )
         transaction = Transaction()
-        transaction.delete(self._note, condition=import_notes.goes_on())
+        transaction.delete(self._note, condition=import_notes.goes_on(self._note))
+        transaction.update(
+            tenant, [TenantItem.arriving.remove()], condition=TenantItem.arriving == self._note.import_id
+        )
         if tenant.status != tenant_directory.ACTIVE:
             for kind in (tenant_directory.TENANTS, tenant_directory.SUSPENDED_TENANTS):
                 transaction.put(_listed(kind, tenant))
         try:
             recording.commit(transaction, [entry])
         except TransactionRefused as refused:
-            raise Conflict(_ABANDONED) from refused
+            raise Conflict(import_notes.ENDED) from refused
 
 
 def _listed(kind: str, tenant: TenantItem) -> DirectoryItem:

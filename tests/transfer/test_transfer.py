@@ -14,20 +14,29 @@ import pytest
 
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
-from portal.errors import Unavailable
+from portal.errors import Conflict, Unavailable
 from portal.schema import holdings, registry
 from tenants.audit_trail import chain
 from tenants.certificates.keys import CERTIFICATES
 from tenants.identity import accounts
 from tenants.tenancy import tenant_directory
 from tenants.transfer import tenant_file, tenant_import
+from tenants.transfer.keys import ARRIVING
+from tests.moving.moves import BRIDGE, move
+from tests.purging.test_tenant_purge import end_reshardings
 from tests.support import embedded, used_desk
 from tests.support.commands import Ended, everything, run
 from tests.support.folding import Follower, remember_nothing
 from tests.support.searching import index_all
 from tests.support.stored import unguarded
 from tests.support.world import Browser, World
+from tickets.desk import changing
+from tickets.desk.summaries import read
+from tickets.moving import keys as moving_keys
+from tickets.moving import place_changes
+from tickets.moving.items import MoveItem
 from tickets.purging import tenant_purge
+from tickets.sharding import hot_tenants
 
 SLUG = used_desk.SLUG
 
@@ -72,7 +81,7 @@ def imported(path: Path, *options: str) -> Ended:
     return run("import_tenant", path, *options)
 
 
-def interrupted(*_: Any) -> None:
+def interrupted(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
@@ -237,6 +246,148 @@ def test_an_import_of_which_nothing_is_here_gives_its_short_name_back(
     assert (ended.status, "Nothing of it was here" in ended.out) == (0, True), ended.err
     assert (all_items(), own_tables()) == (before, [])
     assert "No import of umbrella is under way." in run("import_tenant", "--abandon", SLUG).err
+
+
+def test_while_a_tenant_arrives_it_is_neither_moved_nor_spread_anew_nor_closed(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, file = gone
+    with monkeypatch.context() as broken:
+        broken.setattr(tenant_import.TenantImport, "_end", interrupted)
+        assert imported(file).status == 130
+    before = all_items()
+    for command in (
+        ("place_tenant", SLUG, "--on=bridge"),
+        ("reshard_tenant", SLUG, "--shards=8"),
+        ("close_tenant", SLUG),
+    ):
+        ended = run(*command)
+        assert (ended.status, "Umbrella is being brought in." in ended.err) == (1, True), (command, ended)
+    acme = used.tenants["acme"].tenant_id
+    assert hot_tenants.ask([hot_tenants.Heat(acme, "OPEN", 0, 900)], [], hot=500) == []
+    late = MoveItem(moving_keys.MOVES, acme, tenant_id=acme, move_id="1", from_place="pool", to_place="bridge")
+    with pytest.raises(Conflict):  # a move that was asked for before the tenant was deleted
+        place_changes.announce(late)
+    assert all_items() == before
+
+    assert imported(file).status == 0
+    assert run("close_tenant", SLUG).status == 0
+
+
+def broken_off_before_the_tenant(file: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(tenant_import.TenantImport, "_people", interrupted)
+        assert imported(file, *options).status == 130
+
+
+def test_an_import_goes_on_only_into_a_tenant_that_it_has_made_itself(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, file = gone
+    acme = used.tenants["acme"].tenant_id
+    options = ("--as", "one", "--on", "bridge")
+    broken_off_before_the_tenant(file, monkeypatch, *options)
+    without_note = all_items_but("one")
+    assert imported(file, "--as", "two", "--on", "bridge").status == 0
+    used.tenants["acme"] = tenant_directory.get(acme)
+    alice = used.context("alice", "acme")
+    changing.edit(
+        alice, 1, version=read(alice, 1).version, title="Since", description="", priority=changing.Priority.LOW, tags=[]
+    )
+    assert all_items_but("one") != without_note
+    before = all_items()
+
+    again = imported(file, *options)
+    assert (again.status, "this import has not made it" in again.err) == (1, True), again
+    assert all_items() == before
+
+    before = all_items_but("one")
+    given_up = run("import_tenant", "--abandon", "one", "--on", "bridge")
+    assert (given_up.status, "A desk that has its id stays." in given_up.out) == (0, True), given_up
+    assert all_items() == before
+    assert read(alice, 1).title == "Since"
+
+
+def all_items_but(slug: str) -> dict[str, list[dict[str, Any]]]:
+    """All items without the note of the import under this short name."""
+    return {
+        name: [item for item in items if (item.get("kind"), item.get("name")) != ({"S": ARRIVING}, {"S": slug})]
+        for name, items in all_items().items()
+    }
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, do: Callable[[], object]) -> None:
+    """Let a run stand still before its first call of a function, until something else has been done."""
+    real, calls = getattr(where, name), iter([do])
+
+    def stalled(*arguments: Any, **named: Any) -> Any:
+        next(calls, lambda: None)()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(where, name, stalled)
+
+
+def test_an_import_that_stalls_before_it_makes_the_tenant_leaves_the_desk_of_another_as_it_is(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, file = gone
+    found: list[Any] = []
+
+    def brought_in() -> None:
+        assert imported(file, "--as", "two").status == 0
+        found.append(all_items())
+
+    meanwhile(monkeypatch, tenant_import.TenantImport, "_make", brought_in)
+    ended = imported(file, "--as", "one")
+    assert (ended.status, "Another import has brought a desk" in ended.err) == (1, True), ended
+    assert found == [all_items()]
+
+
+def test_an_import_that_is_given_up_while_it_makes_the_tenant_makes_none(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, file = gone
+    before = all_items()
+    given_up: list[Ended] = []
+    meanwhile(
+        monkeypatch,
+        tenant_import.tenant_lifecycle,
+        "write_new",
+        lambda: given_up.append(run("import_tenant", "--abandon", SLUG)),
+    )
+    ended = imported(file)
+    assert ([one.status for one in given_up], ended.status) == ([0], 1)
+    assert "This import was given up" in ended.err
+    assert all_items() == before
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (tenant_import.TenantImport, "_send"),
+        (tenant_import.arriving_trail, "bring_in"),
+        (tenant_import.TenantImport, "_end"),
+    ],
+)
+def test_of_two_runs_of_one_import_the_older_one_writes_no_more(
+    gone: tuple[World, Path], monkeypatch: pytest.MonkeyPatch, where: Any, name: str, is_whole: bool
+) -> None:
+    _, file = gone
+    found: list[Any] = []
+
+    def another_run() -> None:
+        with monkeypatch.context() as broken:
+            if not is_whole:
+                broken.setattr("tenants.transfer.tenant_import.recording.commit", interrupted)
+            assert imported(file).status == (0 if is_whole else 130)
+        found.append(all_items())
+
+    meanwhile(monkeypatch, where, name, another_run)
+    ended = imported(file)
+    assert (ended.status, "or another run goes on with it" in ended.err) == (1, True), ended
+    assert found == [all_items()]
+    assert imported(file).status == (1 if is_whole else 0)
 
 
 def test_a_tenant_arrives_in_tables_of_its_own_and_leaves_them_again(gone: tuple[World, Path]) -> None:
@@ -420,6 +571,26 @@ def test_an_export_stands_under_its_name_when_it_is_whole(
     monkeypatch.setattr("tenants.transfer.tenant_file.TenantFileWriter.end", interrupted)
     assert run("export_tenant", SLUG, path).status == 130
     assert list(tmp_path.glob("umbrella*")) == []
+
+
+def test_an_export_during_which_the_desk_moves_leaves_no_file_and_says_so(
+    used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_reshardings()
+    write = tenant_file.TenantFileWriter.write
+
+    def moved_first(writer: Any, holding: str, items: Any) -> int:
+        if holding == "tickets":
+            move(used, BRIDGE)
+        return write(writer, holding, items)
+
+    monkeypatch.setattr(tenant_file.TenantFileWriter, "write", moved_first)
+    path = tmp_path / "umbrella.zip"
+    ended = run("export_tenant", SLUG, path)
+    assert (ended.status, "was moved to another place while it was exported" in ended.err) == (1, True), ended
+    assert list(tmp_path.glob("umbrella*")) == []
+    monkeypatch.setattr(tenant_file.TenantFileWriter, "write", write)
+    assert run("export_tenant", SLUG, path).status == 0
 
 
 def test_two_exports_to_one_file_at_once_leave_one_whole_file(

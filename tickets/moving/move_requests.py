@@ -33,6 +33,7 @@ def begin(
     _check_site(to)
     if tenant.status == tenant_directory.PURGING:
         raise Conflict(f"{tenant.name} is being purged.")
+    tenant_directory.refuse_arriving(tenant)
     if to == where.placement:
         raise Conflict(f"{tenant.name} lies there already.", field="to")
     if where.former not in (None, to):

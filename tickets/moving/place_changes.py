@@ -53,8 +53,9 @@ def lies_at(placement: Placement) -> Condition:
 
 
 def is_to_stay() -> Condition:
-    """Return the condition that there is a tenant, and that it is not being purged: a copy would outlive it."""
+    """Return the condition that there is a whole tenant, and that it is not being purged: a copy would outlive it."""
     stays: Condition = TenantItem.tenant_id.exists() & (TenantItem.status != tenant_directory.PURGING)
+    stays &= TenantItem.arriving.does_not_exist()
     return stays
 
 

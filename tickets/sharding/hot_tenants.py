@@ -58,7 +58,7 @@ def _begin(heat: Heat, hot: float) -> bool:
         tenant = layout_changes.stored(heat.tenant_id)
     except NotFound:
         return False
-    if tenant.move:  # a resharding can wait, and a move is soon over
+    if tenant.move or tenant.arriving:  # a resharding can wait, and what an import writes is hot for a while only
         return False
     layout = ShardLayout.of(tenant)
     to_shards = wanted_shards(layout.writers, heat.units, hot)

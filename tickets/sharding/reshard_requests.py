@@ -24,7 +24,7 @@ SHOWN = 20  # former reshardings of a tenant
 def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holder: str = "") -> None:
     """Ask for a resharding of a tenant as stored. The stream worker carries it out, unless there is a `holder`.
 
-    Raises Invalid, and Conflict where one is running or the tenant has that many shards.
+    Raises Invalid, and Conflict where one is running, the tenant has that many shards, or is being brought in.
     """
     if not 1 <= shards <= MOST_SHARDS:
         raise Invalid(f"Use 1-{MOST_SHARDS} shards.", field="shards")
@@ -33,6 +33,7 @@ def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holde
         raise Conflict(f"{tenant.name} has {said(shards)} already.", field="shards")
     if tenant.status == tenant_directory.PURGING:
         raise Conflict(f"{tenant.name} is being purged.")
+    tenant_directory.refuse_arriving(tenant)
     item, actions, free = reshard_notes.begun(
         tenant=tenant, to_shards=shards, reason=reason, by=by.email or by.origin, holder=holder
     )

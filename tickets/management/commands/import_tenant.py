@@ -63,16 +63,23 @@ class Command(PortalCommand):
             raise CommandError(f"No import of {slug} is under way.")
         if note is not None and purge is not None and purge.tenant_id != note.tenant_id:
             raise CommandError(f"Another tenant of this short name is being purged. First: purge_tenant {slug}.")
-        if note is not None and purge is None:
+        named = slug  # the name that the tenant has by now: its members may have changed it
+        if note is not None and (purge is None or purge.state == purge_notes.ORDERED):
             tenant = import_notes.give_up(note)
             if tenant is None:
-                if placement != POOL:
+                if placement != POOL and import_notes.is_nobodys(note.tenant_id):
                     provisioning.delete_placed(note.tenant_id, placement)
-                self.stdout.write(f"The import of {slug} is given up. Nothing of it was here but its short name.")
+                stays = " A desk that has its id stays." if tenant_directory.get_many([note.tenant_id]) else ""
+                self.stdout.write(
+                    f"The import of {slug} is given up. Nothing of it was here but its short name.{stays}"
+                )
                 return
-            if tenant.status != tenant_directory.CLOSING:
-                desk_closing.close(tenant.tenant_id, by=BY, write=_to_nobody, reason=ABANDONED, days=0)
-        call_command("purge_tenant", slug, now=True, reason=ABANDONED, stdout=self.stdout, stderr=self.stderr)
+            named = tenant.slug
+            if tenant.status not in (tenant_directory.CLOSING, tenant_directory.PURGING):
+                desk_closing.close(
+                    tenant.tenant_id, by=BY, write=_to_nobody, reason=ABANDONED, days=0, given_up=note.import_id
+                )
+        call_command("purge_tenant", named, now=True, reason=ABANDONED, stdout=self.stdout, stderr=self.stderr)
         self.stdout.write(f"The import of {slug} is given up.")
 
     def _bring_in(self, options: dict[str, Any]) -> None:
