@@ -6,7 +6,7 @@ are read before a tenant is known are read as the platform.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from portal.dynamo import client
@@ -20,10 +20,15 @@ from portal.schema.tables import Index, Table
 
 
 class TenantReader:
-    """The reader of one tenant, whose content lies at this placement; see `portal.schema.holdings.Reader`."""
+    """The reader of one tenant, whose content lies at this placement; see `portal.schema.holdings.Reader`.
 
-    def __init__(self, tenant_id: str, placement: Placement = POOL) -> None:
-        self._tenant_id, self._placement = keys.tenant(tenant_id), placement
+    `between` is called before each request: what reads for long says so to whoever waits for it.
+    """
+
+    def __init__(
+        self, tenant_id: str, placement: Placement = POOL, *, between: Callable[[], object] = lambda: None
+    ) -> None:
+        self._tenant_id, self._placement, self._between = keys.tenant(tenant_id), placement, between
 
     @property
     def tenant_id(self) -> str:
@@ -31,12 +36,13 @@ class TenantReader:
 
     @property
     def places(self) -> tuple[Reader, ...]:
-        return (self,) if self._placement == POOL else (self, TenantReader(self._tenant_id))
+        return (self,) if self._placement == POOL else (self, TenantReader(self._tenant_id, between=self._between))
 
     def get(self, table: Table, *wanted: tuple[str, str | None]) -> Iterator[StoredItem]:
         """Read those that exist of these items: a consistent BatchGetItem for each hundred of them."""
         addressed = [_key(table, hash_key, range_key) for hash_key, range_key in dict.fromkeys(wanted)]
         for start in range(0, len(addressed), BATCH_GET_LIMIT):
+            self._between()
             request = {"Keys": addressed[start : start + BATCH_GET_LIMIT], "ConsistentRead": True}
             with guard.acting_for(self._tenant_id), at(self._placement):
                 found = batch_get_raw(_of(table), {table.full_name: request})
@@ -48,6 +54,7 @@ class TenantReader:
         """Read one partition: a Query for each megabyte of it, consistent where it is the table's own."""
 
         def read(start: dict[str, Any] | None) -> Page:
+            self._between()
             request = query_request(
                 table, hash_key, index=index, begins_with=begins_with, start=start, consistent=index is None
             )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from portal import clock
+from portal.dynamo import platform
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Invalid
@@ -42,6 +43,12 @@ def repository(tenant_id: str) -> TenantRepository:
 def listed() -> list[PlacedTenant]:
     """Return every placement beside the pool whose tables are there, old copies included: one Query a megabyte."""
     return [PlacedTenant(item.tenant_id, Placement.parse(item.title)) for item in worker.items(DirectoryItem, PLACED)]
+
+
+def is_listed(tenant_id: str, placement: Placement) -> bool:
+    """Tell whether a tenant's tables at this placement are followed: one consistent read."""
+    (item,) = platform.get_all([(DirectoryItem, PLACED, keys.placed(tenant_id, str(placement)))], consistent=True)
+    return item is not None
 
 
 def chosen(text: str) -> Placement:

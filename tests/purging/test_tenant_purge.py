@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Invalid
 from portal.isolation import guard, iam, policies
 from portal.schema import holdings, registry
+from portal.streams.poller import Poller
+from portal.streams.poller_fleet import PollerFleet
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
@@ -30,9 +33,11 @@ from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower
 from tests.support.kills import Killed, killed_at
 from tests.support.stored import put_all
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.desk import creating
 from tickets.following import ticket_stream
+from tickets.jobs import leased_job
 from tickets.jobs.job_notes import TakenOver
 from tickets.moving import move_requests, place_changes
 from tickets.moving.tenant_mover import TenantMover
@@ -72,7 +77,7 @@ def begin(tenant_id: str) -> Any:
 
 def purge(item: Any, follower: Follower, **how: Any) -> dict[str, Any]:
     """The whole of a purge, or the rest of it; the stream is applied where it is waited for."""
-    quick = {"settle": 0, "sleep": lambda seconds: None, "caught_up": lambda repository: follower.fold()}
+    quick = {"settle": 0, "unfollow": 0, "sleep": lambda seconds: None, "caught_up": lambda repository: follower.fold()}
     job = TenantPurge(item, by=SYSTEM, **(quick | how))
     job.run()
     content = job.certificate
@@ -196,14 +201,15 @@ def small(world: World) -> World:
 def test_a_purge_that_is_killed_goes_on_where_it_was(small: World, monkeypatch: pytest.MonkeyPatch) -> None:
     acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
     follower, before = follow(), digest(globex)
-    item, kills, said = begin(acme), 0, dict[str, Any]()
-    while not said:
+    item, kills = begin(acme), 0
+    while item is not None:
         try:
-            with killed_at(monkeypatch, 4 if kills else 1, writes_only=True):
-                said = purge(item, follower)
+            with killed_at(monkeypatch, 5 if kills else 1, writes_only=True):
+                purge(item, follower)
         except Killed:
             kills += 1
-            item = purge_notes.by_slug("acme")
+        item = purge_notes.by_slug("acme")
+    said = signed_certificate.verify(certificate_chain.get("00000001").content.encode(), signing_keys.known_keys())
     assert kills > 6
     assert [which for _, which in traces(acme, "acme") if "CERTIFICATE" not in which] == []
     assert digest(globex) == before
@@ -379,6 +385,53 @@ def test_a_desk_with_tables_of_its_own_leaves_none(world: World, settings: Any, 
     with guard.acting_for(acme), placement.at(where):
         assert provisioning.describe(TICKETS) is None
     assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+
+
+def test_a_desk_whose_own_stream_is_followed_meanwhile_is_gone_and_leaves_no_leases(world: World) -> None:
+    acme = placed.lay(world, "acme", placed.BRIDGE)
+    world.tickets("acme", 1)
+    follower = follow()
+    fleet = PollerFleet(TICKETS, partial(Poller, TICKETS, ticket_stream.handle), look_seconds=0.05)
+
+    def see_them_end(doing: str) -> None:
+        if doing == "waiting until nobody follows its own tables":
+            wait_until(lambda: not fleet.reports())
+
+    with fleet.running():
+        wait_until(lambda: "Streams.Leases" in {table for table, _ in traces(acme)})
+        certificate = purge(begin(acme), follower, say=see_them_end)
+    assert [one["name"] for one in certificate["holdings"] if one["found_after"]] == []
+    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+
+
+def test_a_purge_that_begins_anew_does_not_wait_for_a_stream_that_it_has_ended_itself(world: World) -> None:
+    acme = placed.lay(world, "acme", placed.BRIDGE)
+    item, follower, waited = begin(acme), follow(), []
+    placed.unlist(acme, placed.BRIDGE)
+    purge(item, follower, caught_up=lambda repository: waited.append(repository))
+    assert waited == []
+
+
+def test_a_purge_that_only_reads_for_long_says_that_it_is_at_work(
+    small: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item, follower, notes = begin(small.tenants["acme"].tenant_id), follow(), []
+    monkeypatch.setattr(leased_job, "_HEARTBEAT_SECONDS", 0)
+    note, count = TenantPurge._note, erasing.Eraser.count
+
+    def counting(self: erasing.Eraser, holding: Any) -> int:
+        before = len(notes)
+        found = count(self, holding)
+        assert len(notes) > before, f"nothing was said while {holding.name} was read"
+        return found
+
+    def noted(self: TenantPurge, **values: Any) -> None:
+        notes.append(values)
+        note(self, **values)
+
+    monkeypatch.setattr(TenantPurge, "_note", noted)
+    monkeypatch.setattr(erasing.Eraser, "count", counting)
+    assert purge(item, follower)["number"] == 1
 
 
 def test_the_roles_that_delete_may_do_so() -> None:

@@ -21,7 +21,10 @@ RATE: Final = 200.0  # items a second, each some write units with its indexes
 
 
 class Eraser:
-    """Deletes items of one tenant, whose content lies or lay at these placements, the present one first."""
+    """Deletes items of one tenant, whose content lies or lay at these placements, the present one first.
+
+    `between` is called before each request that reads.
+    """
 
     def __init__(
         self,
@@ -30,9 +33,10 @@ class Eraser:
         *,
         rate: float = RATE,
         sleep: Callable[[float], object] = time.sleep,
+        between: Callable[[], object] = lambda: None,
     ) -> None:
         self.tenant_id = tenant_id
-        self._readers = [TenantReader(tenant_id, place) for place in places]
+        self._readers = [TenantReader(tenant_id, place, between=between) for place in places]
         self._rate, self._sleep = rate, sleep
 
     def find(self, holding: Holding) -> Iterator[StoredItem]:

@@ -2,7 +2,8 @@
 
     begun       everybody is shut out; what is stored is counted
     stages      what names other things goes after those; behind the tickets their stream is waited for, so that no
-                follower writes afterwards; the tenant's people, its audit trail and its own item go last
+                follower writes afterwards, and then nobody follows its own tables any more; the tenant's people, its
+                audit trail and its own item go last
     checked     nothing is found any more; its own tables, if it has some, are deleted
     certified   the certificate is stored, and what was noted of the purge goes with it
 
@@ -26,12 +27,15 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict
 from portal.schema import holdings
 from portal.schema.holdings import Holding, Stage
+from portal.streams.poller_fleet import LOOK_SECONDS
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import Actor
 from tenants.certificates import certificate_chain
+from tenants.tenancy import placements
 from tenants.tenancy.shard_layout import CONTEXT_SECONDS
 from tickets.counting import barrier
 from tickets.jobs.leased_job import LeasedJob
+from tickets.moving import place_changes
 from tickets.purging import erasing, purge_notes
 from tickets.purging.erasing import Eraser
 from tickets.purging.items import PurgeItem
@@ -58,6 +62,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         by: Actor,
         rate: float = erasing.RATE,
         settle: float | None = None,
+        unfollow: float = 3 * LOOK_SECONDS,
         sleep: Callable[[float], object] = time.sleep,
         caught_up: Callable[[TenantRepository], object] | None = None,
         **how: Any,
@@ -65,9 +70,9 @@ class TenantPurge(LeasedJob[PurgeItem]):
         super().__init__(item, **how)
         self.certificate = b""
         self.counts = purge_notes.counts_of(item)
-        self._by, self._settle = by, SETTLE_SECONDS if settle is None else settle
+        self._by, self._settle, self._unfollow = by, SETTLE_SECONDS if settle is None else settle, unfollow
         self._places = [Placement.parse(text) for text in str(item.places).split()]
-        self._eraser = Eraser(item.tenant_id, self._places, rate=rate, sleep=sleep)
+        self._eraser = Eraser(item.tenant_id, self._places, rate=rate, sleep=sleep, between=self._look_up)
         self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
         self._unnoted = 0
         self._goes_on = bool(self.counts)
@@ -104,12 +109,31 @@ class TenantPurge(LeasedJob[PurgeItem]):
             self._say("waiting for what was begun before")
             self._rest(self._settle)
             self._clear_all(Stage.NAMED)  # and what it has written meanwhile
+        if stage is Stage.BESIDE:
+            self._follow_no_more()
         self._clear_all(stage)
         if stage is Stage.CONTENT:
-            for place in self._places:
+            self._wait_for_followers()
+        self._note(stage=int(stage))
+
+    def _wait_for_followers(self) -> None:
+        """Wait until the streams are applied, but for one that nobody follows any more: its tables go."""
+        for place in self._places:
+            if place == POOL or placements.is_listed(self.item.tenant_id, place):
                 self._say("waiting for the stream worker")
                 self._caught_up(TenantRepository(self.item.tenant_id, place))
-        self._note(stage=int(stage))
+
+    def _follow_no_more(self) -> None:
+        """End whoever follows own tables: they would write leases and a watermark as often as those are deleted.
+
+        Who is slower than this waits makes the stage be looked through again.
+        """
+        own = [place for place in self._places if place != POOL]
+        for place in own:
+            place_changes.follow_no_more(self.item.tenant_id, place)
+        if own:
+            self._say("waiting until nobody follows its own tables")
+            self._rest(self._unfollow)
 
     def _clear_all(self, stage: Stage) -> None:
         """Clear the holdings of a stage until none of them has anything."""
