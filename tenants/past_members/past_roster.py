@@ -58,7 +58,7 @@ class RestoredMember:
 
 
 def at(tenant: TenantContext, moment: str) -> list[PastMember]:
-    """Return the members at this moment, a stamp, by address.
+    """Return the members at this moment, a stamp, by address. Raises Invalid where the desk did not exist then.
 
     Costs a Query for every 500 rows that the trail has from that day on, and at the same time one of the members.
     """
@@ -78,13 +78,16 @@ def at(tenant: TenantContext, moment: str) -> list[PastMember]:
 
 
 def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
-    """Return the rows after this moment that are about a person, newest first."""
+    """Return the rows after this moment that are about a person, newest first. Raises Invalid: the desk came later."""
     since = clock.parse(moment)
     rows: list[TrailRow] = []
     only = TrailFilter(first=since.astimezone(UTC).date())
     for row in browsing.everything(tenant.repository, only=only, erased=ErasedPeople.parse(tenant.erased)):
         if row.at <= since:
             break
+        if row.action == AuditAction.TENANT_CREATED:
+            began = f"{row.at:%-d %B %Y, %H:%M:%S} UTC"
+            raise Invalid(f"The desk did not exist then: by its audit trail it was created on {began}.", field="at")
         if row.entity_type == "user":
             rows.append(row)
     return rows
@@ -103,7 +106,8 @@ def _take_back(people: dict[str, PastMember], row: TrailRow) -> None:
 def restore(tenant: TenantContext, user_ids: Sequence[str], moment: str, *, by: Actor) -> list[RestoredMember]:
     """Give up to MOST people the role that they had at this moment, or make them members again.
 
-    Each is a change of its own: some may be restored and others not. Raises Invalid for nobody, and for too many.
+    Each is a change of its own: some may be restored and others not. Raises Invalid for nobody, for too many, and where
+    the desk did not exist then.
     """
     wanted = set(user_ids)
     if not wanted:

@@ -27,13 +27,14 @@ def past_members(request: TenantRequest) -> HttpResponse:
     """Show who was a member at a moment beside today, and restore those who are chosen."""
     if request.method == "POST":
         return _restore(request)
-    problem, at = "", clock.stamp()
+    problem, at, rows = "", clock.stamp(), []
+    asked = request.GET.get("at", "")
     try:
-        at = moments.moment(request.GET.get("at", ""))
+        at = moments.moment(asked)
+        rows = [_row(request.tenant, one) for one in past_roster.at(request.tenant, at)] if asked else []
     except Invalid as error:
         problem = error.message
-    asks = bool(problem) or not request.GET.get("at")
-    rows = [] if asks else [_row(request.tenant, one) for one in past_roster.at(request.tenant, at)]
+    asks = bool(problem) or not asked
     page: dict[str, Any] = {"asks": asks, "problem": problem, "rows": rows, **moments.page(at)}
     page["can_restore"] = any(row["can_restore"] for row in rows)
     return render(request, "tenants/past_members.html", page, status=400 if problem else 200)

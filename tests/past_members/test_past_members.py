@@ -114,3 +114,13 @@ def test_the_page_shows_then_and_now_and_restores(world: World, alice: TenantCon
     form = {"at": moment, "members": [world.users["bob"].id]}
     assert "1 member was restored." in text_of(browser.send("/desk/members/past/", form, follow=True))
     assert roles(alice)["bob"] is Role.AGENT
+
+
+def test_before_the_desk_was_created_there_is_no_member_and_the_page_says_why(world: World) -> None:
+    browser = world.browser("alice", "acme")
+    page: Any = browser.get("/desk/members/past/", {"at": "1999-01-01T00:00:00"})
+    assert page.status_code == 400
+    assert "The desk did not exist then: by its audit trail it was created on" in text_of(page)
+    assert page.context["rows"] == []
+    form = {"at": "1999-01-01T00:00:00", "members": [world.users["alice"].id]}
+    assert "The desk did not exist then" in text_of(browser.send("/desk/members/past/", form, follow=True))
