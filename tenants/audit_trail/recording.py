@@ -43,7 +43,7 @@ class AuditAction(StrEnum):
     TENANT_IMPORTED = "tenant.imported"  # all of it, from a file
     TENANT_SUSPENDED = "tenant.suspended"
     TENANT_RESUMED = "tenant.resumed"
-    TENANT_CLOSED = "tenant.closed"  # it will be deleted once the grace is over
+    TENANT_CLOSED = "tenant.closed"  # it may be deleted once the grace is over
     TENANT_REOPENED = "tenant.reopened"
     TENANT_PURGE_ORDERED = "tenant.purge_ordered"
     TENANT_PURGE_WITHDRAWN = "tenant.purge_withdrawn"

@@ -31,12 +31,14 @@ def to_owners(
         url = page_for_mail(reverse("tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
-    context = {"tenant_name": desk, "who": who, "url": url, "until": clock.parse(closes_at) if closes_at else None}
+    until = clock.parse(closes_at) if closes_at else None
+    subject = f"{desk} may be deleted from {until:%-d %B %Y} on" if until else f"{desk} will not be deleted"
+    context = {"tenant_name": desk, "who": who, "url": url, "until": until}
     text = render_to_string("tenants/mail/closing.txt", context)
     return [
         OutgoingMail(
             to=owner.email,
-            subject=f"{desk} {'will be deleted' if closes_at else 'will not be deleted'}",
+            subject=subject,
             text=text,
             kind="desk_closed" if closes_at else "desk_reopened",
             about=f"desk/{tenant.tenant_id}",

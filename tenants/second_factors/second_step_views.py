@@ -19,12 +19,14 @@ from tenants.identity import entering_views, known_browsers, session_lifecycle, 
 from tenants.identity.forms import SignInForm
 from tenants.identity.models import User
 from tenants.identity.throttle import CountedAttempt
-from tenants.second_factors import factor_checking, factor_store, half_signed_in, passkey_ceremony
+from tenants.second_factors import factor_checking, factor_store, half_signed_in, passkey_ceremony, recovery_codes
 from tenants.second_factors.forms import SecondStepForm
 from tenants.second_factors.passkey_ceremony import PasskeySite
 from tenants.tenancy.client_address import client_address
 
 COOKIE = "pooldesk_second_step"
+_WRONG = "This code is wrong, or was used before. Wait for the next one."
+_WRONG_RECOVERY = "This recovery code is wrong, or was used before. Each works once: take another one."
 _TOO_LATE = "That took too long, or somebody signed in meanwhile. Enter your password again."
 
 
@@ -70,9 +72,10 @@ def second_step(request: HttpRequest) -> HttpResponse:
     attempt = throttle.begin(throttle.second_step(user.id, browser=browser))
     if attempt.wait_minutes is not None:
         return _page(request, user, form, stash, status=429, wait_minutes=attempt.wait_minutes)
-    if not factor_checking.by_code(user, form.cleaned_data["one_time_code"], origin=client_address(request)):
+    code = form.cleaned_data["one_time_code"]
+    if not factor_checking.by_code(user, code, origin=client_address(request)):
         session_lifecycle.refused(user.email, origin=client_address(request))
-        form.add_error("one_time_code", "This code is wrong, or was used before. Wait for the next one.")
+        form.add_error("one_time_code", _WRONG_RECOVERY if recovery_codes.is_one(code) else _WRONG)
         return _page(request, user, form, stash, status=422)
     return _let_in(request, user, attempt, stash, form.cleaned_data["next"])
 

@@ -130,7 +130,7 @@ def test_without_javascript_an_app_is_added_and_a_recovery_code_signs_in_once(
     sign_in(page, "bob@example.com")
     page.get_by_label("Code", exact=True).fill(first)
     page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page.get_by_text("This code is wrong, or was used before").first).to_be_visible()
+    expect(page.get_by_text("This recovery code is wrong, or was used before").first).to_be_visible()
 
 
 def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewPage, witness: Witness) -> None:

@@ -53,18 +53,18 @@ def test_another_name_closes_nothing(world: World) -> None:
     assert status(world) == "active"
 
 
-def test_each_page_says_when_the_desk_will_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
+def test_each_page_says_from_when_the_desk_may_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
     close(world)
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
     day = f"{until.day} {until:%B %Y}"
-    said = f"Acme is closed and will be deleted on {day}. Until then it can be read, and nothing can be changed: "
+    said = f"Acme is closed, and may be deleted from {day} on. Until then it can be read, and nothing can be changed: "
     said += "forms are switched off."
     for person, undo in (("alice", True), ("bob", False)):
         for path in ("/tickets/", "/account/"):
             page = world.browser(person, "acme").get(path)
             assert said in text_of(page), (person, path)
             assert ("desk/settings/close/" in page.content.decode()) == undo
-    assert "will be deleted" not in text_of(world.browser("charlie", "globex").get("/tickets/"))
+    assert "may be deleted" not in text_of(world.browser("charlie", "globex").get("/tickets/"))
 
 
 OWNERS = ("/desk/settings/", "/desk/settings/close/", "/desk/settings/person/", "/desk/settings/sign-in/")
@@ -160,11 +160,12 @@ def test_nobody_joins_a_desk_that_is_closing(world: World) -> None:
 def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(world: World) -> None:
     with override_settings(EMAIL_BACKEND=mailing.OUTBOX):
         close(world)
+        until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
         desk_closing.reopen(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners)
         assert mail.outbox == []
         assert mailing.carry() == ["answered", "answered"]
     assert sorted((letter.to, letter.subject) for letter in mail.outbox) == [
-        (["alice@example.com"], "Acme will be deleted"),
+        (["alice@example.com"], f"Acme may be deleted from {until:%-d %B %Y} on"),
         (["alice@example.com"], "Acme will not be deleted"),
     ]
     assert "/acme/desk/settings/close/" in mail.outbox[0].body

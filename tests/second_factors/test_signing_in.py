@@ -17,6 +17,7 @@ from tenants.second_factors import authenticator, factor_changes, half_signed_in
 from tenants.second_factors.items import AuthenticatorItem
 from tests.desk.test_cost import _watching
 from tests.support.factors import code, confirmed, give_app, wrong
+from tests.support.operators import text_of
 from tests.support.world import PASSWORD, Browser, World
 
 STEP = "/login/second-step/"
@@ -138,7 +139,10 @@ def test_a_recovery_code_signs_in_once_and_is_told_to_the_person(world: World) -
     mail.outbox.clear()
     assert enter(at_second_step(), codes[3].upper().replace("-", " ")).status_code == 302
     assert "9 of them are left" in str(mail.outbox[0].body)
-    assert enter(at_second_step(), codes[3]).status_code == 422
+    again = enter(at_second_step(), codes[3])
+    assert again.status_code == 422
+    assert "This recovery code is wrong, or was used before. Each works once: take another one." in text_of(again)
+    assert "Wait for the next one." not in text_of(again)
     assert [row.after for row in rows("user.recovery_code_used")] == ["codes left: 9"]
 
 
