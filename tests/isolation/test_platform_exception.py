@@ -79,6 +79,7 @@ PLATFORM = {
     "tickets.sharding.reshard_requests",
     # Where a tenant's content lies, and the moves of all tenants.
     "tenants.tenancy.places.tenant_moves",
+    "tenants.tenancy.placements",  # whether own tables are followed
     "tickets.moving.move_notes",
     "tickets.moving.place_changes",
     # What is deleted with its tenant, and what certifies it.
@@ -162,6 +163,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.moving.move_requests",
         "tickets.moving.place_changes",
         "tickets.moving.tenant_mover",
+        "tickets.purging.purge_requests",  # a purge waits for a move's end
     },
     JobItem: {
         "tickets.jobs.job_notes",
