@@ -17,6 +17,7 @@ from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Unavailable
 from portal.schema import holdings, registry
 from tenants.audit_trail import chain
+from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates.keys import CERTIFICATES
 from tenants.identity import accounts
 from tenants.tenancy import tenant_directory
@@ -36,7 +37,7 @@ from tickets.moving import keys as moving_keys
 from tickets.moving import place_changes
 from tickets.moving.items import MoveItem
 from tickets.purging import tenant_purge
-from tickets.sharding import hot_tenants
+from tickets.sharding import hot_tenants, reshard_requests
 
 SLUG = used_desk.SLUG
 
@@ -256,14 +257,12 @@ def test_while_a_tenant_arrives_it_is_neither_moved_nor_spread_anew_nor_closed(
         broken.setattr(tenant_import.TenantImport, "_end", interrupted)
         assert imported(file).status == 130
     before = all_items()
-    for command in (
-        ("place_tenant", SLUG, "--on=bridge"),
-        ("reshard_tenant", SLUG, "--shards=8"),
-        ("close_tenant", SLUG),
-    ):
+    for command in (("place_tenant", SLUG, "--on=bridge"), ("close_tenant", SLUG)):
         ended = run(*command)
         assert (ended.status, "Umbrella is being brought in." in ended.err) == (1, True), (command, ended)
     acme = used.tenants["acme"].tenant_id
+    with pytest.raises(Conflict, match="is being brought in"):
+        reshard_requests.begin(tenant_directory.get(acme), shards=8, by=SYSTEM)
     assert hot_tenants.ask([hot_tenants.Heat(acme, "OPEN", 0, 900)], [], hot=500) == []
     late = MoveItem(moving_keys.MOVES, acme, tenant_id=acme, move_id="1", from_place="pool", to_place="bridge")
     with pytest.raises(Conflict):  # a move that was asked for before the tenant was deleted
