@@ -144,7 +144,8 @@ def plain(typed: Mapping[str, Any] | None, only: Sequence[str] | None = None) ->
     if typed is None:
         return None
     names = typed if only is None else [name for name in only if name in typed]
-    return {name: _deserializer().deserialize(typed[name]) for name in names}
+    deserialize = _deserializer().deserialize
+    return {name: deserialize(typed[name]) for name in names}
 
 
 def _created_at(at: datetime | float | None) -> str:
