@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -213,14 +214,43 @@ def test_of_a_tenant_that_lies_in_two_places_the_index_is_merged_to_which_was_ad
 
 def test_an_index_whose_table_is_no_more_is_merged_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "Query")
+    own = StreamSource(A, Placement("bridge"))
+    listed(monkeypatch, own)
+    for source, is_over in ((own, True), (POOLED, False)):
+        assert fails(monkeypatch, source, missing).is_idle == is_over
 
-    def gone(*_: Any, **__: Any) -> int:
-        raise Unavailable("The database could not answer.") from missing
 
-    monkeypatch.setattr(merging, "merge_due", gone)
+def test_an_index_at_a_place_that_is_listed_no_more_is_merged_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = StreamSource(A, Placement("silo", "far")), StreamSource(B, Placement("silo", "far"))
+    monkeypatch.setattr(StreamSource, "entered", nullcontext)
+    listed(monkeypatch, other)
+    for source, is_over in ((own, True), (other, False), (POOLED, False)):
+        assert fails(monkeypatch, source, ConnectionRefusedError()).is_idle == is_over
+
+
+def test_where_nobody_can_say_whether_a_place_is_listed_still_the_merge_is_due_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away() -> list[StreamSource]:
+        raise Unavailable("The database could not answer.")
+
+    monkeypatch.setattr(stream_source, "placed", away)
+    assert not fails(monkeypatch, StreamSource(A, Placement("bridge")), ConnectionRefusedError()).is_idle
+
+
+def listed(monkeypatch: pytest.MonkeyPatch, *sources: StreamSource) -> None:
+    monkeypatch.setattr(stream_source, "placed", lambda: list(sources))
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, source: StreamSource, why: Exception) -> MergeFollower:
+    """A follower after one merge that failed for this reason."""
+
+    def failing(*_: Any, **__: Any) -> int:
+        raise Unavailable("The database could not answer.") from why
+
+    monkeypatch.setattr(merging, "merge_due", failing)
+    monkeypatch.setattr(stream_source, "current", lambda: source)
     follower = MergeFollower()
-    for source, is_over in ((StreamSource(A, Placement("bridge")), True), (POOLED, False)):
-        with source.entered():
-            follower.note({A: LOOK_BYTES})
-        follower.turn()
-        assert follower.is_idle == is_over
+    follower.note({A: LOOK_BYTES})
+    follower.turn()
+    return follower

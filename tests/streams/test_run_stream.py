@@ -137,7 +137,7 @@ def test_others_take_over_from_one_that_is_killed_and_at_once_from_one_that_is_s
     ended = stop(second, signal.SIGINT)  # which does not drain for the whole time
     assert ended.status == 0
     assert (owner(), opened(world)) == ("", 45), "what was written before the signal is counted"
-    assert metrics(ended)["events"] in (43, 45), "the first may have been killed before it noted where it was"
+    assert 43 <= metrics(ended)["events"] <= 45, "the first may have been killed before it noted where it was"
     world.tickets("acme", 1)
     assert metrics(commands.run("run_stream", "--once"))["events"] == 1
     assert opened(world) == 46

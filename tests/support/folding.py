@@ -21,6 +21,7 @@ from tickets.counting.aggregates import Contribution, Kind, Part
 from tickets.counting.recent_counts import Recent
 from tickets.counting.record_changes import Change
 from tickets.counting.stream_handler import handle
+from tickets.following import ticket_stream
 from tickets.search.index import indexing
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import SummaryItem
@@ -122,6 +123,8 @@ def remember_nothing() -> None:
     stream_handler._memory.clear()
     dead_letters.noted.clear()
     indexing._last.clear()
+    for known in (ticket_stream.merges._due, ticket_stream.merges._graves):
+        known.clear()
 
 
 # --- what is stored ---

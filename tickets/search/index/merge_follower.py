@@ -147,8 +147,13 @@ class MergeFollower:
 
 
 def _is_no_more(source: StreamSource, error: Unavailable) -> bool:
-    """Tell whether it was in a table of the tenant's own that was deleted."""
-    return source != POOLED and is_missing(error)
+    """Tell whether it was in a table of the tenant's own that was deleted, or lay at a place that is listed no more."""
+    if source == POOLED:
+        return False
+    try:
+        return is_missing(error) or source not in stream_source.placed()
+    except Unavailable:
+        return False
 
 
 def _anywhere() -> int:
