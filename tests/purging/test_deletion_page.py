@@ -9,15 +9,18 @@ from django.test import override_settings
 
 from portal import clock
 from portal.dynamo.repository import Transaction
+from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
+from tenants.tenancy import tenant_directory
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
 from tests.support.operators import Operator, make_operator, tenant_url
 from tests.support.stored import put_all
 from tests.support.world import World
-from tickets.purging import purge_notes
+from tickets.purging import purge_notes, purge_requests
+from tickets.purging.tenant_purge import TenantPurge
 
 PAGE = "/admin/deletions/"
 
@@ -51,6 +54,35 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     assert "its purge is ordered" in root.says(PAGE)
     root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"})
     assert purge_notes.PURGES.last(acme) is None
+
+
+def test_a_purge_shows_what_it_is_at_and_where_it_stopped_and_why(
+    world: World, root: Operator, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CERTIFICATE_KEY = "11" * 32
+    acme, seen = close(world, days=0), []
+
+    def try_it(item: Any) -> Any:
+        def nobody_follows(repository: Any) -> None:
+            job._note()  # as any heartbeat does
+            seen.append(root.says(PAGE))
+            raise Conflict("Nobody follows the stream.")
+
+        job = TenantPurge(item, by=SYSTEM, settle=0, caught_up=nobody_follows)
+        with pytest.raises(Conflict, match="Nobody follows"):
+            job.run()
+        return job.item
+
+    begun = purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
+    assert "its deletion waits for somebody who goes on with it" in root.says(PAGE)
+    left = try_it(begun)
+    assert "is being deleted waiting for the stream worker" in seen[0]
+    stopped = "It stopped at: waiting for the stream worker Nobody follows the stream."
+    assert stopped in root.says(PAGE)
+    assert "Nobody carries it out at the moment." in root.says(f"{PAGE}?tenant=acme")
+    assert "The deletion of acme waits. Nobody follows the stream." in root.says("/admin/")
+    try_it(left)
+    assert "Nobody follows" not in seen[1], "somebody goes on with it"
 
 
 def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Operator) -> None:

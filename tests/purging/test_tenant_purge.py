@@ -324,6 +324,22 @@ def test_a_move_has_to_end_first_and_one_that_is_called_off_with_all_that_it_lef
     assert not [raw for raw in in_pool(TICKETS) if acme in raw["pk"]["S"]]
 
 
+def test_of_a_purge_and_a_move_that_begin_in_one_moment_one_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acme = world.tenants["acme"].tenant_id
+    sign = signing_keys.signing_key
+
+    def move_first() -> Any:  # the purge has looked by then, and has written nothing
+        move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
+        return sign()
+
+    monkeypatch.setattr(signing_keys, "signing_key", move_first)
+    with pytest.raises(Conflict, match="just changed"):
+        begin(acme)
+    assert tenant_directory.get(acme).status == "closing"
+
+
 def test_what_is_being_purged_is_neither_moved_nor_spread_anew(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
     before = tenant_directory.get(acme)

@@ -3,6 +3,7 @@
 from tickets.admin import (
     dead_letter_admin,
     deletion_pages,
+    job_notices,
     noise_pages,
     place_pages,
     search_pages,
@@ -14,6 +15,7 @@ from tickets.admin import (
 __all__ = [
     "dead_letter_admin",
     "deletion_pages",
+    "job_notices",
     "noise_pages",
     "place_pages",
     "search_pages",

@@ -51,7 +51,7 @@ def _of_all() -> dict[str, Any]:
     orders = {item.tenant_id: item for item in purges}
     return {
         "closed": [_row(item, orders.pop(item.tenant_id, None)) for item in closed],
-        "purges": [*orders.values()],  # of whose directory nothing is left
+        "purges": [_purge(item) for item in orders.values()],  # of whose directory nothing is left
         "certificates": [_certificate(item) for item in certificates],
         "arriving": arriving,
     }
@@ -79,7 +79,7 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
         "people": len(people),
         "tickets": tickets,
         "obstacle": obstacle,
-        "ordered": ordered,
+        "purge": _purge(ordered) if ordered else None,
         "taken_back_minutes": TAKEN_BACK_MINUTES,
     }
 
@@ -93,9 +93,29 @@ def _certificate(item: Any) -> dict[str, Any]:
 def _row(item: Any, purge: Any) -> dict[str, Any]:
     until = clock.parse(item.closes_at) if item.closes_at else None
     state = "its grace is over" if until and until <= clock.now() else "can be undone"
-    if purge is not None:
-        state = "its purge is ordered" if purge.state == purge_notes.ORDERED else "is being deleted"
-    return {"slug": item.name, "title": item.title, "until": until, "state": state}
+    return {
+        "slug": item.name,
+        "title": item.title,
+        "until": until,
+        **({"state": state} if purge is None else _purge(purge)),
+    }
+
+
+def _purge(item: Any) -> dict[str, Any]:
+    """Return what is shown of a purge: how it stands, what it is at or where it stopped, and what is in its way."""
+    begun, at_work = item.state != purge_notes.ORDERED, bool(item.holder)
+    state = "is being deleted" if at_work else "its deletion waits for somebody who goes on with it"
+    return {
+        "slug": item.slug,
+        "title": item.title,
+        "begun": begun,
+        "by": item.by_email or item.by_origin,
+        "state": state if begun else "its purge is ordered",
+        "step": item.phase,
+        "deleted": sum(count.deleted for count in purge_notes.counts_of(item).values()),
+        "waits": begun and not at_work,
+        "trouble": item.trouble,
+    }
 
 
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:

@@ -12,7 +12,8 @@ class JobItem(Item):
     """Store what all kinds of jobs have, the last one of a tenant under its id.
 
     `state` says whether somebody has to carry it out, and `phase` how far that is. `holder` is whoever has the lease,
-    "" for nobody, who raises `counter` as a heartbeat. `begun_at` tells one job of a tenant from the next.
+    "" for nobody, who raises `counter` as a heartbeat. `trouble` is what keeps it from going on, "" for nothing.
+    `begun_at` tells one job of a tenant from the next.
     """
 
     table = DIRECTORY
@@ -27,4 +28,5 @@ class JobItem(Item):
     phase = UnicodeAttribute(default="")
     holder = UnicodeAttribute(default="")
     counter = NumberAttribute(default=0)
+    trouble = UnicodeAttribute(default="")
     begun_at = UnicodeAttribute(default="")

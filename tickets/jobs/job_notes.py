@@ -58,7 +58,7 @@ class JobNotes(Generic[I]):
     def take(self, item: I, *, me: str) -> I:
         """Take the lease of a job that stands as it was seen. Raises TakenOver where somebody was faster."""
         seen = (self.model.holder == item.holder) & (self.model.counter == int(item.counter))
-        return self._changed(item, self.actions(holder=me), seen, me)
+        return self._changed(item, self.actions(holder=me, trouble=""), seen, me)
 
     def note(self, item: I, *, me: str, **values: Any) -> I:
         """Give a heartbeat, and write how far it is; return the item as it is then. Raises TakenOver without lease."""

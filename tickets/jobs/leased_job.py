@@ -67,7 +67,7 @@ class LeasedJob(Generic[I]):
     def _fail(self, error: BaseException) -> None:
         """Let go after an error. Raises TakenOver where a conflict has come of that somebody else carries it out."""
         try:
-            self._let_go(error.message if isinstance(error, PortalError) else "")
+            self._let_go(_trouble(error))
         except TakenOver:
             if isinstance(error, Conflict):
                 raise
@@ -84,7 +84,7 @@ class LeasedJob(Generic[I]):
 
     def _let_go(self, trouble: str = "") -> None:
         """Give the lease back, so that nobody waits for it. `trouble` is why, "" for nothing that is wrong."""
-        self.item = self.notes.note(self.item, me=self.me, holder="")
+        self.item = self.notes.note(self.item, me=self.me, holder="", **({"trouble": trouble} if trouble else {}))
 
     def _go_through(self, steps: Mapping[str, Callable[[], None]], **begun: Any) -> None:
         """Do the steps from the phase on that it is at. `begun` is noted with each next phase."""
@@ -119,3 +119,9 @@ class LeasedJob(Generic[I]):
     def _heed(self) -> None:
         if self._is_to_end():
             raise EndAsked
+
+
+def _trouble(error: BaseException) -> str:
+    if isinstance(error, PortalError):
+        return error.message
+    return "It failed by a fault of its own; the log says which." if isinstance(error, Exception) else ""

@@ -16,8 +16,8 @@ class MoveItem(JobItem):
     number that the step has come to. `last_number` is how many numbers there were when copying began, `changes` how
     many entries of the log were copied after. `held_ms` is how long the hold of the switch lasted, `holds` how often
     writes were held. `digest` is that of the tickets as they were left, up to the one that is compared, and `wrong` the
-    numbers of those that the new place lacks something of. `trouble` is what keeps it from going on, and `kept_until`
-    when the old copy may go.
+    numbers of those that the new place lacks something of. `kept_until` is when the
+    old copy may go.
     """
 
     move_id = UnicodeAttribute()
@@ -33,6 +33,5 @@ class MoveItem(JobItem):
     kept_until = UnicodeAttribute(default="")
     digest = UnicodeAttribute(default="")
     wrong: ListAttribute[Any] = ListAttribute(default=list)
-    trouble = UnicodeAttribute(default="")
     switched_at = UnicodeAttribute(default="")
     ended_at = UnicodeAttribute(default="")

@@ -84,9 +84,6 @@ class TenantMover(LeasedJob[MoveItem]):
     def _is_to_end(self) -> bool:
         return self.item.state == move_notes.CANCELLING and not self._cancelling
 
-    def _let_go(self, trouble: str = "") -> None:
-        self.item = self.notes.note(self.item, me=self.me, holder="", **({"trouble": trouble} if trouble else {}))
-
     def _carry_out(self) -> None:
         try:
             self._heed()

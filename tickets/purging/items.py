@@ -10,7 +10,8 @@ from tickets.jobs.items import JobItem
 class PurgeItem(JobItem):
     """The purge of a tenant, by its id. It goes when the certificate is issued.
 
-    `state` is ordered, running or checked: nothing is left then but own tables. `stage` is the last one that is done,
+    `state` is ordered, running or checked: nothing is left then but own tables. `phase` is a few words on what is being
+    done, as they were when that was last noted. `stage` is the last one that is done,
     0 for none. `counts` is JSON: by the name of a holding, how many items were counted at first, deleted, and found
     when it was looked through again. `chains` is JSON of the ends of the audit trail's chain, "" before they are read.
     `places` are where its content lay, with spaces between. `by_id`, `by_email` and `by_origin` say who asked for it;

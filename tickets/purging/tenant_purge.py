@@ -76,6 +76,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         self._caught_up = caught_up or partial(barrier.wait_until_applied, say=lambda _: self._look_up())
         self._unnoted = 0
         self._goes_on = bool(self.counts)
+        self._doing = str(item.phase)
 
     def _carry_out(self) -> None:
         """Delete what is left, and issue the certificate.
@@ -98,7 +99,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         """Count what there is, the first time."""
         if self.counts:
             return
-        self._say("counting")
+        self._tell("counting")
         self.counts = {one.name: purge_notes.HoldingCount(self._eraser.count(one)) for one in _purged()}
         self._note()
 
@@ -106,7 +107,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         if stage is Stage.TRAIL and not self.item.chains:
             self._note(chains=json.dumps(chain.ends_of(self.item.tenant_id)))
         if stage is Stage.CONTENT:
-            self._say("waiting for what was begun before")
+            self._tell("waiting for what was begun before")
             self._rest(self._settle)
             self._clear_all(Stage.NAMED)  # and what it has written meanwhile
         if stage is Stage.BESIDE:
@@ -120,7 +121,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         """Wait until the streams are applied, but for one that nobody follows any more: its tables go."""
         for place in self._places:
             if place == POOL or placements.is_listed(self.item.tenant_id, place):
-                self._say("waiting for the stream worker")
+                self._tell("waiting for the stream worker")
                 self._caught_up(TenantRepository(self.item.tenant_id, place))
 
     def _follow_no_more(self) -> None:
@@ -132,7 +133,7 @@ class TenantPurge(LeasedJob[PurgeItem]):
         for place in own:
             place_changes.follow_no_more(self.item.tenant_id, place)
         if own:
-            self._say("waiting until nobody follows its own tables")
+            self._tell("waiting until nobody follows its own tables")
             self._rest(self._unfollow)
 
     def _clear_all(self, stage: Stage) -> None:
@@ -161,12 +162,12 @@ class TenantPurge(LeasedJob[PurgeItem]):
                 self._note()
             self._look_up()
 
-        self._say(f"deleting {holding.name}")
+        self._tell(f"deleting {holding.name}")
         return self._eraser.clear(holding, deleted=deleted)
 
     def _check(self) -> None:
         """Look through everything once more. Raises Conflict where anything is found."""
-        self._say("looking through everything again")
+        self._tell("looking through everything again")
         for holding in _purged():
             self.counts[holding.name].found_after = self._eraser.count(holding)
         left = {name: count.found_after for name, count in self.counts.items() if count.found_after}
@@ -175,9 +176,13 @@ class TenantPurge(LeasedJob[PurgeItem]):
             raise Conflict(f"Something was written meanwhile: {', '.join(left)}. Run it again.")
         self._note(state=purge_notes.CHECKED)
 
+    def _tell(self, what: str) -> None:
+        self._doing = what  # noted with the next heartbeat
+        self._say(what)
+
     def _note(self, **values: Any) -> None:
         self._unnoted = 0
-        super()._note(counts=purge_notes.written(self.counts), **values)
+        super()._note(counts=purge_notes.written(self.counts), phase=self._doing, **values)
 
     def _certify(self) -> None:
         transaction = Transaction()
