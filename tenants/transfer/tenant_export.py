@@ -28,13 +28,14 @@ def export(
     begun: Callable[[str], object] = lambda holding: None,
     advance: Callable[[int], object] = lambda items: None,
 ) -> Manifest:
-    """Write the tenant's file and return what is in it.
+    """Write the tenant's file and return what is in it. Nothing is written of one whose purge has begun.
 
     Each ticket is as it is when it is read, the audit trail as it was at one moment. The export is recorded in the
     trail before that. Without `with_secrets` the file has no secret of a webhook and no hash of a key. `begun` is
     called with the name of each holding. Raises OSError, Unavailable, Throttled, and Conflict where the tenant
-    was moved to another place meanwhile: there is no file then.
+    was moved to another place meanwhile, or its purge has begun: there is no file then.
     """
+    _refuse_purged(tenant)
     what = "with secrets" if with_secrets else "without secrets"
     entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name, {}, {"of": what})
     recording.record(entry)
@@ -62,11 +63,17 @@ def _check_place(tenant: TenantItem) -> None:
         now = tenant_directory.get(tenant.tenant_id)
     except NotFound as gone:
         raise Conflict(f"{tenant.name} was deleted while it was exported. There is no file.") from gone
+    _refuse_purged(now)
     if (now.placement, now.placement_epoch) != (tenant.placement, tenant.placement_epoch):
         raise Conflict(
             f"{tenant.name} was moved to another place while it was exported, and what was written there since is "
             "missing. There is no file. Run it again: it begins anew."
         )
+
+
+def _refuse_purged(tenant: TenantItem) -> None:
+    if tenant.status == tenant_directory.PURGING:
+        raise Conflict(f"{tenant.name} is being deleted: what is left of it is not the whole desk. There is no file.")
 
 
 def _items(

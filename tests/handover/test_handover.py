@@ -68,7 +68,7 @@ def test_the_trail_tells_how_many_went_to_whom(left: World) -> None:
     left.browser("alice", "acme").send(path(left), {"to": "none"})
     assert resolvers(left) == ["", "", "bob", ""]
     row = browsing.page(left.context("alice", "acme").repository, only=browsing.TrailFilter()).rows[0]
-    assert (row.action, row.entity, row.actor) == ("tickets.handed_on", "Bob Example", "alice@example.com")
+    assert (row.action, row.entity, row.actor) == ("tickets.handed_on", "bob@example.com", "alice@example.com")
     assert row.after == {"tickets": "2", "to": "nobody"}
 
 

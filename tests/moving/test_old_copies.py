@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.dynamo.placement import at
 from portal.dynamo.repository import TenantRepository
@@ -16,7 +17,9 @@ from tenants.tenancy import placements, tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover, ticket
 from tests.support import commands
 from tests.support.folding import Follower, numbers
+from tests.support.operators import Operator, make_operator
 from tests.support.world import World
+from tickets.counting import barrier
 from tickets.desk import changing, commenting, creating
 from tickets.moving import move_requests
 from tickets.moving.discarding import CopyDiscard
@@ -43,6 +46,28 @@ def test_a_late_write_into_the_old_copy_is_told_and_nothing_is_discarded_nor_gon
     with pytest.raises(Conflict, match="in tickets: 2"):
         mover(world).run()
     assert len(ticket(world, 2, POOL)) == 4
+
+
+def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_discarded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
+    make_operator()
+    root = Operator.signed_in()
+    world.tickets("acme", 2)
+    first = move(world, BRIDGE)
+    for _ in range(2):
+        for _ in ("it is asked for", "and called off"):
+            move_requests.roll_back(tenant_directory.get(id_of(world)), by=SYSTEM)
+        mover(world).run()
+        assert last(world).state == "cancelled"
+    until = clock.parse(first.kept_until)
+    assert f"An old copy is kept on pool until {until.day} {until:%b %Y}." in root.says("/admin/places/?tenant=acme")
+    assert "is kept until" in commands.run("place_tenant", "acme", "--discard").err
+    ended = commands.run("place_tenant", "acme", "--discard", "--now")
+    assert (ended.status, last(world).state) == (0, "done"), ended
+    assert ticket(world, 1, POOL) == []
+    assert len(move_requests.history(id_of(world))) == 3
 
 
 def test_nobody_opens_a_ticket_in_an_old_copy_however_long_they_stood_still(world: World) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo import meter
+from portal.dynamo.tenant_reader import TenantReader
+from portal.schema import holdings
 from tests.moving.moves import POOL, ticket
 from tests.support.commands import run
 from tests.support.world import World
@@ -54,6 +57,11 @@ def test_an_erasure_in_a_comment_alone_is_a_version_too_and_the_ticket_adds_up(w
     assert whole is not None
     assert (int(whole.summary.version), whole.adds_up) == (2, True)
     assert ticket_lines.ticket(whole.summary, "")["version"] == 1
+    (exported,) = [one.export for one in holdings.holdings() if one.name == "tickets"]
+    assert exported is not None
+    with meter.measure() as bill:
+        assert len(list(exported(TenantReader(alice.tenant_id)))) == 4
+    assert len(bill.calls) == 2, "the counter, and the ticket once"
     with pytest.raises(EditConflict):
         changing.change_priority(alice, 1, to=Priority.LOW, version=1)
 

@@ -136,6 +136,16 @@ def test_a_record_stays_without_the_address_and_the_trail_shows_the_pseudonym(de
     assert run("verify_audit", "--tenant", "acme").status == 0
 
 
+def test_the_trail_shows_no_name_of_somebody_whose_tickets_were_handed_on(desk: World) -> None:
+    bob, alice = desk.users["bob"].id, desk.browser("alice", "acme")
+    alice.send(f"/tickets/handover/{bob}/", {"to": desk.users["alice"].id})
+    assert BOB in alice.get("/desk/audit/").content.decode()
+    erase()
+    page = alice.get("/desk/audit/").content.decode()
+    assert "reassigned the tickets of" in page
+    assert (BOB in page, "Bob Example" in page) == (False, False)
+
+
 def test_rows_of_an_operator_in_the_persons_place_show_the_pseudonym(desk: World) -> None:
     tenant_id = desk.tenants["acme"].tenant_id
     by = Actor(desk.users["charlie"].id, f"root@example.com as {BOB}")

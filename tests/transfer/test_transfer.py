@@ -19,6 +19,7 @@ from portal.schema import holdings, registry
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates.keys import CERTIFICATES
+from tenants.closing import closing_mails, desk_closing
 from tenants.identity import accounts
 from tenants.tenancy import tenant_directory
 from tenants.transfer import tenant_file, tenant_import
@@ -36,7 +37,7 @@ from tickets.desk.summaries import read
 from tickets.moving import keys as moving_keys
 from tickets.moving import place_changes
 from tickets.moving.items import MoveItem
-from tickets.purging import tenant_purge
+from tickets.purging import purge_requests, tenant_purge
 from tickets.sharding import hot_tenants, reshard_requests
 
 SLUG = used_desk.SLUG
@@ -590,6 +591,27 @@ def test_an_export_during_which_the_desk_moves_leaves_no_file_and_says_so(
     assert list(tmp_path.glob("umbrella*")) == []
     monkeypatch.setattr(tenant_file.TenantFileWriter, "write", write)
     assert run("export_tenant", SLUG, path).status == 0
+
+
+def test_an_export_during_which_the_desk_is_purged_leaves_no_file_and_none_begins_after(
+    used: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.CERTIFICATE_KEY = "11" * 32
+    end_reshardings()
+    write, tenant = tenant_file.TenantFileWriter.write, tenant_directory.find(SLUG)
+
+    def purged_first(writer: Any, holding: str, items: Any) -> int:
+        if holding == "tickets":
+            desk_closing.close(tenant.tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0)
+            purge_requests.begin(tenant_directory.find(SLUG), by=SYSTEM)
+        return write(writer, holding, items)
+
+    monkeypatch.setattr(tenant_file.TenantFileWriter, "write", purged_first)
+    path = tmp_path / "umbrella.zip"
+    for _ in range(2):
+        ended = run("export_tenant", SLUG, path)
+        assert (ended.status, "is being deleted: what is left of it" in ended.err) == (1, True), ended
+        assert list(tmp_path.glob("umbrella*")) == []
 
 
 def test_two_exports_to_one_file_at_once_leave_one_whole_file(

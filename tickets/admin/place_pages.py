@@ -29,11 +29,12 @@ def _of_all() -> dict[str, Any]:
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     last = move_requests.last_of(tenant.tenant_id)
-    where = tenant_moves.whereabouts(tenant)
+    where, kept = tenant_moves.whereabouts(tenant), move_requests.kept_copy(tenant, last)
     return {
         "place": where.placement,
         "former": where.former,
         "now": move_presenters.move_row(last) if last else {},
+        "kept": move_presenters.move_row(kept) if kept else {},
         "rows": [move_presenters.move_row(item) for item in move_requests.history(tenant.tenant_id)],
     }
 

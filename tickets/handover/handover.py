@@ -126,12 +126,11 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
     name = changing.resolver_name(tenant, to)
     if to == user_id:
         raise Invalid("These tickets are already assigned to this person.")
-    moved, idle, whose = 0, 0, ""
+    moved, idle = 0, 0
     while moved < LIMIT and idle < _IDLE_ROUNDS:
         rows = lists.page(tenant, status=UNRESOLVED, resolver=user_id, size=bulk.limit(tenant)).rows
         if not rows:
             break
-        whose = whose or rows[0].resolver_name
         done = _move(tenant, rows, to, name)
         moved += done
         if done:
@@ -140,13 +139,18 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
             time.sleep(_PAUSE * 2**idle)
             idle += 1
     if moved:
-        after = {"tickets": moved, "to": name or "nobody"}
-        recording.record(
-            AuditEntry(
-                tenant.tenant_id, AuditAction.TICKETS_HANDED_ON, by, "user", user_id, whose, {"of": whose}, after
-            )
-        )
+        whose, after = _address(tenant, user_id), {"tickets": moved, "to": _address(tenant, to) or "nobody"}
+        handed_on = AuditAction.TICKETS_HANDED_ON
+        recording.record(AuditEntry(tenant.tenant_id, handed_on, by, "user", user_id, whose, {"of": whose}, after))
     return moved
+
+
+def _address(tenant: TenantContext, user_id: str) -> str:
+    """Return the address of a person: by it, and not by a name, the trail shows later that somebody was erased."""
+    if not user_id:
+        return ""
+    member = members.member(tenant.repository, user_id)
+    return member.email if member else browsing.names_of(tenant.repository, [user_id])[user_id]
 
 
 def _move(tenant: TenantContext, rows: list[TicketRow], to: str, name: str) -> int:

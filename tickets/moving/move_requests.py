@@ -22,7 +22,7 @@ from tickets.sharding import reshard_notes
 from tickets.sharding.items import ReshardItem
 
 GRACE_DAYS = 7
-SHOWN = 20  # former moves of a tenant
+SHOWN = 50  # former moves of a tenant
 
 
 def begin(
@@ -87,19 +87,39 @@ def discard(tenant: TenantItem, *, early: bool = False, by: Actor, holder: str =
     Raises NotFound, and Conflict before the end of its grace, unless `early`.
     """
     last = move_notes.MOVES.last(tenant.tenant_id)
-    if last is None or last.state not in (move_notes.KEPT, move_notes.DISCARDING):
-        raise NotFound(f"There is no old copy of {tenant.name}.")
-    if last.state == move_notes.DISCARDING:
+    if last is not None and last.state == move_notes.DISCARDING:
         return
-    if not early and last.kept_until > clock.stamp():
+    kept = kept_copy(tenant, last)
+    if last is None or kept is None:
+        raise NotFound(f"There is no old copy of {tenant.name}.")
+    if not early and kept.kept_until > clock.stamp():
         raise Conflict(
-            f"The old copy of {tenant.name} is kept until {last.kept_until[:10]}. Before that: --discard --now."
+            f"The old copy of {tenant.name} is kept until {kept.kept_until[:10]}. Before that: --discard --now."
         )
     transaction = Transaction()
-    values = {"state": move_notes.DISCARDING, "phase": move_notes.FIRST_OF_DISCARD, "holder": holder, "trouble": ""}
-    still = (MoveItem.move_id == last.move_id) & (MoveItem.state == move_notes.KEPT)
-    transaction.update(move_notes.MOVES.of(tenant.tenant_id), move_notes.MOVES.actions(**values), condition=still)
-    _commit(transaction, last, AuditAction.TENANT_DISCARD_ORDERED, by, {"copy": last.from_place}, {})
+    if last.move_id != kept.move_id:
+        move_notes.keep(transaction, last)
+    still = (MoveItem.move_id == last.move_id) & (MoveItem.state == last.state)
+    kept.kind, kept.name, kept.counter = keys.MOVES, tenant.tenant_id, int(last.counter) + 1
+    kept.state, kept.phase = move_notes.DISCARDING, move_notes.FIRST_OF_DISCARD
+    kept.holder, kept.trouble = holder, ""
+    transaction.put(kept, condition=still)
+    _commit(transaction, kept, AuditAction.TENANT_DISCARD_ORDERED, by, {"copy": kept.from_place}, {})
+
+
+def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
+    """Return the move that has left the tenant's old copy, None where there is none.
+
+    `last` is the tenant's last move: mostly that one. A way back that was called off before its switch has left the
+    copy as it was; then it is looked up in the history, by one Query.
+    """
+    if last is None or last.state == move_notes.KEPT:
+        return last
+    where = tenant_moves.whereabouts(tenant)
+    if last.state != move_notes.CANCELLED or where.former is None:
+        return None
+    left = (str(where.former), str(where.placement))
+    return next((move for move in history(tenant.tenant_id) if (move.from_place, move.to_place) == left), None)
 
 
 def last_of(tenant_id: str) -> MoveItem | None:

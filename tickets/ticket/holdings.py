@@ -44,7 +44,8 @@ def _adds_up(items: list[Raw]) -> bool:
         return True  # an import is writing it
     comments = sum(item.get("kind", {}).get("S") == "comment" for item in items)
     versions = 1 + sum(bool(item.get("changes", {}).get("L")) for item in items)
-    told = [int(summary[name]["N"]) for name in ("comment_count", "version")]
+    erased = len(summary.get("erased_versions", {}).get("L", ()))
+    told = [int(summary["comment_count"]["N"]), int(summary["version"]["N"]) - erased]
     return told == [comments, versions]
 
 
