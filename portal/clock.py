@@ -16,7 +16,8 @@ def now() -> datetime:
 def stamp(at: datetime | None = None, *, offset: int = 0) -> str:
     """`at` (default: now) plus `offset` microseconds, as 2026-01-31T12:00:00.000000Z."""
     moment = (at or now()).astimezone(UTC) + timedelta(microseconds=offset)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Not strftime, which writes the year 202 with three digits.
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def is_stamp(text: str) -> bool:

@@ -32,9 +32,9 @@ def moment(text: str) -> str:
         return clock.stamp()
     try:
         at = datetime.fromisoformat(text)
-    except ValueError as error:
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:  # of the first and the last year a zone leads out
         raise Invalid("Write a moment as 2026-11-20T10:00:00, in UTC.", field="at") from error
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     if "." not in text:
         at = at.replace(microsecond=999_999)
     now = clock.now()
@@ -46,4 +46,4 @@ def moment(text: str) -> str:
 def page(at: str) -> dict[str, Any]:
     """Return what each page of the past says of its moment, a stamp; the input holds it to the second."""
     moment = clock.parse(at)
-    return {"at": at, "moment": moment, "form": MomentForm(initial={"at": f"{moment:%Y-%m-%dT%H:%M:%S}"})}
+    return {"at": at, "moment": moment, "form": MomentForm(initial={"at": at[:19]})}

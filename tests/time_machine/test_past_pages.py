@@ -108,12 +108,20 @@ def test_several_are_restored_and_each_that_was_not_is_named(browser: Browser, a
     assert "#3 is as it was then." in page
 
 
-@pytest.mark.parametrize("at", ["yesterday", "2999-01-01T00:00:00", "2026-13-01"])
-def test_a_moment_that_is_none_is_said(browser: Browser, at: str) -> None:
-    for address in ("/tickets/past/", "/tickets/1/past/", "/desk/members/past/"):
+@pytest.mark.parametrize("address", ["/tickets/past/", "/tickets/1/past/", "/desk/members/past/"])
+def test_a_moment_that_is_none_is_said(browser: Browser, address: str) -> None:
+    beyond_the_calendar = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"]
+    for at in ("yesterday", "2999-01-01T00:00:00", "2026-13-01", *beyond_the_calendar):
         page = browser.get(address, {"at": at})
-        assert page.status_code == 400
+        assert page.status_code == 400, at
         assert 'role="alert"' in page.content.decode()
+
+
+def test_a_year_that_is_half_typed_is_one_in_which_there_was_no_desk(browser: Browser) -> None:
+    at = "0202-11-23T07:00:00"  # what a browser's input sends on the way to 2026
+    assert 'value="0202-11-23T07:00:00"' in browser.get("/tickets/past/", {"at": at}).content.decode()
+    assert browser.get("/tickets/1/past/", {"at": at}).status_code == 200
+    assert browser.get("/desk/members/past/", {"at": at}).status_code == 200
 
 
 def test_a_browsers_input_means_the_end_of_its_second(browser: Browser, alice: TenantContext) -> None:
