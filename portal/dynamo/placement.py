@@ -37,6 +37,11 @@ class Placement:
     def __str__(self) -> str:
         return f"{self.kind}/{self.site}" if self.site else self.kind
 
+    @property
+    def in_words(self) -> str:
+        """Return what is said behind "lies" and "is kept"."""
+        return {"pool": "in the pool", "bridge": "in tables of its own", "silo": f"at {self}"}[self.kind]
+
     @classmethod
     def parse(cls, text: str | None) -> Placement:
         """Read what `str` makes; None and "" are the pool. Raises ValueError for anything else."""

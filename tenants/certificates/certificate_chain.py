@@ -5,6 +5,7 @@ Whoever keeps the last certificate can tell whether one before it was taken away
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -21,6 +22,7 @@ from tenants.certificates.items import CertificateItem
 
 _NEXT: Final = "number of the certificate"  # names a member of a transaction
 _ATTEMPTS: Final = 20
+LOOKED_THROUGH: Final = 100
 
 
 def issue(facts: Mapping[str, Any], *, tenant_id: str, title: str, by: Actor, transaction: Transaction) -> bytes:
@@ -75,6 +77,12 @@ def last_issued(limit: int) -> list[CertificateItem]:
     """Return the last certificates, the newest first: one Query."""
     page = platform.query(CertificateItem.table, keys.CERTIFICATES, descending=True, limit=limit)
     return [CertificateItem.from_raw_data(raw) for raw in page.items]
+
+
+def last_of_slug(slug: str) -> CertificateItem | None:
+    """Return the newest certificate of a tenant that had this slug, among the last LOOKED_THROUGH: one Query."""
+    issued = last_issued(LOOKED_THROUGH)
+    return next((one for one in issued if json.loads(one.content)["tenant"]["slug"] == slug), None)
 
 
 def refuse_gap(certificates: Sequence[tuple[bytes, Mapping[str, Any]]]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -19,28 +20,65 @@ from tenants.tenancy.items import TenantItem
 from tenants.tenancy.request import page_for_mail
 
 NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
+REASON_LIMIT: Final = 500  # characters of what an operator wrote
 MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction that closes it
 
 
 def to_owners(
-    tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str, request: HttpRequest | None = None
+    tenant: TenantItem,
+    owners: Sequence[Member],
+    *,
+    by: Actor,
+    closes_at: str,
+    reason: str = "",
+    request: HttpRequest | None = None,
 ) -> list[OutgoingMail]:
     """Return a mail for each owner; see `desk_closing.Write`. `request` is that of a page, which a command has not."""
     desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    until = clock.parse(closes_at) if closes_at else None
+    subject = f"{desk} may be deleted from {until:%-d %B %Y} on" if until else f"{desk} will not be deleted"
+    more: dict[str, Any] = {"until": until, "has_grace": until and until > clock.now(), "reason": _quoted(reason)}
+    kind = "desk_closed" if closes_at else "desk_reopened"
+    return _mails(tenant, owners, subject, "tenants/mail/closing.txt", kind, by=by, request=request, **more)
+
+
+def of_deletion(
+    tenant: TenantItem, owners: Sequence[Member], *, by: Actor, begins: datetime, reason: str
+) -> list[OutgoingMail]:
+    """Return a mail for each owner of a closed desk that says that an operator has ordered its deletion."""
+    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    more: dict[str, Any] = {"begins": begins, "reason": _quoted(reason)}
+    subject = f"{desk} will be deleted today"
+    return _mails(tenant, owners, subject, "tenants/mail/deletion.txt", "desk_deletion", by=by, **more)
+
+
+def _quoted(reason: str) -> str:
+    return plain_text.without_controls(reason, limit=REASON_LIMIT)
+
+
+def _mails(
+    tenant: TenantItem,
+    owners: Sequence[Member],
+    subject: str,
+    template: str,
+    kind: str,
+    *,
+    by: Actor,
+    request: HttpRequest | None = None,
+    **more: Any,
+) -> list[OutgoingMail]:
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
-    until = clock.parse(closes_at) if closes_at else None
-    subject = f"{desk} may be deleted from {until:%-d %B %Y} on" if until else f"{desk} will not be deleted"
-    context = {"tenant_name": desk, "who": who, "url": url, "until": until}
-    text = render_to_string("tenants/mail/closing.txt", context)
+    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    text = render_to_string(template, {"tenant_name": desk, "who": who, "url": url, **more})
     return [
         OutgoingMail(
             to=owner.email,
             subject=subject,
             text=text,
-            kind="desk_closed" if closes_at else "desk_reopened",
+            kind=kind,
             about=f"desk/{tenant.tenant_id}",
             tenant_id=tenant.tenant_id,
             queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),

@@ -33,10 +33,11 @@ _CHANGED: Final = "Somebody else has just changed this desk. Please check and tr
 
 
 class Write(Protocol):
-    """Writes the mails to the owners. `closes_at` is when the desk may be deleted, "" where its closing was undone."""
+    """Writes the mails to the owners. `closes_at` is when the desk may be deleted, "" where its closing was undone, and
+    `reason` is why, "" where nobody said so."""
 
     def __call__(
-        self, tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str
+        self, tenant: TenantItem, owners: Sequence[Member], *, by: Actor, closes_at: str, reason: str
     ) -> Sequence[OutgoingMail]: ...
 
 
@@ -125,7 +126,9 @@ def _commit(
     if at_work is not None:
         member_changes.require_role(transaction, at_work)
     owners = members.owners_of(TenantRepository(tenant.tenant_id))
-    mails = outgoing.join(transaction, write(tenant, owners, by=by, closes_at=closes_at))
+    mails = outgoing.join(
+        transaction, write(tenant, owners, by=by, closes_at=closes_at, reason=after.get("reason", ""))
+    )
     before = {"status": tenant.status}
     entry = AuditEntry(
         tenant.tenant_id, action, by, "tenant", tenant.tenant_id, tenant.name, before=before, after=after

@@ -65,7 +65,7 @@ class Tenant(Facade):
 
     tenant_id = models.CharField("id", primary_key=True, max_length=32)
     slug = models.CharField(
-        max_length=40, blank=True, help_text="Made from the name, if empty. Owners can change it later."
+        max_length=40, blank=True, help_text="Empty: it is made from the name. Owners can change it."
     )
     name = models.CharField(max_length=80)
     status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_directory.ACTIVE)
@@ -89,7 +89,7 @@ class Tenant(Facade):
         "second. They are changed later on the page Shards.",
     )
     shard_epoch = models.PositiveIntegerField(default=0)
-    closes_at = models.DateTimeField("deleted from", null=True)
+    closes_at = models.DateTimeField("may be deleted from", null=True)
     placement = models.CharField(max_length=50, choices=_OWN_PLACEMENTS, blank=True)
     former_placement = models.CharField("old copy", max_length=50, blank=True)
     created_at = models.DateTimeField("created")

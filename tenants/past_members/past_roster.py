@@ -58,7 +58,7 @@ class RestoredMember:
 
 
 def at(tenant: TenantContext, moment: str) -> list[PastMember]:
-    """Return the members at this moment, a stamp, by address. Raises Invalid where the desk did not exist then.
+    """Return the members at this moment, a stamp, by address. Raises Invalid before the trail begins.
 
     Costs a Query for every 500 rows that the trail has from that day on, and at the same time one of the members.
     """
@@ -78,7 +78,7 @@ def at(tenant: TenantContext, moment: str) -> list[PastMember]:
 
 
 def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
-    """Return the rows after this moment that are about a person, newest first. Raises Invalid: the desk came later."""
+    """Return the rows after this moment that are about a person, newest first. Raises Invalid: the trail came later."""
     since = clock.parse(moment)
     rows: list[TrailRow] = []
     only = TrailFilter(first=since.astimezone(UTC).date())
@@ -87,7 +87,7 @@ def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
             break
         if row.action == AuditAction.TENANT_CREATED:
             began = f"{row.at:%-d %B %Y, %H:%M:%S} UTC"
-            raise Invalid(f"The desk did not exist then: by its audit trail it was created on {began}.", field="at")
+            raise Invalid(f"The audit trail begins on {began}. Who was a member before that is not known.", field="at")
         if row.entity_type == "user":
             rows.append(row)
     return rows
@@ -106,8 +106,8 @@ def _take_back(people: dict[str, PastMember], row: TrailRow) -> None:
 def restore(tenant: TenantContext, user_ids: Sequence[str], moment: str, *, by: Actor) -> list[RestoredMember]:
     """Give up to MOST people the role that they had at this moment, or make them members again.
 
-    Each is a change of its own: some may be restored and others not. Raises Invalid for nobody, for too many, and where
-    the desk did not exist then.
+    Each is a change of its own: some may be restored and others not. Raises Invalid for nobody, for too many, and for a
+    moment before the trail begins.
     """
     wanted = set(user_ids)
     if not wanted:

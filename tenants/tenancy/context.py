@@ -101,6 +101,11 @@ class TenantContext:
         return clock.parse(self.closes_at) if self.closes_at else None
 
     @property
+    def has_grace(self) -> bool:
+        """Tell whether a closing desk stays for a while yet."""
+        return bool(self.closes_at) and self.closes_at > clock.stamp()
+
+    @property
     def role_label(self) -> str:
         return self.role.label
 

@@ -56,15 +56,26 @@ def test_another_name_closes_nothing(world: World) -> None:
 def test_each_page_says_from_when_the_desk_may_be_deleted_and_offers_the_undo_to_owners_alone(world: World) -> None:
     close(world)
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
-    day = f"{until.day} {until:%B %Y}"
-    said = f"Acme is closed, and may be deleted from {day} on. Until then it can be read, and nothing can be changed: "
-    said += "forms are switched off."
+    day = f"{until.day} {until:%B %Y, %H:%M} UTC"
+    said = f"Acme is closed and may be deleted from {day} on. Until then everything can be read, and nothing can be "
+    said += "changed: forms are switched off."
     for person, undo in (("alice", True), ("bob", False)):
         for path in ("/tickets/", "/account/"):
             page = world.browser(person, "acme").get(path)
             assert said in text_of(page), (person, path)
             assert ("desk/settings/close/" in page.content.decode()) == undo
     assert "may be deleted" not in text_of(world.browser("charlie", "globex").get("/tickets/"))
+
+
+def test_when_the_grace_has_ended_the_page_and_the_mail_say_so_and_why_it_was_closed(world: World) -> None:
+    tenant_id = world.tenants["acme"].tenant_id
+    desk_closing.close(tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0, reason="The contract has ended.")
+    page = text_of(world.browser("alice", "acme").get("/tickets/"))
+    assert "Acme is closed. Its grace has ended, so it may be deleted at any time." in page
+    body = str(mail.outbox[-1].body)
+    assert "The reason given: The contract has ended." in body
+    assert "It may be deleted at any time now" in body
+    assert "Until that has begun an owner can undo the closing here" in body
 
 
 OWNERS = ("/desk/settings/", "/desk/settings/close/", "/desk/settings/person/", "/desk/settings/sign-in/")
@@ -242,7 +253,7 @@ def test_the_commands_close_with_other_days_and_undo(world: World) -> None:
     assert run("close_tenant", "acme", "--days", "3").status == 0
     until = clock.parse(str(tenant_directory.get(world.tenants["acme"].tenant_id).closes_at))
     assert abs(until - clock.now() - timedelta(days=3)) < timedelta(minutes=5)
-    assert f"already closed. It may be deleted from {until:%Y-%m-%d %H:%M} UTC on." in run("close_tenant", "acme").out
+    assert f"already closed. It may be deleted from {until:%-d %B %Y, %H:%M} UTC on." in run("close_tenant", "acme").out
     assert run("reopen_tenant", "acme").status == 0
     assert status(world) == "active"
     assert run("reopen_tenant", "acme").status == 1

@@ -18,7 +18,7 @@ from tickets.counting import barrier
 from tickets.following import lifecycle_lambda, lifecycle_work, ticket_stream
 from tickets.management.commands import run_stream
 from tickets.moving import tenant_mover
-from tickets.purging import purge_jobs, tenant_purge
+from tickets.purging import purge_requests, tenant_purge
 
 PLACES, DELETIONS = "/admin/places/?tenant=acme", "/admin/deletions/?tenant=acme"
 
@@ -50,10 +50,10 @@ def test_an_ordered_purge_can_be_taken_back_for_ten_minutes_and_is_certified_the
 ) -> None:
     desk_closing.close(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0)
     root.post(DELETIONS, {"reason": "They left."})
-    assert "It can be taken back for 10 minutes" in root.says(DELETIONS)
+    assert "It can be taken back until it begins" in root.says(DELETIONS)
     assert carry_out() == "0 have ended.\n"
     assert tenant_directory.find("acme").status == "closing"
-    monkeypatch.setattr(purge_jobs, "TAKEN_BACK_MINUTES", 0)
+    monkeypatch.setattr(purge_requests, "TAKEN_BACK_MINUTES", 0)
     assert carry_out() == "1 has ended.\n"
     assert "00000001 acme Acme" in root.says("/admin/deletions/")
     assert carry_out() == "0 have ended.\n"
@@ -63,13 +63,13 @@ def test_an_order_for_a_desk_that_was_reopened_is_dropped(
     world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme = world.tenants["acme"].tenant_id
-    monkeypatch.setattr(purge_jobs, "TAKEN_BACK_MINUTES", 0)
+    monkeypatch.setattr(purge_requests, "TAKEN_BACK_MINUTES", 0)
     desk_closing.close(acme, by=SYSTEM, write=closing_mails.to_owners, days=0)
     root.post(DELETIONS, {"reason": "They left."})
     desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
     assert carry_out() == "0 have ended.\n"
     assert tenant_directory.get(acme).status == "active"
-    assert "is ordered, by" not in root.says(DELETIONS)
+    assert "was ordered by" not in root.says(DELETIONS)
 
 
 def test_the_function_moves_a_desk_until_its_time_is_up_and_the_next_call_goes_on(
@@ -81,9 +81,9 @@ def test_the_function_moves_a_desk_until_its_time_is_up_and_the_next_call_goes_o
     looks = iter([True, True, True])
     follower = lifecycle_work.followers()[0]
     assert follower.turn(lambda: next(looks, False)) == 0
-    assert "Its content lies on pool." in root.says(PLACES)
+    assert "Its content lies in the pool." in root.says(PLACES)
     assert lifecycle_lambda.schedule_handler({"source": "aws.events"}, None) == {"ended": 1}
-    assert "Its content lies on bridge." in root.says(PLACES)
+    assert "Its content lies in tables of its own." in root.says(PLACES)
 
 
 @pytest.mark.parametrize("role", ["", "arn:aws:iam::123456789012:role/tenant"])

@@ -62,7 +62,9 @@ def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_
         mover(world).run()
         assert last(world).state == "cancelled"
     until = clock.parse(first.kept_until)
-    assert f"An old copy is kept on pool until {until.day} {until:%b %Y}." in root.says("/admin/places/?tenant=acme")
+    assert f"An old copy is kept in the pool until {until.day} {until:%b %Y}." in root.says(
+        "/admin/places/?tenant=acme"
+    )
     assert "is kept until" in commands.run("place_tenant", "acme", "--discard").err
     ended = commands.run("place_tenant", "acme", "--discard", "--now")
     assert (ended.status, last(world).state) == (0, "done"), ended

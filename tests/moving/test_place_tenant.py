@@ -45,15 +45,18 @@ def place(*options: str) -> commands.Ended:
 def test_the_command_moves_a_desk_goes_back_and_discards(world: World, followed: None) -> None:
     world.tickets("acme", 3)
     there = place("--on=bridge", "--grace=3", "--reason=It grows.")
-    assert (there.status, "acme lies on bridge now. 3 ticket numbers and 0 later changes" in there.out) == (0, True)
+    assert (there.status, "acme lies in tables of its own now. 3 ticket numbers and 0 later changes" in there.out) == (
+        0,
+        True,
+    )
     assert "acme: tickets are copied" in there.err
-    assert "The old copy on pool is kept until you delete it with --discard, from " in there.out
+    assert "The old copy in the pool is kept until you delete it with --discard, from " in there.out
     assert is_equal(world, POOL, BRIDGE, tickets=3)
     early = place("--discard")
     assert (early.status, "is kept until" in early.err, "--discard --now" in early.err) == (1, True, True)
     back = place("--roll-back")
-    assert (back.status, "acme lies on pool now." in back.out) == (0, True)
-    assert place("--discard", "--now").out == "acme: the old copy on bridge is gone.\n"
+    assert (back.status, "acme lies in the pool now." in back.out) == (0, True)
+    assert place("--discard", "--now").out == "acme: the old copy in tables of its own is gone.\n"
     assert "There is no old copy of Acme" in place("--roll-back").err
 
 
@@ -84,20 +87,20 @@ def test_what_cannot_be_is_refused_with_a_sentence(world: World, options: list[s
 
 def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world: World, root: Operator) -> None:
     world.tickets("acme", 2)
-    assert "Its content lies on pool." in root.says(PAGE)
+    assert "Its content lies in the pool." in root.says(PAGE)
     assert 'value="" selected' in root.get(PAGE).content.decode()
     asked = root.post(PAGE, {"to": "bridge", "grace": "3", "reason": "It grows."}, follow=True)
     said = text_of(asked)
-    assert "Acme is to lie on bridge." in said
+    assert "The move of Acme is ordered: it is to lie in tables of its own." in said
     assert "Now: pool to bridge, running Step 1 of 6" in said
-    assert "It waits for a stream worker" in said
+    assert "Nobody is at work on it yet." in said
     assert "Writes will wait once, some tenths of a second" in said
     assert asked["Refresh"] == "3"
     mover(world).run()
     done = root.get(PAGE)
     assert "Refresh" not in done
-    assert "Its content lies on bridge. An old copy is kept on pool until" in text_of(done)
-    assert "Writes waited for 0." in text_of(done)
+    assert "Its content lies in tables of its own. An old copy is kept in the pool until" in text_of(done)
+    assert "Writes waited for at most 0." in text_of(done)
     assert "acme pool to bridge moved It grows. root@example.com" in root.says("/admin/places/")
     assert f'"{PAGE}"' in root.get(tenant_url(world, "acme")).content.decode()
     history = root.says(tenant_url(world, "acme", "history/"))
@@ -116,7 +119,7 @@ def test_a_stream_worker_carries_out_what_an_operator_has_ordered_and_goes_on_wh
     assert second.turn() == 0, "the dead one may be alive"
     monkeypatch.setattr(lease_watch, "LEASE_SECONDS", 0)
     assert worker().turn() == 1
-    assert "Its content lies on bridge." in root.says(PAGE)
+    assert "Its content lies in tables of its own." in root.says(PAGE)
     assert is_equal(world, POOL, BRIDGE, tickets=2)
     assert worker().turn() == 0
 
@@ -166,20 +169,20 @@ def test_a_copy_that_has_something_more_is_not_discarded_and_the_page_says_why(
     root.post(PAGE, {"discard": "1", "sure": "on"})
     assert worker().turn() == 0
     assert "The old copy has something that the new place has not, in tickets: 1." in root.says(PAGE)
-    assert "Go back to pool" in root.get(PAGE).content.decode()
+    assert "Move back to the old copy" in root.get(PAGE).content.decode()
 
 
 def test_an_operator_ends_a_move_and_goes_back_after_one(world: World, root: Operator) -> None:
     order = {"to": "bridge", "grace": "3", "reason": ""}
     root.post(PAGE, order)
-    assert "The move ends, and nobody has moved." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
+    assert "The move is being called off; the desk stays." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
     mover(world).run()
     assert "The last: pool to bridge, ended before its switch." in root.says(PAGE)
     root.post(PAGE, order)
     mover(world).run()
-    assert "It goes back to its old copy." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
+    assert "The way back to its old copy is ordered." in text_of(root.post(PAGE, {"back": "1"}, follow=True))
     mover(world).run()
-    assert "Its content lies on pool. An old copy is kept on bridge" in root.says(PAGE)
+    assert "Its content lies in the pool. An old copy is kept in tables of its own" in root.says(PAGE)
     assert tenant_directory.get(id_of(world)).former_placement == "bridge"
 
 

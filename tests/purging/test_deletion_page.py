@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.test import override_settings
 
 from portal import clock
@@ -16,7 +18,7 @@ from tenants.closing import closing_mails, desk_closing
 from tenants.tenancy import tenant_directory
 from tenants.transfer.items import ArrivingItem
 from tenants.transfer.keys import ARRIVING
-from tests.support.operators import Operator, make_operator, tenant_url
+from tests.support.operators import Operator, make_operator, tenant_url, text_of
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.purging import purge_notes, purge_requests
@@ -52,7 +54,16 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     assert ordered is not None
     assert (ordered.state, ordered.reason, ordered.by_email) == ("ordered", "They left.", "root@example.com")
     assert "its purge is ordered" in root.says(PAGE)
-    root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"})
+    begins = clock.parse(ordered.asked_at) + timedelta(minutes=10)
+    assert f"It can be taken back until it begins, which is from {begins:%H:%M} UTC on" in root.says(
+        f"{PAGE}?tenant=acme"
+    )
+    assert f"The deletion of acme is ordered. It begins after {begins:%H:%M} UTC." in root.says("/admin/")
+    told = mail.outbox[-1]
+    assert (told.to, told.subject) == (["alice@example.com"], "Acme will be deleted today")
+    assert "The reason given: They left." in str(told.body)
+    taken_back = root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"}, follow=True)
+    assert "The purge of Acme is not ordered any more." in text_of(taken_back)
     assert purge_notes.PURGES.last(acme) is None
 
 
@@ -79,7 +90,7 @@ def test_a_purge_shows_what_it_is_at_and_where_it_stopped_and_why(
     assert "is being deleted waiting for the stream worker" in seen[0]
     stopped = "It stopped at: waiting for the stream worker Nobody follows the stream."
     assert stopped in root.says(PAGE)
-    assert "Nobody carries it out at the moment." in root.says(f"{PAGE}?tenant=acme")
+    assert "Nobody is at work on it." in root.says(f"{PAGE}?tenant=acme")
     assert "The deletion of acme waits. Nobody follows the stream." in root.says("/admin/")
     try_it(left)
     assert "Nobody follows" not in seen[1], "somebody goes on with it"
@@ -87,7 +98,7 @@ def test_a_purge_shows_what_it_is_at_and_where_it_stopped_and_why(
 
 def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Operator) -> None:
     acme = close(world, days=3)
-    assert "The grace of Acme is over on" in root.says(f"{PAGE}?tenant=acme")
+    assert "The grace of Acme ends on" in root.says(f"{PAGE}?tenant=acme")
     assert "There is no tenant with the slug “nobody”." in root.says(f"{PAGE}?tenant=nobody")
     root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
     assert purge_notes.PURGES.last(acme) is None

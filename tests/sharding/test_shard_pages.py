@@ -37,7 +37,7 @@ def test_an_operator_begins_it_watches_it_and_finds_it_in_the_history(world: Wor
     said = text_of(page)
     assert "Acme gets 4 shards. A stream worker begins." in said
     assert "Now: 1 to 4 It waits for a stream worker. Step 1 of 5" in said
-    assert "Why: A flood is coming. Asked for by root@example.com" in said
+    assert "Reason: A flood is coming." in said
     assert page["Refresh"] == "3"
     carry_out()
     done = root.get(PAGE)

@@ -22,7 +22,6 @@ from tenants.tenancy.items import TenantItem
 from tenants.transfer import import_notes
 from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_notes, purge_requests
-from tickets.purging.purge_jobs import TAKEN_BACK_MINUTES
 from tickets.verification import recount
 
 SHOWN: Final = 100  # closed tenants, and certificates
@@ -80,7 +79,6 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
         "tickets": tickets,
         "obstacle": obstacle,
         "purge": _purge(ordered) if ordered else None,
-        "taken_back_minutes": TAKEN_BACK_MINUTES,
     }
 
 
@@ -110,6 +108,9 @@ def _purge(item: Any) -> dict[str, Any]:
         "title": item.title,
         "begun": begun,
         "by": item.by_email or item.by_origin,
+        "reason": item.reason,
+        "asked": clock.parse(item.asked_at),
+        "begins": purge_requests.begins_at(item),
         "state": state if begun else "its purge is ordered",
         "step": item.phase,
         "deleted": sum(count.deleted for count in purge_notes.counts_of(item).values()),
@@ -120,7 +121,7 @@ def _purge(item: Any) -> dict[str, Any]:
 
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:
     purge_requests.order(tenant.tenant_id, by=actor(request), reason=values["reason"])
-    return f"The purge of {tenant.name} is ordered, and begins in {TAKEN_BACK_MINUTES} minutes."
+    return f"The purge of {tenant.name} is ordered. It begins in {purge_requests.TAKEN_BACK_MINUTES} minutes."
 
 
 def _withdraw(request: HttpRequest, tenant: TenantItem) -> str:

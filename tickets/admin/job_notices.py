@@ -5,25 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
 from tenants.operators.operator_site import OperatorSite
 from tickets.moving import move_notes
-from tickets.purging import purge_notes
+from tickets.purging import purge_notes, purge_requests
 from tickets.sharding import reshard_notes, reshard_requests
 
 
 @OperatorSite.watches
 def jobs_are_stuck() -> list[Notice]:
-    """Report each job that somebody has to carry on and that has a trouble: three Queries at the same time."""
+    """Report each job that somebody has to carry on and that has a trouble, and each purge that is about to begin.
+
+    Three Queries at the same time.
+    """
     reads: list[Any] = [move_notes.MOVES.all_last, reshard_requests.all_last, purge_notes.PURGES.all_last]
     moves, reshardings, purges = fan_out(reads)
     return [
         *_stuck(moves, move_notes.UNFINISHED, "The move", "places"),
         *_stuck(reshardings, reshard_notes.UNFINISHED, "The resharding", "shards"),
         *_stuck(purges, purge_notes.UNFINISHED, "The deletion", "deletions"),
+        *(_ordered(item) for item in purges if item.state == purge_notes.ORDERED),
     ]
+
+
+def _ordered(item: Any) -> Notice:
+    begins = f"{purge_requests.begins_at(item):%H:%M} UTC"
+    url = f"{reverse('admin:deletions')}?{urlencode({'tenant': item.slug})}"
+    return Notice(21, f"The deletion of {item.slug} is ordered. It begins after {begins}.", url, "error")
 
 
 def _stuck(jobs: list[Any], unfinished: tuple[str, ...], what: str, page: str) -> list[Notice]:

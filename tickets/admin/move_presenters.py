@@ -57,11 +57,19 @@ def move_row(item: MoveItem) -> dict[str, Any]:
         "waits": not item.holder,
         "held": _held(item),
         "trouble": item.trouble,
-        "cells": cells(Places=change, State=state, Why=why, By=item.by, Begun=begun, Writes=_held(item)),
+        "cells": cells(
+            Places=change,
+            State=state,
+            Why=why,
+            By=item.by,
+            Begun=begun,
+            Waited=f"{int(item.held_ms) / 1000:.2f} s" if item.switched_at else "",
+        ),
     }
 
 
 def _held(item: MoveItem) -> str:
     if item.switched_at:
-        return f"Writes waited for {int(item.held_ms) / 1000:.2f} s at most."
-    return f"Writes will wait once, some tenths of a second, and {whereabouts.HOLD_SECONDS:g} s at most for one try."
+        return f"Writes waited for at most {int(item.held_ms) / 1000:.2f} s."
+    limit = f"{whereabouts.HOLD_SECONDS:g} s"
+    return f"Writes will wait once, some tenths of a second. A wait that comes to {limit} is given up and tried later."

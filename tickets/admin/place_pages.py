@@ -42,13 +42,12 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:
     to = Placement.parse(values["to"])
     move_requests.begin(tenant, to=to, grace_days=values["grace"], reason=values["reason"], by=actor(request))
-    return f"{tenant.name} is to lie on {to}."
+    return f"The move of {tenant.name} is ordered: it is to lie {to.in_words}."
 
 
 def _go_back(request: HttpRequest, tenant: TenantItem) -> str:
     goes_back = move_requests.roll_back(tenant, by=actor(request))
-    said = "It goes back to its old copy." if goes_back else "The move ends, and nobody has moved."
-    return f"{said} Whoever carries it out begins."
+    return "The way back to its old copy is ordered." if goes_back else "The move is being called off; the desk stays."
 
 
 def _discard(request: HttpRequest, tenant: TenantItem) -> str:

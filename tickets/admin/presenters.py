@@ -25,7 +25,7 @@ _STATES: Final = {
 
 
 UNEXPLAINED: Final = "No reason was given."
-_HEADINGS: Final = {"By": "Asked for by", "Begun": "Begun, UTC"}
+_HEADINGS: Final = {"By": "Asked for by", "Begun": "Begun, UTC", "Waited": "Writes waited"}
 
 
 def reshard_row(item: ReshardItem) -> dict[str, Any]:

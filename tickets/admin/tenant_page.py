@@ -43,7 +43,7 @@ class TenantPage:
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Show it, or do what was sent and lead back to the tenant's page."""
-        slug = request.GET.get("tenant", "").strip()
+        slug = request.GET.get("tenant", "").strip().lower()
         tenant = tenant_directory.with_slug(slug)
         form = self.form(request.POST if tenant and self.field in request.POST else None)
         if request.method == "POST" and tenant and self._acted(request, tenant, form):

@@ -30,14 +30,17 @@ def begin(
 ) -> None:
     """Ask for a move of a tenant as stored. Raises Invalid, and Conflict while something else is under way with it."""
     where = tenant_moves.whereabouts(tenant)
-    _check_site(to)
+    for place in (where.placement, to):
+        _check_site(place)
     if tenant.status == tenant_directory.PURGING:
         raise Conflict(f"{tenant.name} is being purged.")
     tenant_directory.refuse_arriving(tenant)
     if to == where.placement:
         raise Conflict(f"{tenant.name} lies there already.", field="to")
     if where.former not in (None, to):
-        raise Conflict(f"An old copy of {tenant.name} is kept at {where.former}. Discard it first, or go back to it.")
+        raise Conflict(
+            f"An old copy of {tenant.name} is kept {where.former.in_words}. Discard it first, or go back to it."
+        )
     last = move_notes.MOVES.last(tenant.tenant_id)
     if last is not None and last.state in move_notes.UNFINISHED:
         raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -14,7 +13,6 @@ from tickets.purging import purge_notes, purge_requests
 from tickets.purging.items import PurgeItem
 from tickets.purging.tenant_purge import TenantPurge
 
-TAKEN_BACK_MINUTES: Final = 10  # in which an order is left alone: what was purged nobody brings back
 _BY: Final = Actor(origin="worker")
 
 
@@ -24,9 +22,11 @@ def follower(**how: Any) -> JobFollower[PurgeItem]:
 
 
 def _due() -> list[PurgeItem]:
-    until = clock.stamp(clock.now() - timedelta(minutes=TAKEN_BACK_MINUTES))
+    now = clock.now()
     return [
-        item for item in purge_notes.PURGES.all_last() if item.state != purge_notes.ORDERED or item.asked_at <= until
+        item
+        for item in purge_notes.PURGES.all_last()
+        if item.state != purge_notes.ORDERED or purge_requests.begins_at(item) <= now
     ]
 
 

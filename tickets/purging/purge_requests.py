@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 
 from portal import clock
 from portal.dynamo import platform
-from portal.dynamo.repository import Transaction
+from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
+from portal.mailing import outgoing
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.certificates import signing_keys
+from tenants.closing import closing_mails
+from tenants.membership import members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tickets.moving import move_notes
@@ -19,26 +23,35 @@ from tickets.purging import purge_notes
 from tickets.purging.items import PurgeItem
 from tickets.sharding import reshard_notes, reshard_requests
 
+TAKEN_BACK_MINUTES: Final = 10  # in which an order is left alone: what was purged nobody brings back
 _CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
 
 
 def order(tenant_id: str, *, by: Actor, reason: str) -> None:
-    """Let the next `purge_tenant --ordered` purge a tenant whose grace is over. Until it begins it can be undone.
+    """Let a tenant be purged whose grace is over, and tell its owners by mail. Until it begins it can be undone.
 
     Raises NotFound, and Conflict where it may not be purged or is ordered already.
     """
     tenant = tenant_directory.get(tenant_id)
     refuse_early(tenant)
     transaction = Transaction()
-    transaction.put(
-        purge_notes.new(tenant, state=purge_notes.ORDERED, by=by, reason=reason),
-        condition=PurgeItem.name.does_not_exist(),
-    )
+    item = purge_notes.new(tenant, state=purge_notes.ORDERED, by=by, reason=reason)
+    transaction.put(item, condition=PurgeItem.name.does_not_exist())
     transaction.check(tenant, TenantItem.status == tenant.status)
+    owners = members.owners_of(TenantRepository(tenant_id))
+    mails = outgoing.join(
+        transaction, closing_mails.of_deletion(tenant, owners, by=by, begins=begins_at(item), reason=reason)
+    )
     entry = AuditEntry(
         tenant_id, AuditAction.TENANT_PURGE_ORDERED, by, "tenant", tenant_id, tenant.name, after={"reason": reason}
     )
     _commit(transaction, entry)
+    outgoing.send_all(mails)
+
+
+def begins_at(item: PurgeItem) -> datetime:
+    """Return the moment before which nobody carries an order out by themselves."""
+    return clock.parse(item.asked_at) + timedelta(minutes=TAKEN_BACK_MINUTES)
 
 
 def withdraw(tenant_id: str, *, by: Actor) -> None:
@@ -86,7 +99,7 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     Conflict where it may not be purged, nothing could sign the certificate, or somebody else was faster.
     """
     if now and not reason.strip():
-        raise Invalid("Say why: without its grace a tenant is purged with a reason only.", field="reason")
+        raise Invalid("Say why: --now needs --reason TEXT.", field="reason")
     refuse_early(tenant, now=now)
     _refuse_at_work(tenant)
     signing_keys.signing_key()
@@ -132,11 +145,13 @@ def refuse_early(tenant: TenantItem, *, now: bool = False) -> None:
     if tenant.status == tenant_directory.PURGING:
         raise Conflict(f"The purge of {tenant.name} has begun already.")
     if tenant.status != tenant_directory.CLOSING:
-        raise Conflict(f"{tenant.name} is {tenant.status}. Close it first: close_tenant {tenant.slug}.")
+        raise Conflict(
+            f"{tenant.name} is {tenant.status}. Close it first, on its page or with close_tenant {tenant.slug}."
+        )
     if not now and tenant.closes_at and tenant.closes_at > clock.stamp():
         over = f"{clock.parse(tenant.closes_at):%-d %B %Y, %H:%M} UTC"
         before = f"Before that: purge_tenant {tenant.slug} --now --reason TEXT."
-        raise Conflict(f"The grace of {tenant.name} is over on {over}. {before}")
+        raise Conflict(f"The grace of {tenant.name} ends on {over}. {before}")
 
 
 def _refuse_at_work(tenant: TenantItem) -> None:

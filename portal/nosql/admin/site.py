@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
+from operator import itemgetter
 from typing import Any, ClassVar, Literal
 
 from django.contrib.admin import AdminSite
@@ -164,7 +165,9 @@ class DynamoAdminSite(AdminSite):
 
     def each_context(self, request: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().each_context(request)
-        return context | {"pages": [(f"{self.name}:{name}", title) for _, _, name, title in self._pages]}
+        return context | {
+            "pages": [(f"{self.name}:{name}", title) for _, _, name, title in sorted(self._pages, key=itemgetter(3))]
+        }
 
     def get_log_entries(self, request: Any) -> Any:
         return []  # each object has its history; LogEntry is a table of SQL

@@ -29,11 +29,11 @@ class Command(PortalCommand):
         if tenant.status == tenant_directory.CLOSING:
             stands = clock.parse(tenant.closes_at)
             self.stdout.write(
-                f"{tenant.name} is already closed. It may be deleted from {stands:%Y-%m-%d %H:%M} UTC on."
+                f"{tenant.name} is already closed. It may be deleted from {stands:%-d %B %Y, %H:%M} UTC on."
             )
             return
         by = Actor(origin="close_tenant")
         until = desk_closing.close(
             tenant.tenant_id, by=by, write=closing_mails.to_owners, reason=options["reason"], days=options["days"]
         )
-        self.stdout.write(f"{tenant.name} is closed. It may be deleted from {until:%Y-%m-%d %H:%M} UTC on.")
+        self.stdout.write(f"{tenant.name} is closed. It may be deleted from {until:%-d %B %Y, %H:%M} UTC on.")

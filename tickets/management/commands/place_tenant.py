@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from django.core.management.base import CommandError, CommandParser
 
 from portal import clock
+from portal.dynamo.placement import Placement
 from portal.errors import Conflict
 from portal.management.option_types import placement, whole_number
 from tenants.audit_trail.recording import Actor
@@ -95,12 +96,16 @@ class Command(JobCommand):
 def _said(item: MoveItem) -> str:
     """Return what has come of it, behind the slug."""
     if item.state == move_notes.CANCELLED:
-        return f": the move was ended, and the desk lies where it lay: {item.from_place}."
+        return f": the move was ended, and the desk lies where it lay, {_words(item.from_place)}."
     if item.state == move_notes.DONE:
-        return f": the old copy on {item.from_place} is gone."
+        return f": the old copy {_words(item.from_place)} is gone."
     day = f", from {item.kept_until[:10]} on" if item.kept_until > clock.stamp() else ", at any time"
     return (
-        f" lies on {item.to_place} now. {int(item.last_number):,} ticket numbers and "
+        f" lies {_words(item.to_place)} now. {int(item.last_number):,} ticket numbers and "
         f"{int(item.changes):,} later changes were copied, and writes waited for {int(item.held_ms) / 1000:.2f} s "
-        f"at most. The old copy on {item.from_place} is kept until you delete it with --discard{day}."
+        f"at most. The old copy {_words(item.from_place)} is kept until you delete it with --discard{day}."
     )
+
+
+def _words(place: str) -> str:
+    return Placement.parse(place).in_words

@@ -11,7 +11,7 @@ from portal.dynamo.placement import Placement
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
 from tenants.audit_trail.recording import Actor
-from tenants.certificates import signed_certificate, signing_keys
+from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.tenancy import tenant_directory
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.items import PurgeItem
@@ -61,7 +61,13 @@ class Command(PortalCommand):
         if item is not None and item.state != purge_notes.ORDERED:
             self._purge(item, options, by)
             return
-        tenant = tenant_directory.find(options["slug"])
+        tenant = tenant_directory.with_slug(options["slug"])
+        if tenant is None and (issued := certificate_chain.last_of_slug(options["slug"])):
+            self.stdout.write(
+                f"{options['slug']} was purged before. {self._keep(issued.content.encode('ascii'), options)}"
+            )
+            return
+        tenant = tenant or tenant_directory.find(options["slug"])
         self._purge(purge_requests.begin(tenant, by=by, reason=options["reason"], now=options["now"]), options, by)
 
     def _say_counts(self, slug: str) -> None:
@@ -83,17 +89,17 @@ class Command(PortalCommand):
                 advance=progress.advance,
             )
             purge.run()
-        content = purge.certificate
-        if options["certificate"]:
+        kept = self._keep(purge.certificate, options)
+        total = sum(one.deleted for one in purge.counts.values())
+        self.stdout.write(f"{item.slug} is purged: {total:,} items deleted, none found again. {kept}")
+
+    def _keep(self, content: bytes, options: dict[str, Any]) -> str:
+        """Write the certificate where it is wanted, and return a sentence that says where it is."""
+        file = options["certificate"]
+        if file:
             try:
-                options["certificate"].write_bytes(content)
+                file.write_bytes(content)
             except OSError as error:
                 raise CommandError(f"The tenant is purged; its certificate is in the admin, but: {error}") from error
         said = signed_certificate.verify(content, signing_keys.known_keys())
-        total = sum(one["deleted"] for one in said["holdings"])
-        self.stdout.write(f"{item.slug} is purged: {total:,} items deleted, none found again. {_where(options, said)}")
-
-
-def _where(options: dict[str, Any], said: dict[str, Any]) -> str:
-    file = f", and in {options['certificate']}" if options["certificate"] else ""
-    return f"Certificate {said['number']} is in the admin{file}."
+        return f"Certificate {said['number']} is in the admin{f', and in {file}' if file else ''}."
