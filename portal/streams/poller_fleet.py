@@ -143,7 +143,8 @@ class PollerFleet:
         for source in sources:
             self._following[source].ending.set()
         for source in sources:
-            self._following.pop(source).join()
+            self._following[source].join()
+            del self._following[source]  # until then it may write
             log.info("The stream of %s of %s is followed here no more.", self._table.name, source)
 
 

@@ -43,13 +43,19 @@ def to_owners(
 
 
 def of_deletion(
-    tenant: TenantItem, owners: Sequence[Member], *, by: Actor, begins: datetime, reason: str
+    tenant: TenantItem,
+    owners: Sequence[Member],
+    *,
+    by: Actor,
+    begins: datetime,
+    reason: str,
+    request: HttpRequest | None = None,
 ) -> list[OutgoingMail]:
     """Return a mail for each owner of a closed desk that says that an operator has ordered its deletion."""
     desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
     more: dict[str, Any] = {"begins": begins, "reason": _quoted(reason)}
     subject = f"{desk} will be deleted today"
-    return _mails(tenant, owners, subject, "tenants/mail/deletion.txt", "desk_deletion", by=by, **more)
+    return _mails(tenant, owners, subject, "tenants/mail/deletion.txt", "desk_deletion", by=by, request=request, **more)
 
 
 def _quoted(reason: str) -> str:

@@ -495,9 +495,9 @@ def test_what_is_ordered_is_purged_by_the_next_run_unless_it_was_undone(small: W
     acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
     for tenant_id in (acme, globex):
         with pytest.raises(Conflict, match="Close it first"):
-            purge_requests.order(tenant_id, by=SYSTEM, reason="They left.")
+            purge_requests.order(tenant_id, by=SYSTEM, reason="They left.", write=closing_mails.of_deletion)
         close(tenant_id)
-        purge_requests.order(tenant_id, by=SYSTEM, reason="They left.")
+        purge_requests.order(tenant_id, by=SYSTEM, reason="They left.", write=closing_mails.of_deletion)
     desk_closing.reopen(globex, by=SYSTEM, write=closing_mails.to_owners)
     with follow().following():
         ended = run("purge_tenant", "--ordered", "--settle", 0, "--rate", 10_000)
@@ -510,9 +510,9 @@ def test_what_is_ordered_is_purged_by_the_next_run_unless_it_was_undone(small: W
 def test_an_order_is_taken_back(world: World) -> None:
     acme = world.tenants["acme"].tenant_id
     close(acme)
-    purge_requests.order(acme, by=SYSTEM, reason="They left.")
+    purge_requests.order(acme, by=SYSTEM, reason="They left.", write=closing_mails.of_deletion)
     with pytest.raises(Conflict):
-        purge_requests.order(acme, by=SYSTEM, reason="Again.")
+        purge_requests.order(acme, by=SYSTEM, reason="Again.", write=closing_mails.of_deletion)
     purge_requests.withdraw(acme, by=SYSTEM)
     assert purge_notes.PURGES.last(acme) is None
     with pytest.raises(Conflict, match="No purge of Acme is ordered"):

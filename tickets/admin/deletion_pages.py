@@ -6,6 +6,7 @@ A web process has no right to delete a tenant: `tickets/following/lifecycle_work
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +16,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.nosql.admin.object_actions import ReasonForm
 from tenants.certificates import certificate_chain
+from tenants.closing import closing_mails
 from tenants.membership import members
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
@@ -120,7 +122,8 @@ def _purge(item: Any) -> dict[str, Any]:
 
 
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:
-    purge_requests.order(tenant.tenant_id, by=actor(request), reason=values["reason"])
+    write = partial(closing_mails.of_deletion, request=request)
+    purge_requests.order(tenant.tenant_id, by=actor(request), reason=values["reason"], write=write)
     return f"The purge of {tenant.name} is ordered. It begins in {purge_requests.TAKEN_BACK_MINUTES} minutes."
 
 

@@ -77,6 +77,10 @@ def roll_back(tenant: TenantItem, *, reason: str = "", by: Actor, holder: str = 
         )
         _commit(transaction, last, AuditAction.TENANT_MOVE_CANCELLED, by, {}, {})
         return False
+    if last is not None and last.state == move_notes.RUNNING:
+        raise Conflict(
+            f"{tenant.name} has moved already, and both copies are being compared. It can go back when that has ended."
+        )
     former = tenant_moves.whereabouts(tenant).former
     if former is None:
         raise Conflict(f"There is no old copy of {tenant.name} to go back to.")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from portal import clock
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.certificates import signing_keys
-from tenants.closing import closing_mails
 from tenants.membership import members
+from tenants.membership.members import Member
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
 from tickets.moving import move_notes
@@ -27,10 +29,19 @@ TAKEN_BACK_MINUTES: Final = 10  # in which an order is left alone: what was purg
 _CHANGED: Final = "Somebody else has just changed this tenant. Please check and try again."
 
 
-def order(tenant_id: str, *, by: Actor, reason: str) -> None:
+class WriteDeletion(Protocol):
+    """Writes the mails that tell the owners of a purge, which begins no sooner than `begins`."""
+
+    def __call__(
+        self, tenant: TenantItem, owners: Sequence[Member], *, by: Actor, begins: datetime, reason: str
+    ) -> Sequence[OutgoingMail]: ...
+
+
+def order(tenant_id: str, *, by: Actor, reason: str, write: WriteDeletion) -> None:
     """Let a tenant be purged whose grace is over, and tell its owners by mail. Until it begins it can be undone.
 
-    Raises NotFound, and Conflict where it may not be purged or is ordered already.
+    What `write` writes leaves with the order. Raises NotFound, and Conflict where it may not be purged or is ordered
+    already.
     """
     tenant = tenant_directory.get(tenant_id)
     refuse_early(tenant)
@@ -39,9 +50,7 @@ def order(tenant_id: str, *, by: Actor, reason: str) -> None:
     transaction.put(item, condition=PurgeItem.name.does_not_exist())
     transaction.check(tenant, TenantItem.status == tenant.status)
     owners = members.owners_of(TenantRepository(tenant_id))
-    mails = outgoing.join(
-        transaction, closing_mails.of_deletion(tenant, owners, by=by, begins=begins_at(item), reason=reason)
-    )
+    mails = outgoing.join(transaction, write(tenant, owners, by=by, begins=begins_at(item), reason=reason))
     entry = AuditEntry(
         tenant_id, AuditAction.TENANT_PURGE_ORDERED, by, "tenant", tenant_id, tenant.name, after={"reason": reason}
     )
