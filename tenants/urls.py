@@ -59,6 +59,7 @@ urlpatterns = [
         path("desk/leave/", member_views.leave, name="leave"),
         path("desk/members/", member_views.members_page, name="members"),
         path("desk/members/past/", past_member_views.past_members, name="past_members"),
+        path("desk/members/past/restore/", past_member_views.restore, name="past_members_restore"),
         path("desk/members/<str:user>/role/", member_views.change_role, name="member_role"),
         path("desk/members/<str:user>/remove/", member_views.remove, name="member_remove"),
         path("desk/invitations/", inviting_views.invite_people, name="invitations"),

@@ -59,11 +59,16 @@ def id_of(address: str) -> str | None:
 
 def with_second_factor(user_ids: Sequence[str]) -> set[str]:
     """Return those of these accounts that have a second factor: a BatchGetItem for every hundred."""
+    return {user.id for user in find_all(user_ids).values() if user.second_factors}
+
+
+def find_all(user_ids: Sequence[str]) -> dict[str, User]:
+    """Return those of these accounts that there are, by id: a BatchGetItem for every hundred."""
     found: list[Any] = []
     for begin in range(0, len(user_ids), BATCH_GET_LIMIT):
         some: list[Any] = [(AccountItem, keys.user(one), None) for one in user_ids[begin : begin + BATCH_GET_LIMIT]]
         found += platform.get_all(some)
-    return {item.user_id for item in found if item is not None and item.second_factors}
+    return {item.user_id: User.from_item(item) for item in found if item is not None}
 
 
 def create(

@@ -6,7 +6,7 @@ rules of seats and roles: nobody gives a role above their own, and who left by t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, Final
@@ -14,12 +14,13 @@ from typing import Any, Final
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import Transaction
-from portal.errors import Conflict, Forbidden, Invalid, PortalError, TransactionRefused
+from portal.errors import Conflict, Invalid, PortalError, TransactionRefused
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter, TrailRow
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
+from tenants.identity.models import User
 from tenants.membership import member_changes, members, roster, seats
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
@@ -32,48 +33,64 @@ _GONE: Final = (AuditAction.MEMBER_REMOVED, AuditAction.MEMBER_LEFT)
 
 @dataclass(frozen=True)
 class PastMember:
-    """A member of then. `now` is the role of today, None for somebody who is no member any more.
+    """Somebody who was a member then, or is one now: `then` and `now` are the roles, None for no member.
 
-    `name` is "" for those, and `has_left` says that they went by themselves.
+    `name` is "" where nobody knows it any more. `hindrance` says in a sentence why the person who looks cannot restore
+    them, "" where they can and for those who are as they were; `is_invited_instead` says that an invitation helps.
     """
 
     id: str
     name: str
     email: str
-    role: Role
+    then: Role | None
     now: Role | None
-    has_left: bool = False
+    hindrance: str = ""
+    is_invited_instead: bool = False
 
     @property
     def is_same(self) -> bool:
-        return self.now is self.role
+        return self.now is self.then
+
+    @property
+    def called(self) -> str:
+        """Return the name, or else the address."""
+        return self.name or self.email
 
 
 @dataclass(frozen=True)
 class RestoredMember:
     """Report what became of one of them. `left` says why they stay as they are, "" for who was restored."""
 
-    email: str
+    person: PastMember
     left: str = ""
 
 
-def at(tenant: TenantContext, moment: str) -> list[PastMember]:
-    """Return the members at this moment, a stamp, by address. Raises Invalid before the trail begins.
+def at(tenant: TenantContext, moment: str, *, consistent: bool = False) -> list[PastMember]:
+    """Return who was a member at this moment, a stamp, or is one now, by address.
 
-    Costs a Query for every 500 rows that the trail has from that day on, and at the same time one of the members.
+    Costs a Query for every 500 rows that the trail has from that day on, and at the same time one of the members; then,
+    where people are gone, a BatchGetItem for every hundred of them. Raises Invalid before the trail begins.
     """
-    reads: list[Any] = [lambda: members.members_of(tenant.repository), lambda: _later(tenant, moment)]
+    reads: list[Any] = [
+        lambda: members.members_of(tenant.repository, consistent=consistent),
+        lambda: _later(tenant, moment),
+    ]
     present: list[Member]
     rows: list[TrailRow]
     present, rows = fan_out(reads)
     now = {m.id: PastMember(m.id, m.name, m.email, m.role, m.role) for m in present}
-    then = dict(now)
-    gone: dict[str, bool] = {}
+    people, gone = dict(now), _gone(rows)
     for row in rows:
-        _take_back(then, row)
-        if row.action in _GONE:
-            gone.setdefault(row.entity_id, row.action == AuditAction.MEMBER_LEFT)  # the newest counts
-    found = [replace(one, has_left=one.now is None and gone.get(one.id, False)) for one in then.values()]
+        _take_back(people, row)
+    known = accounts.find_all([one for one in people if one not in now])
+    owners = sum(m.role is Role.OWNER for m in present)
+    found = [
+        _hindered(tenant, one, owners=owners)
+        if one.id in now
+        else _returning(tenant, _named(one, known.get(one.id)), known.get(one.id), gone[one.id])
+        for one in people.values()
+        if one.then or one.now
+    ]
     return sorted(found, key=lambda one: (one.email, one.id))
 
 
@@ -93,65 +110,110 @@ def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
     return rows
 
 
+def _gone(rows: Iterable[TrailRow]) -> dict[str, TrailRow]:
+    """Return for each person who went the row that tells of it last, of rows newest first."""
+    found: dict[str, TrailRow] = {}
+    for row in rows:
+        if row.action in _GONE:
+            found.setdefault(row.entity_id, row)
+    return found
+
+
 def _take_back(people: dict[str, PastMember], row: TrailRow) -> None:
+    """Make one of them what they were before a row: whether they are a member now is no matter of the trail's."""
     known = people.get(row.entity_id)
-    if row.action in _JOINED:
-        people.pop(row.entity_id, None)
-    elif row.action in _GONE:
-        people[row.entity_id] = PastMember(row.entity_id, "", row.entity, Role(row.before["role"]), None)
-    elif row.action == AuditAction.MEMBER_ROLE_CHANGED and known is not None:
-        people[row.entity_id] = replace(known, role=Role(row.before["role"]))
+    if row.action in _GONE:
+        known = known or PastMember(row.entity_id, "", row.entity, None, None)
+        people[row.entity_id] = replace(known, then=Role(row.before["role"]))
+    elif known is not None and row.action in _JOINED:
+        people[row.entity_id] = replace(known, then=None)
+    elif known is not None and row.action == AuditAction.MEMBER_ROLE_CHANGED:
+        people[row.entity_id] = replace(known, then=Role(row.before["role"]))
 
 
-def restore(tenant: TenantContext, user_ids: Sequence[str], moment: str, *, by: Actor) -> list[RestoredMember]:
-    """Give up to MOST people the role that they had at this moment, or make them members again.
+def _named(one: PastMember, account: User | None) -> PastMember:
+    """Give somebody who is gone their name, as long as the account has the address that the desk knew."""
+    return replace(one, name=account.name) if account is not None and account.email == one.email else one
 
-    Each is a change of its own: some may be restored and others not. Raises Invalid for nobody, for too many, and for a
+
+def _hindered(tenant: TenantContext, one: PastMember, *, owners: int) -> PastMember:
+    """Say of a member why they cannot be given the role that they had."""
+    if one.is_same or one.now is None:
+        return one
+    if one.then is None:
+        return replace(
+            one, hindrance="They became a member later. Remove them under Members if they should not be one."
+        )
+    highest = one.then if one.then.at_least(one.now) else one.now
+    if not tenant.role.at_least(highest):
+        return replace(one, hindrance=f"Only {highest.with_article} can change this.")
+    is_last = one.now is Role.OWNER and owners == 1
+    return replace(one, hindrance=member_changes.ONLY_OWNER) if is_last else one
+
+
+def _returning(tenant: TenantContext, one: PastMember, account: User | None, row: TrailRow) -> PastMember:
+    """Say of somebody who is gone why they cannot be taken in again."""
+    if row.action == AuditAction.MEMBER_LEFT:
+        return replace(one, hindrance="They left the desk by themselves.", is_invited_instead=True)
+    if "@" not in row.entity:
+        return replace(one, hindrance="They were erased from the desk.", is_invited_instead=True)
+    if account is None or not account.is_active:
+        return replace(one, hindrance="They have no account that can be used.")
+    if one.then is not None and not tenant.role.at_least(one.then):
+        article = one.then.with_article
+        return replace(one, hindrance=f"Only {article} can make somebody {article}.")
+    return one
+
+
+def restore(tenant: TenantContext, seen: Mapping[str, Role | None], moment: str, *, by: Actor) -> list[RestoredMember]:
+    """Give up to MOST people, by id, the role that they had at this moment, or make them members again.
+
+    `seen` says which role each had when it was asked for, None for no member: who has another one by now is left. Each
+    is a change of its own: some may be restored and others not. Raises Invalid for nobody, for too many, and for a
     moment before the trail begins.
     """
-    wanted = set(user_ids)
-    if not wanted:
+    check(seen)
+    chosen = [one for one in at(tenant, moment, consistent=True) if one.id in seen]
+    chosen.sort(key=lambda one: one.id == tenant.user_id)  # last, because the others need the rights of now
+    return [_restored(tenant, one, seen[one.id], moment, by) for one in chosen]
+
+
+def check(chosen: Mapping[str, Any]) -> None:
+    """Raise Invalid for nobody, and for more than MOST."""
+    if not chosen:
         raise Invalid("Select members first.")
-    if len(wanted) > MOST:
-        raise Invalid(f"At most {MOST} members can be restored together; you selected {len(wanted)}.")
-    return [_restored(tenant, one, moment, by) for one in at_now(tenant, moment) if one.id in wanted]
+    if len(chosen) > MOST:
+        raise Invalid(f"At most {MOST} members can be restored together; you selected {len(chosen)}.")
 
 
-def at_now(tenant: TenantContext, moment: str) -> list[PastMember]:
-    """Return the members of then with the roles that they have at this moment, whatever came between."""
-    found = {m.id: m for m in members.members_of(tenant.repository, consistent=True)}
-    then = at(tenant, moment)
-    return [replace(one, now=found[one.id].role if one.id in found else None) for one in then]
-
-
-def _restored(tenant: TenantContext, one: PastMember, moment: str, by: Actor) -> RestoredMember:
+def _restored(tenant: TenantContext, one: PastMember, seen: Role | None, moment: str, by: Actor) -> RestoredMember:
     try:
-        if one.is_same:
-            raise Invalid(f"{one.email} is {one.role.with_article} already.")
+        if one.now is not seen:
+            raise Conflict(member_changes.CHANGED)
+        if one.is_same and one.now:
+            raise Invalid(f"They are {one.now.with_article}, as they were then.")
+        if one.hindrance or one.then is None:
+            raise Conflict(f"{one.hindrance}{' Invite them instead.' * one.is_invited_instead}")
         if one.now is None:
-            _take_in(tenant, one, moment, by)
+            _take_in(tenant, one, one.then, moment, by)
         else:
-            roster.change_role(tenant, user_id=one.id, to=one.role, by=by)
+            roster.change_role(tenant, user_id=one.id, to=one.then, by=by)
     except PortalError as error:
         if error.status >= 500:
             raise
-        return RestoredMember(one.email, error.message)
-    return RestoredMember(one.email)
+        return RestoredMember(one, error.message)
+    return RestoredMember(one)
 
 
-def _take_in(tenant: TenantContext, one: PastMember, moment: str, by: Actor) -> None:
-    """Make somebody a member again. Raises Forbidden, and Conflict where the desk is full or the person cannot be."""
-    if not tenant.role.at_least(one.role):
-        raise Forbidden(f"Only {one.role.with_article} can make somebody {one.role.with_article}.")
-    if one.has_left:
-        raise Conflict(f"{one.email} has left the desk. Invite them instead.")
+def _take_in(tenant: TenantContext, one: PastMember, role: Role, moment: str, by: Actor) -> None:
+    """Make somebody a member again. Raises Conflict where the desk is full or the person cannot be."""
     user = accounts.find_by_id(one.id)
     if user is None or not user.is_active:
-        raise Conflict(f"{one.email} has no account that can be used.")
+        raise Conflict("They have no account that can be used.")
     transaction = Transaction()
-    member_changes.put_member(transaction, user=user, tenant=tenant, role=one.role)
+    member_changes.put_member(transaction, user=user, tenant=tenant, role=role)
     member_changes.require_role(transaction, tenant)
-    after = {"role": one.role.value, "as of": moment}
+    after = {"role": role.value, "as of": moment}
     entry = AuditEntry(tenant.tenant_id, AuditAction.MEMBER_ADDED, by, "user", user.id, user.email, after=after)
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.member(user.id))

@@ -43,6 +43,7 @@ _SECTIONS = {
     "tickets:past": "past",
     "tickets:past_restore": "past",
     "tenants:past_members": "past",
+    "tenants:past_members_restore": "past",
     "tickets:handover": "members",
     "tickets:handovers": "members",
     "tickets:person": "settings",

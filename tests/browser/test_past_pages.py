@@ -35,6 +35,12 @@ def test_an_admin_goes_back_in_time_and_restores_a_ticket(world: World, person: 
     page.get_by_role("link", name="Members", exact=True).last.click()
     expect(page.get_by_role("row", name="vera@example.com")).to_contain_text("no member")
     assert audit(page, "members as they were") == []
+    page.get_by_role("checkbox", name="Vera Example").check()
+    page.get_by_role("button", name="Restore the selected members").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Restore 1 member to")
+    assert audit(page, "before members are restored") == []
+    page.get_by_role("button", name="Restore", exact=True).click()
+    expect(page.get_by_text("1 member was restored: Vera Example is a viewer.")).to_be_visible()
 
     page.goto("/acme/tickets/2/")
     page.get_by_role("link", name="Earlier").click()

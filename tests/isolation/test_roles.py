@@ -32,6 +32,7 @@ PAGES = {
         "desk/invitations/", "desk/invitations/<str:invite>/resend/", "desk/invitations/<str:invite>/revoke/",
         "desk/audit/", "desk/audit/export/", "desk/settings/usage/",
         "tickets/past/", "tickets/past/restore/", f"{TICKET}past/", "desk/members/past/",
+        "desk/members/past/restore/",
         "tickets/handover/", "tickets/handover/<str:user>/", "tickets/dashboard/verified/",
         API_KEYS, f"{API_KEYS}new/", API_KEY, *(f"{API_KEY}{act}/" for act in ("edit", "roll", "revoke")),
         WEBHOOKS, f"{WEBHOOKS}new/", f"{WEBHOOKS}events/", ENDPOINT, DELIVERY, f"{DELIVERY}redeliver/",

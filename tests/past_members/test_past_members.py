@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from portal import clock
+from portal.dynamo.meter import Meter
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
 from tenants.membership import member_changes, members, roster
@@ -18,6 +19,7 @@ from tenants.tenancy.roles import Role
 from tests.support.operators import text_of
 from tests.support.world import World
 
+ADDRESS = "/desk/members/past/"
 BY = Actor("0" * 32, "alice@example.com", "test")
 
 
@@ -31,13 +33,26 @@ def roles(tenant: TenantContext) -> dict[str, Role]:
 
 
 def then(tenant: TenantContext, moment: str) -> dict[str, Role]:
-    return {one.email.split("@")[0]: one.role for one in past_roster.at(tenant, moment)}
+    return {one.email.split("@")[0]: one.then for one in past_roster.at(tenant, moment) if one.then}
 
 
 def restored(tenant: TenantContext, world: World, moment: str, *who: str) -> list[str]:
     """The reasons why these people were not restored, "" for who was."""
+    now = {m.id: m.role for m in members.members_of(tenant.repository, consistent=True)}
+    seen = {world.users[name].id: now.get(world.users[name].id) for name in who}
+    return [one.left for one in past_roster.restore(tenant, seen, moment, by=BY)]
+
+
+def restore(world: World, moment: str, *who: str, by: str = "alice") -> Any:
+    """The page that asks before these people are restored."""
     ids = [world.users[name].id for name in who]
-    return [one.left for one in past_roster.restore(tenant, ids, moment, by=BY)]
+    return world.browser(by, "acme").send(ADDRESS + "restore/", {"at": moment, "members": ids}, follow=True)
+
+
+def confirm(world: World, asked: Any, by: str = "alice") -> Any:
+    """Press the button of that page, and follow to what it says then."""
+    form = {"at": asked.context["at"], "members": [value for _, value in asked.context["chosen"]], "confirmed": "yes"}
+    return world.browser(by, "acme").send(ADDRESS + "restore/", form, follow=True)
 
 
 def test_at_each_moment_the_members_are_those_who_were_stored(world: World, alice: TenantContext) -> None:
@@ -68,14 +83,14 @@ def test_a_removed_member_is_taken_in_again_with_the_role_of_then(world: World, 
 def test_a_role_is_given_back(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
     roster.change_role(alice, user_id=world.users["bob"].id, to=Role.VIEWER, by=BY)
-    assert restored(alice, world, moment, "bob", "vera") == ["", "vera@example.com is a viewer already."]
+    assert restored(alice, world, moment, "bob", "vera") == ["", "They are a viewer, as they were then."]
     assert roles(alice)["bob"] is Role.AGENT
 
 
 def test_who_left_by_themselves_is_not_taken_in(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
     roster.remove(world.context("bob", "acme"), user_id=world.users["bob"].id, by=BY)
-    assert "has left the desk" in restored(alice, world, moment, "bob")[0]
+    assert "left the desk by themselves. Invite them instead." in restored(alice, world, moment, "bob")[0]
     assert "bob" not in roles(alice)
 
 
@@ -105,15 +120,113 @@ def test_a_disabled_account_is_not_taken_in(world: World, alice: TenantContext) 
     assert "no account that can be used" in restored(alice, world, moment, "bob")[0]
 
 
-def test_the_page_shows_then_and_now_and_restores(world: World, alice: TenantContext) -> None:
+# --- the pages ---
+
+
+def test_who_was_removed_stands_there_by_name_and_after_the_restoration_as_a_member(
+    world: World, alice: TenantContext
+) -> None:
     moment = clock.stamp()
     roster.remove(alice, user_id=world.users["bob"].id, by=BY)
     browser = world.browser("alice", "acme")
-    page: Any = browser.get("/desk/members/past/", {"at": moment})
-    assert "bob@example.com Agent no member" in text_of(page)
-    form = {"at": moment, "members": [world.users["bob"].id]}
-    assert "1 member was restored." in text_of(browser.send("/desk/members/past/", form, follow=True))
+    assert "Bob Example bob@example.com Agent no member Different" in text_of(browser.get(ADDRESS, {"at": moment}))
+    asked = restore(world, moment, "bob")
+    assert "Restore 1 member to" in text_of(asked)
+    assert "Bob Example bob@example.com Role: No member → Agent" in text_of(asked)
+    assert "bob" not in roles(alice)
+    assert "1 member was restored: Bob Example is an agent." in text_of(confirm(world, asked))
     assert roles(alice)["bob"] is Role.AGENT
+    page = browser.get(ADDRESS, {"at": moment})
+    assert "Bob Example bob@example.com Agent Agent" in text_of(page)
+    assert 'name="members"' not in page.content.decode()
+
+
+def test_who_became_a_member_later_is_shown_and_not_offered(world: World, alice: TenantContext) -> None:
+    moment = clock.stamp()
+    dora = world.add_user("Dora")
+    member_changes.add(user=dora, tenant=world.tenants["acme"], role=Role.AGENT, by=BY)
+    page = world.browser("alice", "acme").get(ADDRESS, {"at": moment})
+    assert "Dora Example dora@example.com no member Agent Different They became a member later." in text_of(page)
+    assert dora.id not in page.content.decode()  # type: ignore[attr-defined]
+    roster.remove(alice, user_id=dora.id, by=BY)
+    assert "Dora" not in text_of(world.browser("alice", "acme").get(ADDRESS, {"at": moment}))
+
+
+def test_the_page_that_asks_tells_who_will_change_and_why_others_will_not(world: World, alice: TenantContext) -> None:
+    world.add_user("Ada")
+    world.join("ada", "acme", Role.ADMIN)
+    moment = clock.stamp()
+    roster.change_role(alice, user_id=world.users["vera"].id, to=Role.AGENT, by=BY)
+    roster.remove(world.context("bob", "acme"), user_id=world.users["bob"].id, by=BY)
+    roster.change_role(alice, user_id=world.users["ada"].id, to=Role.OWNER, by=BY)
+    roster.change_role(alice, user_id=world.users["alice"].id, to=Role.ADMIN, by=BY)
+    asked = restore(world, moment, "vera", "bob", "ada", "alice")
+    page = text_of(asked)
+    assert "Restore 1 member to" in page
+    assert "1 of the 4 selected will change." in page
+    assert "Role: Agent → Viewer" in page
+    assert "Bob Example (bob@example.com): Agent then, no member now. They left the desk by themselves. Invite" in page
+    assert "Ada Example (ada@example.com): Admin then, Owner now. Only an owner can change this." in page
+    assert "Alice Example (alice@example.com): Owner then, Admin now. Only an owner can change this." in page
+    assert [one.email for one, _ in asked.context["chosen"]] == ["vera@example.com"]
+    none = restore(world, moment, "bob")
+    assert "Nobody can be restored" in text_of(none)
+    assert 'name="confirmed"' not in none.content.decode()
+
+
+def test_whose_role_is_changed_after_the_page_was_shown_is_left(world: World, alice: TenantContext) -> None:
+    moment = clock.stamp()
+    vera = world.users["vera"].id
+    roster.change_role(alice, user_id=vera, to=Role.AGENT, by=BY)
+    asked = restore(world, moment, "vera")
+    roster.change_role(alice, user_id=vera, to=Role.ADMIN, by=BY)
+    said = text_of(confirm(world, asked))
+    assert "Nobody was restored." in said
+    assert "Vera Example was not restored. Somebody else has just changed this membership." in said
+    assert roles(alice)["vera"] is Role.ADMIN
+
+
+def test_who_gives_up_their_own_rights_restores_the_others_first(world: World, alice: TenantContext) -> None:
+    bob, vera = world.users["bob"].id, world.users["vera"].id
+    moment = clock.stamp()  # when Bob was an agent
+    roster.change_role(alice, user_id=bob, to=Role.ADMIN, by=BY)
+    roster.change_role(alice, user_id=vera, to=Role.AGENT, by=BY)
+    asked = restore(world, moment, "bob", "vera", by="bob")
+    done = confirm(world, asked, by="bob")
+    assert done.redirect_chain[-1][0].endswith("/tickets/")
+    assert (roles(alice)["bob"], roles(alice)["vera"]) == (Role.AGENT, Role.VIEWER)
+
+
+def test_the_only_owner_stays_one(world: World, alice: TenantContext) -> None:
+    member_changes.add(user=world.users["charlie"], tenant=world.tenants["acme"], role=Role.OWNER, by=BY)
+    charlie = world.context("charlie", "acme")
+    roster.change_role(charlie, user_id=alice.user_id, to=Role.AGENT, by=BY)
+    moment = clock.stamp()
+    roster.change_role(charlie, user_id=alice.user_id, to=Role.OWNER, by=BY)
+    roster.remove(charlie, user_id=charlie.user_id, by=BY)
+    assert "Agent then, Owner now. Only owner. Add another owner first." in text_of(restore(world, moment, "alice"))
+
+
+def test_nobody_selected_and_a_damaged_selection_are_said(world: World, alice: TenantContext) -> None:
+    moment = clock.stamp()
+    assert "Select members first." in text_of(restore(world, moment))
+    form = {"at": moment, "members": [f"{alice.user_id}.king"], "confirmed": "yes"}
+    page = world.browser("alice", "acme").send(ADDRESS + "restore/", form, follow=True)
+    assert "The selection is damaged." in text_of(page)
+
+
+def test_the_past_of_members_costs_two_queries_at_once_and_a_read_of_those_who_are_gone(
+    world: World, alice: TenantContext, bill: Meter
+) -> None:
+    moment = clock.stamp()
+    past_roster.at(alice, moment)
+    assert sorted(call.operation for call in bill.calls) == ["Query", "Query"]
+    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    roster.remove(alice, user_id=world.users["vera"].id, by=BY)
+    bill.calls.clear()
+    past_roster.at(alice, moment)
+    assert [call.operation for call in bill.calls[-1:]] == ["BatchGetItem"]
+    assert sorted(call.operation for call in bill.calls) == ["BatchGetItem", "Query", "Query"]
 
 
 def test_before_the_desk_was_created_there_is_no_member_and_the_page_says_why(world: World) -> None:
@@ -121,8 +234,8 @@ def test_before_the_desk_was_created_there_is_no_member_and_the_page_says_why(wo
     page: Any = browser.get("/desk/members/past/", {"at": "1999-01-01T00:00:00"})
     assert page.status_code == 400
     assert "The audit trail begins on" in text_of(page)
-    assert page.context["rows"] == []
+    assert page.context["people"] == []
     form = {"at": "1999-01-01T00:00:00", "members": [world.users["alice"].id]}
     assert "Who was a member before that is not known." in text_of(
-        browser.send("/desk/members/past/", form, follow=True)
+        browser.send(ADDRESS + "restore/", form, follow=True)
     )

@@ -166,9 +166,10 @@ def test_who_was_a_member_and_whom_an_operator_acted_as_is_told_without_the_addr
     page = desk.browser("alice", "acme").get("/desk/settings/access/").content.decode()
     assert (BOB in page, "Erased person" in page) == (False, True)
     alice = desk.context("alice", "acme")
-    then = [one.email for one in past_roster.at(alice, summaries.read(alice, 1).created_at)]  # when Bob was a member
-    assert BOB not in then
-    assert [email for email in then if email.startswith("Erased person ")]
+    then = past_roster.at(alice, summaries.read(alice, 1).created_at)  # when Bob was a member
+    assert BOB not in [one.email for one in then]
+    (bob,) = [one for one in then if one.email.startswith("Erased person ")]
+    assert (bob.name, bob.hindrance) == ("", "They were erased from the desk.")
 
 
 def test_a_member_is_not_erased(desk: World) -> None:
