@@ -74,6 +74,13 @@ class TenantRepository:
         """Count the members that each transaction on tickets gets beside its own, while the tenant is being moved."""
         return fencing.MEMBERS if self._knowledge.current().move else 0
 
+    def _known_for_writing(self) -> Whereabouts:
+        """Return where it lies. Raises Conflict where the tenant is being purged: by the time that its purge has waited
+        for, whoever was let in before knows of it."""
+        where = self._knowledge.current()
+        where.refuse_purged()
+        return where
+
     @contextmanager
     def here(self) -> Iterator[None]:
         """Act for this tenant where it lies, inside: for what reaches its content beside this repository."""
@@ -189,7 +196,7 @@ class TenantRepository:
         }
         patience = Patience(self._knowledge)
         while True:
-            where = self._knowledge.current()
+            where = self._known_for_writing()
             try:
                 with self._connection(where.placement) as connection:
                     answer = connection.dispatch("UpdateItem", fencing.open_counter(request, where.move))
@@ -204,7 +211,7 @@ class TenantRepository:
         """
         partition = str(getattr(item, item.table.hash))
         self._refuse_foreign_key(partition)
-        if fencing.is_copied(item.table, partition) and self._knowledge.current().move:
+        if self._known_for_writing().move and fencing.is_copied(item.table, partition):
             return self._update_fenced(item, actions, condition)
         request = item.get_update_kwargs_from_instance(actions=actions, condition=condition)
         if condition is not None:
@@ -236,7 +243,7 @@ class TenantRepository:
         self._refuse_foreign(transaction.members)
         patience = Patience(self._knowledge)
         while True:
-            where = self._knowledge.current()
+            where = self._known_for_writing()
             try:
                 self._write(transaction, where, token)
                 return
@@ -259,7 +266,7 @@ class TenantRepository:
 
     def put_all(self, items: Sequence[Item]) -> None:
         """Write many items without a transaction, as the role of the commands that may; see `batch_put`."""
-        if self._knowledge.current().move is not None:
+        if self._known_for_writing().move is not None:
             raise Conflict("This desk is being moved to another place. Write in bulk when that has ended.")
         for item in items:
             self._refuse_foreign_key(str(getattr(item, item.table.hash)))

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from portal.dynamo import retry
 from portal.dynamo.placement import POOL, Placement
-from portal.errors import Unavailable
+from portal.errors import Conflict, Unavailable
 
 HOLD_SECONDS: Final = 1.5  # after which whoever waits breaks the hold: whoever holds is slow or dead
 PATIENCE_SECONDS: Final = 4.0  # after which a write that waits is given up
@@ -31,12 +31,21 @@ class Move:
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where a tenant's content lies, where an old copy of it still does, and the move that is under way."""
+    """Where a tenant's content lies, where an old copy of it still does, and the move that is under way.
+
+    Where it is `purged`, nothing may be written any more.
+    """
 
     placement: Placement = POOL
     former: Placement | None = None
     epoch: int = 0
     move: Move | None = None
+    purged: bool = False
+
+    def refuse_purged(self) -> None:
+        """Raise Conflict where the tenant is being purged: what was written now might be found by nobody."""
+        if self.purged:
+            raise Conflict("This desk is being deleted. Nothing can be written to it any more.")
 
 
 class BeingMoved(Unavailable):

@@ -80,6 +80,12 @@ def refuse_arriving(tenant: TenantItem) -> None:
         )
 
 
+def refuse_closed(tenant: TenantItem) -> None:
+    """Raise Conflict for a tenant that is closed or being purged: nothing is added to it, by operators either."""
+    if tenant.status in (CLOSING, PURGING):
+        raise Conflict(f"{tenant.name} is {tenant.status}: nothing can be written to it.")
+
+
 def suspended_tenants(limit: int) -> list[DirectoryItem]:
     """Up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
     return _listed(SUSPENDED_TENANTS, limit)

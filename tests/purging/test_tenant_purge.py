@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,8 +27,8 @@ from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
-from tenants.tenancy import tenant_directory
-from tests.support import deliveries, embedded, folding, placed, used_desk
+from tenants.tenancy import shard_layout, tenant_directory
+from tests.support import archives, deliveries, embedded, folding, placed, used_desk
 from tests.support.commands import everything, in_pool, run
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower
@@ -35,8 +36,9 @@ from tests.support.kills import Killed, killed_at
 from tests.support.stored import put_all
 from tests.support.waiting import wait_until
 from tests.support.world import World
-from tickets.desk import creating
+from tickets.desk import commenting, creating
 from tickets.following import ticket_stream
+from tickets.importing import ticket_writer
 from tickets.jobs import leased_job
 from tickets.jobs.job_notes import TakenOver
 from tickets.moving import move_requests, place_changes
@@ -44,6 +46,8 @@ from tickets.moving.tenant_mover import TenantMover
 from tickets.purging import erasing, purge_notes, purge_requests, tenant_purge
 from tickets.purging.tenant_purge import TenantPurge
 from tickets.sharding import reshard_requests
+from tickets.ticket import keys
+from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
 
 UMBRELLA = used_desk.SLUG
@@ -322,6 +326,48 @@ def test_a_move_has_to_end_first_and_one_that_is_called_off_with_all_that_it_lef
     purge(purge_requests.begin(tenant_directory.get(acme), by=SYSTEM), follower)
     assert len(everything(TICKETS)) == len(in_pool(TICKETS))
     assert not [raw for raw in in_pool(TICKETS) if acme in raw["pk"]["S"]]
+
+
+def test_who_was_let_in_before_and_writes_on_is_refused_when_what_they_know_of_the_desk_is_old(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = world.context("alice", "acme")
+    begin(alice.tenant_id)
+    assert creating.create(alice, title="Within the time that a purge waits") == 1
+    monkeypatch.setattr(shard_layout, "CONTEXT_SECONDS", -1)
+    late: list[Callable[[], object]] = [
+        lambda: creating.create(alice, title="Late"),
+        lambda: commenting.comment(alice, 1, body="Late."),
+        lambda: alice.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET),
+        lambda: alice.repository.put_all([]),
+        lambda: alice.repository.update(CounterItem(alice.repository.key(keys.counter), keys.COUNTER_TICKET), []),
+    ]
+    for write in late:
+        with pytest.raises(Conflict, match="This desk is being deleted"):
+            write()
+
+
+def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_layout, "CONTEXT_SECONDS", -1)
+    acme, follower = world.tenants["acme"].tenant_id, follow()
+    path = archives.write(tmp_path / "archive.json", *[archives.issue(n, comments=1) for n in range(1, 31)])
+    write, written = ticket_writer.write, []
+
+    def purged_meanwhile(*of: Any) -> int:
+        if len(written) == 5:
+            begin(acme)
+        written.append(write(*of))
+        return written[-1]
+
+    monkeypatch.setattr(ticket_writer, "write", purged_meanwhile)
+    ended = run("import_archive", path, "--tenant", "acme")
+    assert (ended.status, "This desk is being deleted." in ended.err, len(written)) == (1, True, 5)
+    assert "nothing can be written to it" in run("import_archive", path, "--tenant", "acme").err
+    item = purge_notes.PURGES.last(acme)
+    purge(item, follower)
+    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
 
 
 def test_of_a_purge_and_a_move_that_begin_in_one_moment_one_is_refused(

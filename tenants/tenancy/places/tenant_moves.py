@@ -28,6 +28,7 @@ def whereabouts(tenant: Any) -> Whereabouts:
         former=Placement.parse(tenant.former_placement) if tenant.former_placement else None,
         epoch=int(tenant.placement_epoch or 0),
         move=_decoded(tenant.move) if tenant.move else None,
+        purged=tenant.status == tenant_directory.PURGING,
     )
 
 

@@ -56,7 +56,9 @@ class Command(PortalCommand):
         if options["dry_run"]:
             self.again = "Nothing was written; run it again to check the whole file."
         size = size_of(options["file"])
-        tenant = context.for_system(tenant_directory.find(options["tenant"]))
+        found = tenant_directory.find(options["tenant"])
+        tenant_directory.refuse_closed(found)
+        tenant = context.for_system(found)
         run = Import(tenant, options["file"], source=options["source"], dry_run=options["dry_run"])
         started = time.monotonic()
         try:
