@@ -137,6 +137,12 @@ def coded(text: str) -> SafeString:
 
 
 @register.filter
+def stamps_as_moments(text: str) -> str:
+    """A text as it is, but a stored stamp as the pages write a moment."""
+    return f"{clock.parse(text):%-d %B %Y, %H:%M:%S} UTC" if clock.is_stamp(text) else text
+
+
+@register.filter
 def when(moment: datetime | None) -> SafeString | str:
     """A moment as a person says it, with the exact time for who asks."""
     if moment is None:

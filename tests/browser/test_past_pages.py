@@ -21,19 +21,29 @@ pytestmark = pytest.mark.browser
 def test_an_admin_goes_back_in_time_and_restores_a_ticket(world: World, person: NewPage) -> None:
     world.tickets("acme", 4)
     alice = world.context("alice", "acme")
+    changing.change(alice, 4, Wishes(resolver=world.users["bob"].id))
     then = clock.stamp()
     wishes = Wishes(title="Printer on fire", description="It works.", priority=Priority.URGENT, status=Status.CLOSED)
     changing.change(alice, 2, wishes)
     changing.change(alice, 3, Wishes(resolver=world.users["bob"].id))
-    roster.remove(alice, user_id=world.users["vera"].id, by=SYSTEM)
+    changing.change(alice, 4, Wishes(resolver=""))
+    for name in ("bob", "vera"):
+        roster.remove(alice, user_id=world.users[name].id, by=SYSTEM)
 
     page = person("alice", "acme")
     page.goto(f"/acme/tickets/past/?at={then}")
     expect(page.get_by_text("You are looking at the past")).to_be_visible()
     assert audit(page, "tickets as they were") == []
+    for number in (2, 4):
+        page.get_by_role("checkbox", name=f"#{number}").check()
+    page.get_by_role("button", name="Restore the selected tickets").click()
+    expect(page.get_by_text("1 of the 2 selected tickets will change.")).to_be_visible()
+    assert audit(page, "before tickets are restored, of which one cannot be") == []
+    page.get_by_role("link", name="Restore the member first").click()
+    expect(page.get_by_role("row", name="Bob Example")).to_contain_text("No member")
 
     page.get_by_role("link", name="Members", exact=True).last.click()
-    expect(page.get_by_role("row", name="vera@example.com")).to_contain_text("no member")
+    expect(page.get_by_role("row", name="Vera Example")).to_contain_text("No member")
     assert audit(page, "members as they were") == []
     page.get_by_role("checkbox", name="Vera Example").check()
     page.get_by_role("button", name="Restore the selected members").click()

@@ -16,6 +16,7 @@ from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import World
 
@@ -129,7 +130,7 @@ def test_who_was_removed_stands_there_by_name_and_after_the_restoration_as_a_mem
     moment = clock.stamp()
     roster.remove(alice, user_id=world.users["bob"].id, by=BY)
     browser = world.browser("alice", "acme")
-    assert "Bob Example bob@example.com Agent no member Different" in text_of(browser.get(ADDRESS, {"at": moment}))
+    assert "Bob Example bob@example.com Agent No member Different" in text_of(browser.get(ADDRESS, {"at": moment}))
     asked = restore(world, moment, "bob")
     assert "Restore 1 member to" in text_of(asked)
     assert "Bob Example bob@example.com Role: No member → Agent" in text_of(asked)
@@ -141,12 +142,26 @@ def test_who_was_removed_stands_there_by_name_and_after_the_restoration_as_a_mem
     assert 'name="members"' not in page.content.decode()
 
 
+def test_who_was_erased_is_not_offered_and_not_taken_in(world: World, alice: TenantContext) -> None:
+    moment = clock.stamp()
+    roster.remove(alice, user_id=world.users["bob"].id, by=BY)
+    run("erase_person", "acme", "bob@example.com")
+    page = world.browser("alice", "acme").get(ADDRESS, {"at": moment})
+    assert "Agent No member Different They were erased from the desk. Invite them instead." in text_of(page)
+    assert "Bob" not in text_of(page)
+    assert "Nobody can be restored" in text_of(restore(world, moment, "bob"))
+    form = {"at": moment, "members": [f"{world.users['bob'].id}.none"], "confirmed": "yes"}
+    said = text_of(world.browser("alice", "acme").send(ADDRESS + "restore/", form, follow=True))
+    assert "was not restored. They were erased from the desk." in said
+    assert "bob" not in roles(alice)
+
+
 def test_who_became_a_member_later_is_shown_and_not_offered(world: World, alice: TenantContext) -> None:
     moment = clock.stamp()
     dora = world.add_user("Dora")
     member_changes.add(user=dora, tenant=world.tenants["acme"], role=Role.AGENT, by=BY)
     page = world.browser("alice", "acme").get(ADDRESS, {"at": moment})
-    assert "Dora Example dora@example.com no member Agent Different They became a member later." in text_of(page)
+    assert "Dora Example dora@example.com No member Agent Different They became a member later." in text_of(page)
     assert dora.id not in page.content.decode()  # type: ignore[attr-defined]
     roster.remove(alice, user_id=dora.id, by=BY)
     assert "Dora" not in text_of(world.browser("alice", "acme").get(ADDRESS, {"at": moment}))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from portal import clock
+from tenants.audit_trail.recording import SYSTEM
+from tenants.membership import member_changes, roster
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
 from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import Browser, World
-from tickets.desk import changing, commenting, summaries
+from tickets.desk import changing, commenting, creating, summaries
 from tickets.desk.changing import Wishes
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
-from tickets.time_machine import past_tickets
+from tickets.time_machine import past_tickets, presenters
 
 
 @pytest.fixture
@@ -95,9 +100,12 @@ def test_restoring_asks_first_and_says_what_will_change(browser: Browser, alice:
     assert summaries.read(alice, 1).title == "Other title"
     done = restore(browser, alice, then, 1, confirmed="yes")
     assert "1 ticket was restored" in text_of(done)
+    assert f"as of: {clock.parse(then):%-d %B %Y, %H:%M:%S} UTC tickets: 1" in text_of(browser.get("/desk/audit/"))
     stored = summaries.read(alice, 1)
     assert (stored.title, stored.status) == ("Ticket 1", "open")
-    assert "restored the ticket as of" in text_of(browser.get("/tickets/1/"))
+    assert f"restored the ticket as of {clock.parse(then):%-d %B %Y, %H:%M:%S} UTC" in text_of(
+        browser.get("/tickets/1/")
+    )
 
 
 def test_several_are_restored_and_each_that_was_not_is_named(browser: Browser, alice: TenantContext) -> None:
@@ -105,7 +113,137 @@ def test_several_are_restored_and_each_that_was_not_is_named(browser: Browser, a
     changed(alice, 2)
     page = text_of(restore(browser, alice, then, 1, 2, 3, confirmed="yes"))
     assert "2 tickets were restored" in page
-    assert "#3 is as it was then." in page
+    assert "#3: the same now as then." in page
+
+
+# --- what cannot be restored ---
+
+
+def handed_on(world: World, alice: TenantContext) -> str:
+    """Bob leaves three tickets, which Alice takes, the third under another title; return the moment before."""
+    for number in (1, 2, 3):
+        changing.change(alice, number, Wishes(resolver=world.users["bob"].id))
+    then = clock.stamp()
+    for number in (1, 2, 3):
+        changing.change(alice, number, Wishes(resolver=alice.user_id))
+    changing.change(alice, 3, Wishes(title="Other title"))
+    roster.remove(alice, user_id=world.users["bob"].id, by=SYSTEM)
+    return then
+
+
+def test_the_page_that_asks_counts_what_will_change_and_leads_to_the_members_that_are_missing(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    then = handed_on(world, alice)
+    asked = restore(browser, alice, then, 1, 2, 3)
+    page = text_of(asked)
+    assert "Restore 1 ticket to" in page
+    assert "1 of the 3 selected tickets will change." in page
+    assert (
+        "#3 Other title Title: Other title → Ticket 3 Assignee stays Alice Example : Bob Example is no longer" in page
+    )
+    assert "2 will not change #1 Ticket 1 Assignee stays Alice Example : Bob Example is no longer a member." in page
+    (link,) = set(re.findall(r'<a href="([^"]+)">Restore the member first</a>', asked.content.decode()))
+    assert "Bob Example bob@example.com Agent No member" in text_of(browser.get(link))
+
+
+def test_a_restoration_says_of_each_ticket_what_was_not_restored_and_why(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    then = handed_on(world, alice)
+    page = text_of(restore(browser, alice, then, 1, 2, 3, confirmed="yes"))
+    assert re.search(r"1 ticket was restored to [^.]* UTC in part\.", page)
+    assert "#1, #2, #3: assignee not restored: Bob Example is no longer a member." in page
+    assert "Restore the members first" in page
+    assert "the same now as then" not in page
+    assert (summaries.read(alice, 3).title, summaries.read(alice, 1).version) == ("Ticket 3", 3)
+
+
+def test_where_nothing_would_change_there_is_nothing_to_press(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    then = handed_on(world, alice)
+    asked = restore(browser, alice, then, 1, 2)
+    assert "Nothing can be restored to" in text_of(asked)
+    assert 'name="confirmed"' not in asked.content.decode()
+    done = text_of(restore(browser, alice, then, 1, confirmed="yes"))
+    assert "No ticket was restored to" in done
+    assert "#1: assignee not restored: Bob Example is no longer a member." in done
+
+
+def test_once_the_member_is_back_the_tickets_are_restored_whole(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    then = handed_on(world, alice)
+    member_changes.add(user=world.users["bob"], tenant=world.tenants["acme"], role=Role.AGENT, by=SYSTEM)
+    page = text_of(restore(browser, alice, then, 1, 2, 3, confirmed="yes"))
+    assert re.search(r"3 tickets were restored to [^.]* UTC\.", page)
+    assert "not restored" not in page
+    assert {summaries.read(alice, number).resolver for number in (1, 2, 3)} == {world.users["bob"].id}
+
+
+def test_an_assignee_who_is_the_same_although_no_member_is_not_called_missing(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    changing.change(alice, 1, Wishes(resolver=world.users["bob"].id))
+    then = changed(alice)
+    roster.remove(alice, user_id=world.users["bob"].id, by=SYSTEM)
+    assert "Bob Example" not in text_of(restore(browser, alice, then, 1))
+    page = text_of(restore(browser, alice, then, 1, confirmed="yes", list="yes"))
+    assert re.search(r"1 ticket was restored to [^.]* UTC\.", page)
+    assert "not restored" not in page
+
+
+def test_an_assignee_who_was_erased_is_no_member_who_could_be_restored(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    then = handed_on(world, alice)
+    run("erase_person", "acme", "bob@example.com")
+    asked = text_of(restore(browser, alice, then, 1))
+    assert re.search(r"Assignee stays Alice Example : Erased person \w+ is no longer known\.", asked)
+    assert "Restore the member first" not in asked
+    done = text_of(restore(browser, alice, then, 1, confirmed="yes"))
+    assert re.search(r"#1: assignee not restored: Erased person \w+ is no longer known\.", done)
+    assert "Restore the members first" not in done
+
+
+def test_many_reasons_are_counted_and_no_ticket_is_left_out(
+    world: World, browser: Browser, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presenters, "REASONS", 1)
+    then = handed_on(world, alice)
+    states = [str(TicketState.of(summaries.read(alice, number))) for number in (1, 2)]
+    changing.change(alice, 2, Wishes(title="Theirs"))
+    creating.create(alice, title="Later")
+    form = {"at": then, "tickets": [*states, "4.1.open.", "9.1.open."], "confirmed": "yes"}
+    page = text_of(browser.send("/tickets/past/restore/", form, follow=True))
+    assert "#1: assignee not restored: Bob Example is no longer a member." in page
+    assert "3 more were not restored whole, for other reasons: #2, #4, #9." in page
+
+
+def test_the_filter_outlives_a_restoration_and_its_cancelling(browser: Browser, alice: TenantContext) -> None:
+    then = changed(alice, 1)
+    changed(alice, 2)
+    address = {"at": then, "status": "open", "changed": "yes", "from": "3"}
+    listed = browser.get("/tickets/past/", address)
+    assert [row["ticket"].number for row in listed.context["rows"]] == [2, 1]
+    form = dict(re.findall(r'type="hidden" name="([a-z]+)" value="([^"]*)"', listed.content.decode()))
+    asked = restore(browser, alice, then, 1, **{name: form[name] for name in ("list", "status", "changed", "from")})
+    (cancel,) = re.findall(r'href="([^"]+)">Cancel', asked.content.decode())
+    assert dict(parse_qsl(urlsplit(unescape(cancel)).query)) == address
+    again = dict(re.findall(r'type="hidden" name="([a-z]+)" value="([^"]*)"', asked.content.decode()))
+    done = browser.send("/tickets/past/restore/", again, follow=True)
+    assert dict(parse_qsl(urlsplit(done.redirect_chain[-1][0]).query)) == address  # type: ignore[attr-defined]
+    assert [row["ticket"].number for row in done.context["rows"]] == [2]  # type: ignore[attr-defined]
+
+
+def test_a_ticket_that_is_the_same_again_is_not_offered(browser: Browser, alice: TenantContext) -> None:
+    then = changed(alice)
+    restore(browser, alice, then, 1, confirmed="yes")
+    page = browser.get("/tickets/past/", {"at": then})
+    assert "The same again , ticket 1" in text_of(page)
+    assert 'name="tickets"' not in page.content.decode()
+    assert browser.get("/tickets/past/", {"at": then, "changed": "yes"}).context["rows"] == []
 
 
 @pytest.mark.parametrize("address", ["/tickets/past/", "/tickets/1/past/", "/desk/members/past/"])
@@ -146,6 +284,13 @@ def test_a_command_restores_what_was_alike_and_refuses_both_ways_at_once(alice: 
     assert [summaries.read(alice, number).status for number in (1, 3)] == ["open", "open"]
     for arguments in (("1", "--status", "open"), (), ("--status", "closed")):
         assert run("time_machine", "acme", *arguments, "--at", then).status == 1
+
+
+def test_a_command_that_cannot_restore_a_ticket_whole_says_so_and_fails(world: World, alice: TenantContext) -> None:
+    then = handed_on(world, alice)
+    ended = run("time_machine", "acme", 3, "--at", then, "--restore")
+    assert "#3: assignee not restored: Bob Example is no longer a member." in ended.out
+    assert (ended.status, "Not all tickets are what they were." in ended.err) == (1, True)
 
 
 def test_a_command_shows_what_is_different_and_restores_it(alice: TenantContext) -> None:

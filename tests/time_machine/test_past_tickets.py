@@ -119,7 +119,10 @@ def test_what_was_not_kept_is_not_made_up(world: World, alice: TenantContext) ->
     assert found is not None
     assert (found.description, found.resolver, found.resolver_name) == (None, None, "Bob Example")
     (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
-    assert one.lacks == ("Description", "Assignee")
+    assert one.why == (
+        "description not restored: only its length was kept; "
+        "assignee not restored: of Bob Example only the name was kept"
+    )
     assert now_of(alice, number).description == "Now"
 
 
@@ -173,7 +176,7 @@ def test_a_ticket_that_others_changed_meanwhile_is_left(alice: TenantContext) ->
     seen = state(alice, number)
     changing.change(alice, number, Wishes(title="Theirs"))
     (one,) = restoring.restore(alice, [seen], then, by=BY)
-    assert one.left == "was changed meanwhile"
+    assert one.left == "not restored: it was changed meanwhile"
     assert now_of(alice, number).title == "Theirs"
 
 
@@ -181,7 +184,7 @@ def test_a_ticket_that_is_as_it_was_gets_no_entry(alice: TenantContext) -> None:
     number = creating.create(alice, title="Title")
     seen, entries = state(alice, number), len(timelines.ticket(alice, number).activity)
     (one,) = restoring.restore(alice, [seen], clock.stamp(), by=BY)
-    assert one.left == "is as it was then"
+    assert (one.left, one.is_whole) == ("the same now as then", True)
     assert len(timelines.ticket(alice, number).activity) == entries
 
 
@@ -192,7 +195,7 @@ def test_a_ticket_goes_back_to_nobody_who_cannot_have_it_now(world: World, alice
     changing.change(alice, number, Wishes(resolver="", title="Other"))
     roster.change_role(alice, user_id=world.users["bob"].id, to=Role.VIEWER, by=BY)
     (one,) = restoring.restore(alice, [state(alice, number)], then, by=BY)
-    assert (one.left, one.lacks) == ("", ("Assignee",))
+    assert (one.is_changed, one.why) == (True, "assignee not restored: Bob Example is a viewer now")
     assert (now_of(alice, number).title, now_of(alice, number).resolver) == ("Title", "")
 
 

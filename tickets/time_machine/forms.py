@@ -16,5 +16,5 @@ class PastFilterForm(forms.Form):
     assignee = forms.CharField(label="Assignee then", required=False, max_length=100)
     tag = forms.CharField(label="Tag then", required=False, max_length=100)
     changed = forms.BooleanField(
-        label="Changed since", required=False, widget=forms.CheckboxInput(attrs={"value": "yes"})
+        label="Different now", required=False, widget=forms.CheckboxInput(attrs={"value": "yes"})
     )

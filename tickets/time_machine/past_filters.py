@@ -17,8 +17,8 @@ NAMES = ("status", "assignee", "tag", "changed")
 class PastFilter:
     """Hold what a ticket has to have been, each "" for anything.
 
-    `assignee` is a part of the name, which is what a history keeps; `changed` is "yes" for those alone that have
-    changed since.
+    `assignee` is a part of the name, which is what a history keeps; `changed` is "yes" for those alone that are
+    different now.
     """
 
     status: str = ""
@@ -44,7 +44,7 @@ class PastFilter:
         then = found.then
         if then is None or (self.status and then.status != self.status):
             return False
-        if self.changed and not any(entry.changes for entry in found.since):
+        if self.changed and not found.differing:
             return False
         is_theirs = self.assignee.casefold() in then.resolver_name.casefold()
         return is_theirs and (not self.tag or self.tag in then.tags)

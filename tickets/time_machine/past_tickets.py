@@ -75,6 +75,20 @@ class ThenAndNow:
     since: tuple[Activity, ...]
     until: tuple[Activity, ...] = ()
 
+    @property
+    def differing(self) -> frozenset[str]:
+        """Return the names of the fields that are not what they were; what was not kept is not known to be the same.
+
+        An assignee is the same person whatever they are called by now, and where the id was not kept whoever has the
+        name.
+        """
+        then, now = self.then, self.now
+        if then is None:
+            return frozenset()
+        told = "resolver" if then.resolver is not None else "resolver_name"
+        compared = {name: name for name in ("title", "description", "status", "priority", "tags")} | {"resolver": told}
+        return frozenset(name for name, kept in compared.items() if getattr(then, kept) != getattr(now, kept))
+
 
 def read(tenant: TenantContext, number: int, at: str) -> ThenAndNow:
     """Return a ticket at this moment, a stamp, and now. Raises NotFound.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.urls import reverse
@@ -14,12 +14,13 @@ from tickets.desk import changing, ticket_presenters
 from tickets.desk.summaries import TicketState
 from tickets.desk.timelines import Activity
 from tickets.ticket.fields import Priority, Status
-from tickets.time_machine import restoring
+from tickets.time_machine import past_filters, restoring
 from tickets.time_machine.forms import PastFilterForm
 from tickets.time_machine.past_filters import PastFilter
 from tickets.time_machine.past_tickets import PastPage, PastTicket, ThenAndNow
 
 _UNKNOWN = "(not kept)"
+REASONS = 10  # for which tickets were left, that are said one by one
 MOMENTS_SHOWN = 20  # changes that a ticket's page offers to look behind
 
 
@@ -46,7 +47,7 @@ def differences(found: ThenAndNow) -> list[dict[str, Any]]:
         return []
     then, now = texts(found.then), texts(found.now)
     return [
-        {"label": label, "then": then[name], "now": now[name], "differs": then[name] != now[name]}
+        {"name": name, "label": label, "then": then[name], "now": now[name], "differs": name in found.differing}
         for name, label in changing.LABELS.items()
     ]
 
@@ -58,8 +59,9 @@ def ticket_page(found: ThenAndNow, at: str) -> dict[str, Any]:
         "number": number,
         "then": found.then,
         "now": found.now,
-        "fields": (shown := differences(found)),
-        "differs": any(field["differs"] for field in shown),
+        "opened": clock.parse(found.now.created_at),
+        "fields": differences(found),
+        "differs": bool(found.differing),
         "activity": [ticket_presenters.timeline_entry(a) for a in found.until],
         "later": len(found.since),
         "moments": _moments(number, [*found.since, *reversed(found.until)]),
@@ -91,7 +93,8 @@ def queue_page(page: PastPage, at: str, only: PastFilter) -> dict[str, Any]:
             "texts": texts(found.then),
             "status_label": Status(found.then.status).label,
             "priority_label": Priority(found.then.priority).label,
-            "has_changed": bool(found.since),
+            "differs": bool(found.differing),
+            "has_changed": any(entry.changes for entry in found.since),
             "url": past_url(found.now.number, at),
             "select_value": str(TicketState.of(found.summary)),
         }
@@ -105,34 +108,73 @@ def queue_page(page: PastPage, at: str, only: PastFilter) -> dict[str, Any]:
 
     return {
         "rows": rows,
+        "can_restore": any(row["differs"] for row in rows),
         "first": page.first,
         "down_to": (page.lower or 0) + 1,
         "filters": PastFilterForm(initial=only.params),
         "is_filtered": bool(only.params),
         "all_url": f"?{urlencode({'at': at})}",
+        "kept": kept({"list": "yes", **only.params, "from": str(page.first)}),
         "limit": restoring.MOST,
         **{name: address(start) if start else None for name, start in links.items()},
         **moments.page(at),
     }
 
 
-def confirm_page(chosen: list[ThenAndNow], agents: set[str], at: str) -> dict[str, Any]:
-    """Return what the page that asks before a restoration shows: the fields of each ticket that will change."""
-    rows = []
-    for found in chosen:
-        lacks = restoring.wishes_for(found.then, at, agents)[1] if found.then else ()
-        changes = [f for f in differences(found) if f["differs"] and f["label"] not in lacks]
-        rows.append({"number": found.now.number, "title": found.now.title, "changes": changes, "lacks": lacks})
-    return {"rows": rows, **moments.page(at)}
+def kept(params: Mapping[str, str]) -> dict[str, str]:
+    """Return what the forms of a restoration take along, to come back to the list that they were opened from."""
+    return {name: params[name] for name in ("list", *past_filters.NAMES, "from") if params.get(name)}
+
+
+def list_url(params: Mapping[str, str]) -> str:
+    """Return the address of the list that these were taken along from."""
+    told = {name: value for name, value in kept(params).items() if name != "list"}
+    return f"{reverse('tickets:past')}?{urlencode({'at': params.get('at', ''), **told})}"
+
+
+def confirm_page(chosen: list[ThenAndNow], people: restoring.Recipients, at: str) -> dict[str, Any]:
+    """Return what the page that asks before a restoration shows: what of each ticket will change, and what cannot."""
+    rows = [_asked(found, people, at) for found in chosen]
+    return {
+        "total": len(rows),
+        "changing": [row for row in rows if row["changes"]],
+        "staying": [row for row in rows if not row["changes"]],
+        "members_url": f"{reverse('tenants:past_members')}?{urlencode({'at': at})}",
+        **moments.page(at),
+    }
+
+
+def _asked(found: ThenAndNow, people: restoring.Recipients, at: str) -> dict[str, Any]:
+    row = {"number": found.now.number, "title": found.now.title, "existed": found.then is not None}
+    if found.then is None:
+        return row | {"changes": [], "lacks": []}
+    _, lacks = restoring.wishes_for(found.then, found.differing, at, people)
+    lacking = {lack.field for lack in lacks}
+    fields = {field["name"]: field for field in differences(found) if field["differs"]}
+    return row | {
+        "changes": [field for name, field in fields.items() if name not in lacking],
+        "lacks": [{"lack": lack, "now": fields[lack.field]["now"]} for lack in lacks],
+    }
 
 
 def outcome(done: list[restoring.Restored], at: str) -> tuple[str, list[str]]:
-    """Say what was restored in one sentence, and of each other ticket why it was not."""
-    restored = [one for one in done if not one.left]
-    plural = "s were" if len(restored) != 1 else " was"
-    said = f"{len(restored)} ticket{plural} restored to {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC."
-    left = [f"#{one.number} {one.left}." for one in done if one.left]
-    lacking = [
-        f"#{one.number}: {' and '.join(one.lacks).lower()} could not be restored." for one in restored if one.lacks
-    ]
-    return said, left + lacking
+    """Say what was restored in one sentence, and of all other tickets, and those restored in part, why.
+
+    Tickets for one reason are named together, for up to REASONS of them.
+    """
+    changed = [one for one in done if one.is_changed]
+    count = f"{len(changed)} ticket{'s were' if len(changed) != 1 else ' was'}" if changed else "No ticket was"
+    partly = sum(not one.is_whole for one in changed)
+    rest = f", {partly} of them in part" if partly and len(changed) > 1 else " in part" * bool(partly)
+    said = f"{count} restored to {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC{rest}."
+    reasons: dict[str, list[str]] = {}
+    for one in done:
+        if one.why:
+            reasons.setdefault(one.why, []).append(f"#{one.number}")
+    others = [f"{', '.join(numbers)}: {why}." for why, numbers in reasons.items()]
+    if len(others) > REASONS:
+        more = [number for numbers in list(reasons.values())[REASONS:] for number in numbers]
+        others[REASONS:] = [f"{len(more)} more were not restored whole, for other reasons: {', '.join(more)}."]
+    if any(lack.of_member for one in done for lack in one.lacks):
+        others.append("Restore the members first, under Past, Members; then these tickets can be restored whole.")
+    return said, others

@@ -6,7 +6,7 @@ others have changed since in the same fields is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -15,8 +15,10 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound, PortalError
 from tenants.audit_trail import recording
+from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
+from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
@@ -27,20 +29,49 @@ from tickets.time_machine import past_tickets
 from tickets.time_machine.past_tickets import PastTicket, ThenAndNow
 
 MOST: Final = 50  # tickets that are restored at once
-SAME: Final = "is as it was then"
+SAME: Final = "the same now as then"
 _AT_A_TIME: Final = 8
 
 
 @dataclass(frozen=True)
-class Restored:
-    """Report what became of one ticket. `left` says why it stays as it is, "" for one that was restored.
+class Recipients:
+    """Hold the members of now by id, and by their pseudonyms those who were erased."""
 
-    `lacks` names the fields that could not be restored.
-    """
+    members: Mapping[str, Member]
+    erased: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Name a field that cannot be restored, and say why. `of_member` says that it can once a member is restored."""
+
+    field: str
+    why: str
+    of_member: bool = False
+
+    @property
+    def label(self) -> str:
+        return changing.LABELS[self.field]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Report what became of one ticket. `left` says why nothing of it was restored, unless that is for its `lacks`."""
 
     number: int
+    is_changed: bool = False
     left: str = ""
-    lacks: tuple[str, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether the ticket is now what it was then."""
+        return not self.lacks and (self.is_changed or self.left == SAME)
+
+    @property
+    def why(self) -> str:
+        """Return why it is not restored whole, or was not changed; "" where all of it was restored."""
+        return self.left or "; ".join(f"{lack.label.lower()} not restored: {lack.why}" for lack in self.lacks)
 
 
 def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, by: Actor) -> list[Restored]:
@@ -49,14 +80,14 @@ def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, b
     Each is a change of its own: some may be restored and others not. Raises Invalid for none, and for too many.
     """
     check(tickets)
-    able = agents(tenant)
+    people = recipients(tenant)
     done: list[Restored] = []
     try:
         for begin in range(0, len(tickets), _AT_A_TIME):
             some = tickets[begin : begin + _AT_A_TIME]
-            done += fan_out([partial(_restore, tenant, state, at, able) for state in some])
+            done += fan_out([partial(_restore, tenant, state, at, people) for state in some])
     finally:
-        _record(tenant, [one.number for one in done if not one.left], at, by)
+        _record(tenant, [one.number for one in done if one.is_changed], at, by)
     return done
 
 
@@ -68,10 +99,10 @@ def check(tickets: Sequence[TicketState]) -> None:
         raise Invalid(f"At most {MOST} tickets can be restored together; you selected {len(tickets)}.")
 
 
-def agents(tenant: TenantContext) -> set[str]:
-    """Return the ids of those who can have tickets: one consistent Query."""
-    everybody = members.members_of(tenant.repository, consistent=True)
-    return {m.id for m in everybody if m.role.at_least(Role.AGENT)}
+def recipients(tenant: TenantContext) -> Recipients:
+    """Return to whom tickets can go back: one consistent Query."""
+    present = members.members_of(tenant.repository, consistent=True)
+    return Recipients({m.id: m for m in present}, frozenset(ErasedPeople.parse(tenant.erased).pseudonyms))
 
 
 def look(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAndNow]:
@@ -83,41 +114,59 @@ def look(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAnd
     return found
 
 
-def _restore(tenant: TenantContext, state: TicketState, at: str, agents: set[str]) -> Restored:
+def _restore(tenant: TenantContext, state: TicketState, at: str, people: Recipients) -> Restored:
     number = state.number
     try:
         found = past_tickets.read(tenant, number, at)
         if found.then is None:
-            return Restored(number, left="did not exist then")
-        wishes, lacks = wishes_for(found.then, at, agents)
+            return Restored(number, left="not restored: it was opened later")
+        wishes, lacks = wishes_for(found.then, found.differing, at, people)
         before = int(found.summary.version)
         present = changing.change(tenant, number, wishes, version=state.version, whole=True)
     except NotFound:
-        return Restored(number, left="does not exist")
+        return Restored(number, left="not restored: there is no such ticket")
     except Conflict:
-        return Restored(number, left="was changed meanwhile")
+        return Restored(number, left="not restored: it was changed meanwhile")
     except PortalError as error:
         if error.status >= 500:
             raise
-        return Restored(number, left=error.message)
-    is_same = int(present.summary.version) == before
-    return Restored(number, SAME if is_same else "", lacks)
+        return Restored(number, left=f"not restored: {error.message.rstrip('.')}")
+    is_changed = int(present.summary.version) != before
+    return Restored(number, is_changed, "" if is_changed or lacks else SAME, lacks)
 
 
-def wishes_for(then: PastTicket, at: str, agents: set[str]) -> tuple[Wishes, tuple[str, ...]]:
-    """Return the change that restores this, and the labels of the fields that it has to leave out."""
-    can_have_it = then.resolver == "" or then.resolver in agents
+def wishes_for(
+    then: PastTicket, differing: Collection[str], at: str, people: Recipients
+) -> tuple[Wishes, tuple[Lack, ...]]:
+    """Return the change that restores this, and of the fields that differ those that it has to leave out."""
+    lacks = [Lack("description", "only its length was kept")] if then.description is None else []
+    if "resolver" in differing and (unable := _unable(then, people)):
+        lacks.append(unable)
+    is_given_back = "resolver" in differing and all(lack.field != "resolver" for lack in lacks)
     wishes = Wishes(
         title=then.title,
         description=then.description,
         priority=Priority(then.priority),
         tags=list(then.tags),
         status=Status(then.status),
-        resolver=then.resolver if can_have_it else None,
-        restoring=f"restored the ticket as of {clock.parse(at):%Y-%m-%d %H:%M:%S} UTC:",
+        resolver=then.resolver if is_given_back else None,
+        restoring=f"restored the ticket as of {clock.parse(at):%-d %B %Y, %H:%M:%S} UTC:",
     )
-    lacking = {"description": then.description is None, "resolver": not can_have_it}
-    return wishes, tuple(changing.LABELS[name] for name, lacks in lacking.items() if lacks)
+    return wishes, tuple(lacks)
+
+
+def _unable(then: PastTicket, people: Recipients) -> Lack | None:
+    """Return why the assignee of then cannot have the ticket again, None where they can and for nobody."""
+    name = then.resolver_name
+    if then.resolver is None:
+        return Lack("resolver", f"of {name} only the name was kept")
+    if then.resolver in people.erased:
+        return Lack("resolver", f"{name} is no longer known")
+    if then.resolver and then.resolver not in people.members:
+        return Lack("resolver", f"{name} is no longer a member", of_member=True)
+    if then.resolver and not people.members[then.resolver].role.at_least(Role.AGENT):
+        return Lack("resolver", f"{name} is {people.members[then.resolver].role.with_article} now", of_member=True)
+    return None
 
 
 def _record(tenant: TenantContext, numbers: list[int], at: str, by: Actor) -> None:

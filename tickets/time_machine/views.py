@@ -5,8 +5,6 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
@@ -56,27 +54,29 @@ def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
 @heavy
 def restore(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page that says what will change, then restore the chosen tickets."""
-    tenant = request.tenant
-    back = f"{reverse('tickets:past')}?{urlencode({'at': request.POST.get('at', '')})}"
+    tenant, is_listed = request.tenant, "list" in request.POST
+    back = presenters.list_url(request.POST.dict())
     try:
         at = moments.moment(request.POST.get("at", ""))
         chosen = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
         restoring.check(chosen)
+        if not is_listed and len(chosen) == 1:
+            back = presenters.past_url(chosen[0].number, at)
         if "confirmed" not in request.POST:
             found = restoring.look(tenant, [state.number for state in chosen], at)
-            page = {"states": [str(s) for s in chosen], **presenters.confirm_page(found, restoring.agents(tenant), at)}
-            return render(request, "tickets/past/restore.html", page | {"back": back})
+            page = presenters.confirm_page(found, restoring.recipients(tenant), at)
+            form = {"states": [str(s) for s in chosen], "kept": presenters.kept(request.POST.dict()), "back": back}
+            return render(request, "tickets/past/restore.html", page | form)
         done = restoring.restore(tenant, chosen, at, by=actor_of(request))
     except Invalid as error:
         messages.error(request, error.message)
         return redirect(back)
     said, others = presenters.outcome(done, at)
-    messages.success(request, said)
-    for sentence in others[:5]:
+    is_any = any(one.is_changed for one in done)
+    messages.add_message(request, messages.SUCCESS if is_any else messages.WARNING, said)
+    for sentence in others:
         messages.warning(request, sentence)
-    if len(others) > 5:
-        messages.warning(request, f"{len(others) - 5} more tickets were not restored.")
-    return redirect("tickets:ticket", done[0].number) if len(done) == 1 else redirect(back)
+    return redirect("tickets:ticket", done[0].number) if is_any and len(done) == 1 and not is_listed else redirect(back)
 
 
 def _number(text: str) -> int | None:

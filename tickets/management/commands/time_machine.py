@@ -26,7 +26,7 @@ class Command(PortalCommand):
     help = (
         "Print what is different in tickets of a tenant since a moment. With --restore, make them what they were, each "
         "by a change that its history and the tenant's audit trail tell of. Exit status: 0 done; 1 stopped by an "
-        "error, or a ticket could not be restored."
+        "error, or a ticket could not be restored whole."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -36,7 +36,7 @@ class Command(PortalCommand):
         parser.add_argument("--status", default="", help="in place of numbers: tickets that had this status then,")
         parser.add_argument("--assignee", default="", metavar="NAME", help="were assigned to somebody of this name,")
         parser.add_argument("--tag", default="", help="had this tag,")
-        parser.add_argument("--changed", action="store_const", const="yes", default="", help="and have changed since")
+        parser.add_argument("--changed", action="store_const", const="yes", default="", help="and are different now")
         parser.add_argument("--restore", action="store_true", help="restore them")
 
     def work(self, options: dict[str, Any]) -> None:
@@ -59,8 +59,8 @@ class Command(PortalCommand):
         done = restoring.restore(tenant, states, at, by=BY)
         said, others = presenters.outcome(done, at)
         self.stdout.write("\n".join([said, *others]))
-        if any(one.left and one.left != restoring.SAME for one in done):
-            raise CommandError("Not all tickets were restored.")
+        if not all(one.is_whole for one in done):
+            raise CommandError("Not all tickets are what they were.")
 
 
 def _like(tenant: TenantContext, at: str, only: PastFilter) -> list[int]:
