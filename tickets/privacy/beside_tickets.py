@@ -5,9 +5,9 @@ Only what holds a name or an address in itself is here. The audit trail is found
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from delivery.webhooks import endpoints
 from delivery.webhooks.items import EndpointItem
@@ -22,9 +22,10 @@ from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
 from tickets.counting.items import VerifiedItem, VerifyLeaseItem
-from tickets.privacy import personal_places
-from tickets.privacy.personal_places import DeskPerson, PersonalPlace
+from tickets.privacy.desk_person import DeskPerson
+from tickets.privacy.personal_places import PersonalPlace
 
+MEMBER: Final = "member"
 CHANGED: Final = "Somebody else has just changed this desk. Please try again."
 
 
@@ -39,97 +40,123 @@ class NewName:
     names: Collection[str]
     texts: bool
 
+    def replaces(self, places: Iterable[PersonalPlace]) -> list[PersonalPlace]:
+        """Return which of these places it takes."""
+        return [place for place in places if not place.stays and (self.texts or not place.is_text)]
 
-def places(tenant: TenantContext, person: DeskPerson) -> Iterator[PersonalPlace]:
-    """Yield where the person occurs beside the tickets."""
-    if person.user_id and (member := members.member(tenant.repository, person.user_id)):
-        yield PersonalPlace(f"member, {member.role.label}")
+
+def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) -> Iterator[PersonalPlace]:
+    """Yield where the person, who goes by these names, occurs beside the tickets."""
+    for user_id in person.user_ids:
+        if member := members.member(tenant.repository, user_id):
+            yield PersonalPlace(MEMBER, excerpt=member.role.label, stays=True)
     for invite in invite_storage.pending(tenant.repository):
-        if folded(invite.email) == person.address:
-            yield PersonalPlace("invitation", excerpt=invite.sent_at)
-        if person.user_id and invite.invited_by == person.user_id:
-            yield PersonalPlace("sender of an invitation", excerpt=invite.sent_at)
+        yield from _in_invitation(person, invite)
     for key in key_changes.listed(tenant.repository):
-        if person.name and key.created_by == person.name:
-            yield PersonalPlace("maker of an API key", excerpt=key.name)
-        if person.is_mentioned_in(key.name):
-            yield PersonalPlace("API key, its name", is_text=True, excerpt=key.name)
+        yield from _in_key(person, names, key)
     for endpoint in endpoints.listed(tenant.repository):
-        for what, text in (("description", endpoint.description), ("address", endpoint.url)):
-            if person.is_mentioned_in(text):
-                yield PersonalPlace(f"endpoint, its {what}", is_text=True, excerpt=text)
-    verified = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED)
-    if verified and person.name and verified.by_name == person.name:
+        yield from _in_endpoint(person, endpoint)
+    if verified := tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED):
+        yield from _in_verification(names, verified)
+    if lease := tenant.repository.get(VerifyLeaseItem, keys.aggregate, sort=keys.VERIFYING):
+        yield from _in_lease(names, lease)
+    if rows := person.trail_rows:
+        yield PersonalPlace(f"audit trail, {rows:,} row{'s' * (rows != 1)}", stays=True)
+
+
+def _in_invitation(person: DeskPerson, invite: InviteItem) -> Iterator[PersonalPlace]:
+    if folded(invite.email) == person.address:
+        yield PersonalPlace("invitation", excerpt=invite.sent_at)
+    elif person.is_who(invite.invited_by):
+        yield PersonalPlace("sender of an invitation", excerpt=invite.sent_at)
+
+
+def _in_key(person: DeskPerson, names: Collection[str], key: ApiKeyItem) -> Iterator[PersonalPlace]:
+    if key.created_by in names:
+        yield PersonalPlace("maker of an API key", excerpt=key.name)
+    if person.is_mentioned_in(key.name):
+        yield PersonalPlace("API key, its name", is_text=True, excerpt=key.name)
+
+
+def _in_endpoint(person: DeskPerson, endpoint: EndpointItem) -> Iterator[PersonalPlace]:
+    if person.is_mentioned_in(endpoint.description):
+        yield PersonalPlace("endpoint, its description", is_text=True, excerpt=endpoint.description)
+    if person.is_mentioned_in(endpoint.url):
+        yield PersonalPlace("endpoint, its address", is_text=True, excerpt=endpoint.url, stays=True)
+
+
+def _in_verification(names: Collection[str], verified: VerifiedItem) -> Iterator[PersonalPlace]:
+    if verified.by_name in names:
         yield PersonalPlace("verification of the numbers", excerpt=verified.started_at)
-    if rows := sum(1 for _ in personal_places.trail_rows(tenant, person)):
-        yield PersonalPlace(f"audit trail, {rows:,} row{'s' * (rows != 1)}")
+    if any(name in verified.why for name in names):
+        yield PersonalPlace("end of a verification of the numbers", excerpt=verified.why)
 
 
-def replace(tenant: TenantContext, new: NewName) -> None:
-    """Withdraw the person's invitations, and put the new name wherever else theirs stands.
+def _in_lease(names: Collection[str], lease: VerifyLeaseItem) -> Iterator[PersonalPlace]:
+    if lease.by in names:
+        yield PersonalPlace("last start of a verification", excerpt=lease.renewed_at)
+
+
+def replace(tenant: TenantContext, new: NewName) -> list[PersonalPlace]:
+    """Withdraw the person's invitations, and put the new name wherever else theirs stands. Returns the places.
 
     An address to which a webhook is sent stays. Raises Conflict where somebody else changes the same things.
     """
     try:
-        _invitations(tenant, new)
-        _keys(tenant, new)
-    except TransactionRefused as refused:
+        return [*_invitations(tenant, new), *_keys(tenant, new), *_endpoints(tenant, new), *_verifications(tenant, new)]
+    except (ConditionFailed, TransactionRefused) as refused:
         raise Conflict(CHANGED) from refused
-    _endpoints(tenant, new)
-    _verifications(tenant, new)
 
 
-def _invitations(tenant: TenantContext, new: NewName) -> None:
+def _invitations(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
     for invite in invite_storage.pending(tenant.repository):
+        if not (found := [*_in_invitation(new.person, invite)]):
+            continue
         transaction = Transaction()
         if folded(invite.email) == new.person.address:
             invite_storage.delete(transaction, invite)
             undelivered_invites.forget_why(tenant.repository, invite.invite_id)
-        elif new.person.user_id and invite.invited_by == new.person.user_id:
-            _send_by_another(transaction, tenant, invite, new)
-        if len(transaction):
-            recording.commit(transaction, [])
+        else:
+            # Nobody can accept it any more: its sender is no member.
+            invite_storage.rename_sender(
+                transaction, invite, sender=new.pseudonym, sender_name=new.name, tenant_name=tenant.name
+            )
+        recording.commit(transaction, [])
+        yield from found
 
 
-def _send_by_another(transaction: Transaction, tenant: TenantContext, invite: InviteItem, new: NewName) -> None:
-    """Let the invitation be from the pseudonym. Nobody can accept it: its sender is no member any more."""
-    invite_storage.rename_sender(
-        transaction, invite, sender=new.pseudonym, sender_name=new.name, tenant_name=tenant.name
-    )
-
-
-def _keys(tenant: TenantContext, new: NewName) -> None:
+def _keys(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
     for key in key_changes.listed(tenant.repository, consistent=True):
+        found = new.replaces(_in_key(new.person, new.names, key))
         actions: list[Action] = []
-        if key.created_by in new.names:
+        if any(not place.is_text for place in found):
             actions.append(ApiKeyItem.created_by.set(new.name))
-        if new.texts and new.person.is_mentioned_in(key.name):
+        if any(place.is_text for place in found):
             actions.append(ApiKeyItem.name.set(new.person.pattern.sub(new.name, key.name)[: key_changes.NAME_LIMIT]))
         if actions:
             recording.commit(key_changes.updated(key, actions), [])
+            yield from found
 
 
-def _endpoints(tenant: TenantContext, new: NewName) -> None:
-    for endpoint in endpoints.listed(tenant.repository) if new.texts else ():
-        if new.person.is_mentioned_in(endpoint.description):
+def _endpoints(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
+    for endpoint in endpoints.listed(tenant.repository):
+        if found := new.replaces(_in_endpoint(new.person, endpoint)):
             shown = new.person.pattern.sub(new.name, endpoint.description)[: endpoints.DESCRIPTION_LIMIT]
-            _set(tenant, endpoint, [EndpointItem.description.set(shown)], EndpointItem.version == endpoint.version)
+            actions: list[Action] = [EndpointItem.description.set(shown)]
+            tenant.repository.update(endpoint, actions, condition=EndpointItem.version == endpoint.version)
+            yield from found
 
 
-def _verifications(tenant: TenantContext, new: NewName) -> None:
+def _verifications(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
     verified = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
-    for name in new.names if verified else ():
-        if verified and (verified.by_name == name or name in verified.why):
-            by = new.name if verified.by_name == name else verified.by_name
-            actions = [VerifiedItem.by_name.set(by), VerifiedItem.why.set(verified.why.replace(name, new.name))]
-            _set(tenant, verified, actions, VerifiedItem.run == verified.run)
+    if verified and (found := [*_in_verification(new.names, verified)]):
+        by, why = verified.by_name, verified.why
+        for name in sorted(new.names, key=len, reverse=True):  # one may be a part of another
+            by, why = new.name if by == name else by, why.replace(name, new.name)
+        actions: list[Action] = [VerifiedItem.by_name.set(by), VerifiedItem.why.set(why)]
+        tenant.repository.update(verified, actions, condition=VerifiedItem.run == verified.run)
+        yield from found
     lease = tenant.repository.get(VerifyLeaseItem, keys.aggregate, sort=keys.VERIFYING, consistent=True)
-    if lease and lease.by in new.names:
-        _set(tenant, lease, [VerifyLeaseItem.by.set(new.name)], VerifyLeaseItem.by == lease.by)
-
-
-def _set(tenant: TenantContext, item: Any, actions: Sequence[Action], condition: Any) -> None:
-    try:
-        tenant.repository.update(item, [*actions], condition=condition)
-    except ConditionFailed as failed:
-        raise Conflict(CHANGED) from failed
+    if lease and (found := [*_in_lease(new.names, lease)]):
+        tenant.repository.update(lease, [VerifyLeaseItem.by.set(new.name)], condition=VerifyLeaseItem.by == lease.by)
+        yield from found

@@ -10,8 +10,9 @@ from portal import clock
 from tenants.identity.keys import folded
 from tenants.membership import invite_storage, members
 from tenants.tenancy.context import TenantContext
-from tickets.privacy import beside_tickets, person_finding, personal_places
-from tickets.privacy.personal_places import Advance, DeskPerson, Raw
+from tickets.privacy import beside_tickets, desk_person, person_finding, personal_places
+from tickets.privacy.desk_person import DeskPerson, Raw
+from tickets.privacy.personal_places import Advance
 from tickets.ticket import keys
 from tickets.verification.recount import last_number
 
@@ -19,28 +20,31 @@ Json = dict[str, Any]
 
 
 def pieces(tenant: TenantContext, person: DeskPerson, *, advance: Advance = lambda numbers: None) -> Iterator[str]:
-    """Yield the document piece by piece: membership, invitations, what stands beside the tickets, tickets asked for or
-    assigned, what the person wrote, where others wrote the address, and the rows of the audit trail.
+    """Yield the document piece by piece: membership, invitations, tickets asked for or assigned, what the person wrote,
+    where others wrote the address, what stands beside the tickets, and the rows of the audit trail.
 
-    Costs a Query for each ticket number, and the trail twice.
+    Costs a Query for each ticket number, and the trail.
     """
+    names = {person.name} - {""}
     head = {
         "desk": {"name": tenant.name, "slug": tenant.slug},
         "made_at": clock.stamp(),
         "address": person.address,
-        "user_id": person.user_id or None,
+        "user_ids": [*person.user_ids],
+        "erased_as": person.erased_as or None,
         "membership": _membership(tenant, person),
         "invitations": [
             {"role": invite.role, "invited_by": invite.invited_by_name, "sent_at": invite.sent_at}
             for invite in invite_storage.pending(tenant.repository)
             if folded(invite.email) == person.address
         ],
-        "places": [str(place) for place in beside_tickets.places(tenant, person)],
     }
     yield f"{_text(head)[:-2]},\n"
-    yield from _list("tickets", _tickets(tenant, person, advance))
+    yield from _list("tickets", _tickets(tenant, person, names, advance))
     yield ",\n"
-    yield from _list("audit_trail", map(_plain, personal_places.trail_rows(tenant, person)))
+    yield from _list("places", map(str, beside_tickets.places(tenant, person, names)))
+    yield ",\n"
+    yield from _list("audit_trail", map(_plain, desk_person.trail_rows(tenant, person)))
     yield "\n}\n"
 
 
@@ -48,7 +52,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def _list(name: str, members: Iterable[Json]) -> Iterator[str]:
+def _list(name: str, members: Iterable[Json | str]) -> Iterator[str]:
     """Yield one member of the document that is a list."""
     yield f' "{name}": ['
     for number, one in enumerate(members):
@@ -57,27 +61,29 @@ def _list(name: str, members: Iterable[Json]) -> Iterator[str]:
 
 
 def _membership(tenant: TenantContext, person: DeskPerson) -> Json | None:
-    member = members.member(tenant.repository, person.user_id) if person.user_id else None
-    return {"name": member.name, "email": member.email, "role": member.role.value} if member else None
+    for user_id in person.user_ids:
+        if member := members.member(tenant.repository, user_id):
+            return {"name": member.name, "email": member.email, "role": member.role.value}
+    return None
 
 
-def _tickets(tenant: TenantContext, person: DeskPerson, advance: Advance) -> Iterator[Json]:
+def _tickets(tenant: TenantContext, person: DeskPerson, names: set[str], advance: Advance) -> Iterator[Json]:
+    """Yield what the tickets tell, and add to the names by which they know the person."""
     for number, items in person_finding.tickets(tenant, range(1, last_number(tenant.repository) + 1)):
-        told = [one for raw in items if (one := _told(person, number, raw))]
+        names.update(name for raw in items for name in personal_places.names_in(person, raw))
+        told = [one for raw in items if (one := _told(person, names, number, raw))]
         if told:
             yield {"number": number, "items": told}
         advance(1)
 
 
-def _told(person: DeskPerson, number: int, raw: Raw) -> Json | None:
+def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | None:
     """Return what an item says of the person, None where it says nothing. What others wrote is in it only where it
     has the address."""
-    if not any(personal_places.places(person, number, raw)):
+    if not any(personal_places.places(person, names, number, raw)):
         return None
     plain = _plain(raw)
-    roles = [
-        name for name in ("requester", "resolver", "author") if person.user_id and plain.get(name) == person.user_id
-    ]
+    roles = [name for name in ("requester", "resolver", "author") if person.is_who(plain.get(name, ""))]
     mentions = {name: text for name, text in personal_places.texts_of(raw).items() if person.is_mentioned_in(text)}
     wrote = personal_places.texts_of(raw) if roles and roles != ["resolver"] else {}
     kept = ("kind", "at", "status", "priority", "created_at", "verb", "changes", *(f"{role}_name" for role in roles))

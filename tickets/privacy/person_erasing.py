@@ -8,6 +8,7 @@ replaced already is not found any more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -23,8 +24,9 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tickets.privacy import beside_tickets, personal_places
 from tickets.privacy.beside_tickets import CHANGED, NewName
+from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.person_finding import PersonFound
-from tickets.privacy.personal_places import Advance, DeskPerson, Raw
+from tickets.privacy.personal_places import Advance, PersonalPlace
 from tickets.ticket import keys
 from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
 from tickets.verification.recount import last_number
@@ -36,14 +38,14 @@ _MEMBERS: Final = 40  # of one transaction beside the summary
 
 @dataclass
 class Erasure:
-    """Say what is erased, and count what was replaced so far, in the tickets up to the number `reached`, of `last`.
+    """Say who is erased, and count what was replaced so far, in the tickets up to the number `reached`, of `last`.
 
     `name` is the one that the person goes by now, `names` are those by which the desk knew them. With `with_texts` the
-    address is replaced in what people wrote, too.
+    address is replaced in what people wrote, too. `named` and `texts` count as `PersonFound` does, and `tickets` those
+    in which something was replaced.
     """
 
-    address: str
-    user_id: str
+    person: DeskPerson
     pseudonym: str
     name: str
     names: list[str]
@@ -51,13 +53,13 @@ class Erasure:
     last: int
     reached: int = 0
     tickets: int = 0
-    places: int = 0
+    named: int = 0
     texts: int = 0
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> Erasure:
         """Return what `dumped` made."""
-        return cls(**told)
+        return cls(**{**told, "person": DeskPerson.load(told["person"])})
 
     def dumped(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -67,6 +69,21 @@ class Erasure:
     def is_whole(self) -> bool:
         return self.reached >= self.last
 
+    @property
+    def new_name(self) -> NewName:
+        return NewName(self.person, self.pseudonym, self.name, self.names, self.with_texts)
+
+    @property
+    def counted(self) -> str:
+        """Return in words what was replaced."""
+        return personal_places.counted(self.named, self.texts, self.tickets)
+
+    def count(self, replaced: Iterable[PersonalPlace]) -> None:
+        """Add places that were replaced."""
+        for place in replaced:
+            self.texts += place.is_text
+            self.named += not place.is_text
+
 
 def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> Erasure:
     """Note in the tenant's item that this person is erased, and replace what stands beside the tickets.
@@ -75,14 +92,14 @@ def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> 
     member, and Invalid for an address of which nothing here would be replaced.
     """
     person = found.person
-    if person.user_id and members.member(tenant.repository, person.user_id):
+    if any(members.member(tenant.repository, user_id) for user_id in person.user_ids):
         raise Conflict("This person is a member. Remove them from the desk first; their tickets can be reassigned.")
-    _refuse_unknown(tenant, found, texts=texts)
+    _refuse_unknown(found, texts=texts)
     pseudonym = _remember(tenant, person.address)
-    name = erased_people.label(pseudonym)
-    beside_tickets.replace(tenant, NewName(person, pseudonym, name, found.names, texts))
     last = last_number(tenant.repository)
-    return Erasure(person.address, person.user_id, pseudonym, name, found.names, texts, last)
+    erasure = Erasure(person, pseudonym, erased_people.label(pseudonym), found.names, texts, last)
+    erasure.count(beside_tickets.replace(tenant, erasure.new_name))
+    return erasure
 
 
 def go_on(
@@ -99,23 +116,23 @@ def go_on(
 
 def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
     """Record it in the audit trail: how much was replaced, and not of whom."""
-    after = {"tickets": erasure.tickets, "places": erasure.places, "texts": erasure.texts}
+    after = {"tickets": erasure.tickets, "named": erasure.named, "texts": erasure.texts}
     entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, after)
     recording.record(entry)
 
 
-def _refuse_unknown(tenant: TenantContext, found: PersonFound, *, texts: bool) -> None:
-    """Raise Invalid where nothing would be replaced, unless an erasure of this person has begun before."""
-    known = ErasedPeople.parse(tenant_directory.get(tenant.tenant_id).erased)
-    has_texts = found.texts or found.beside_texts
-    if found.places or found.beside or (texts and has_texts) or known.pseudonym(found.address) in known.pseudonyms:
-        return
-    if has_texts:
+def _refuse_unknown(found: PersonFound, *, texts: bool) -> None:
+    """Raise Invalid where an erasure would do nothing."""
+    person = found.person
+    if not found.is_to_be_erased:
+        if person.erased_as:
+            raise Invalid(f"{person.address} was erased before, as {person.erased_as}. Nothing is left to be erased.")
+        raise Invalid(f"This desk knows nobody with the address {person.address}. Nothing was erased.", field="address")
+    if found.has_texts_alone and not texts:
         raise Invalid(
-            f"{found.address} occurs here in texts alone, and texts were not to be changed. Nothing was erased.",
+            f"{person.address} occurs here in texts alone, and texts were not to be changed. Nothing was erased.",
             field="texts",
         )
-    raise Invalid(f"This desk knows nobody with the address {found.address}. Nothing was erased.", field="address")
 
 
 def _remember(tenant: TenantContext, address: str) -> str:
@@ -149,32 +166,29 @@ class _Replacement:
 
     @property
     def person(self) -> DeskPerson:
-        return DeskPerson(self.done.address, self.done.user_id)
+        return self.done.person
 
-    def actions(self, model: Any, raw: Raw) -> tuple[list[Action], int, int]:
-        """Return what is to be set in an item, and how many places and texts that replaces."""
+    def actions(self, model: Any, raw: Raw) -> list[Action]:
+        """Return what is to be set in an item."""
         item = model.from_raw_data(raw)
         actions: list[Action] = []
-        places = 0
         for name in ("author", "requester", "resolver"):
-            if self.person.user_id and getattr(item, name, "") == self.person.user_id:
+            if self.person.is_who(getattr(item, name, "")):
                 actions.append(getattr(model, name).set(self.done.pseudonym))
                 actions.append(getattr(model, f"{name}_name").set(self.done.name))
-                places += 1
                 if name == "resolver":
                     moved = keys.resolver_updated(self.done.pseudonym, item.updated_at)
                     actions.append(SummaryItem.resolver_updated.set(moved))
-        if self.person.user_id and getattr(item, "former_resolver", "") == self.person.user_id:
+        if self.person.is_who(getattr(item, "former_resolver", "")):
             actions.append(ActivityItem.former_resolver.set(self.done.pseudonym))
-            places += 1
         told = personal_places.changes_of(raw)
         if (changes := [self._change(**one) for one in told]) != told:
             actions.append(ActivityItem.changes.set([_stored(one) for one in changes]))
-            places += 1
-        written = self._written(raw)
-        for name, text in written.items():
-            actions.append(getattr(model, name).set(text))
-        return actions, places, len(written)
+        return actions + [getattr(model, name).set(text) for name, text in self._written(raw).items()]
+
+    def places(self, number: int, raw: Raw) -> list[PersonalPlace]:
+        """Return the places in an item that the actions replace."""
+        return self.done.new_name.replaces(personal_places.places(self.person, self.done.names, number, raw))
 
     def _written(self, raw: Raw) -> dict[str, str | list[str]]:
         """Return what people wrote with the address in it, by attribute, as it is without the address."""
@@ -210,7 +224,7 @@ def _stored(change: dict[str, str]) -> ChangeMap:
 
 def _erase_in(tenant: TenantContext, number: int, replacement: _Replacement) -> None:
     done = replacement.done
-    before = done.places + done.texts
+    before = done.named + done.texts
     is_more = True
     while is_more:
         is_more = retrying(
@@ -219,7 +233,7 @@ def _erase_in(tenant: TenantContext, number: int, replacement: _Replacement) -> 
             attempts=_ATTEMPTS,
             given_up=Throttled("A ticket is being changed by others again and again."),
         )
-    done.tickets += done.places + done.texts > before
+    done.tickets += done.named + done.texts > before
 
 
 def _erase_some(tenant: TenantContext, number: int, replacement: _Replacement) -> bool:
@@ -227,15 +241,15 @@ def _erase_some(tenant: TenantContext, number: int, replacement: _Replacement) -
     items = {raw["sk"]["S"]: raw for raw in personal_places.items_of(tenant, number)}
     summary = items.pop(keys.SUMMARY, None)
     models: Any = {sort: DetailItem if sort == keys.DETAIL else ActivityItem for sort in items}
-    every = [(sort, *replacement.actions(models[sort], raw)) for sort, raw in items.items()]
-    found = [one for one in every if one[1]]
-    actions, places, texts = replacement.actions(SummaryItem, summary) if summary else ([], 0, 0)
+    found = [(sort, todo) for sort, raw in items.items() if (todo := replacement.actions(models[sort], raw))]
+    actions = replacement.actions(SummaryItem, summary) if summary else []
     if not found and not actions:
         return False
+    replaced = replacement.places(number, summary) if summary else []
     transaction = Transaction()
-    for sort, changed, named, written in found[:_MEMBERS]:
-        places, texts = places + named, texts + written
+    for sort, changed in found[:_MEMBERS]:
         raw = items[sort]
+        replaced += replacement.places(number, raw)
         transaction.update(models[sort](raw["pk"]["S"], sort), changed, condition=_as_read(models[sort], raw))
     if summary:
         # Whatever of the ticket is replaced raises its version: a form that was opened before, and another erasure
@@ -248,8 +262,7 @@ def _erase_some(tenant: TenantContext, number: int, replacement: _Replacement) -
             SummaryItem(summary["pk"]["S"], keys.SUMMARY), actions, condition=_as_read(SummaryItem, summary)
         )
     tenant.repository.transact(transaction)
-    replacement.done.places += places
-    replacement.done.texts += texts
+    replacement.done.count(replaced)
     return len(found) > _MEMBERS
 
 

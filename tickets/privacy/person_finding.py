@@ -8,97 +8,146 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
 from portal.dynamo.client import fan_out
 from tenants.tenancy.context import TenantContext
 from tickets.privacy import beside_tickets, personal_places
-from tickets.privacy.personal_places import Advance, DeskPerson, PersonalPlace, Raw
+from tickets.privacy.desk_person import DeskPerson, Raw
+from tickets.privacy.personal_places import Advance, PersonalPlace
 from tickets.verification.recount import AT_ONCE, last_number
 
 MOST_MENTIONS: Final = 30  # texts that are kept to be shown
+_TEXT: Final = "text"
 
 
 @dataclass
 class PersonFound:
-    """Hold what was found in the tickets up to the number `reached`, of `last`.
+    """Hold what was found in the tickets up to the number `reached`, of `last`, and at the end beside the tickets.
 
-    `kinds` counts the places by kind, those of texts under "text". `beside` and `beside_texts` have the places outside
-    of tickets as they are shown. `names` are those by which the desk knows the person. `mentions` are the first texts
-    with the address, as (ticket number, kind, excerpt).
+    `tickets` is how many of them have a place. `kinds` counts the places in them by kind, those of texts under "text".
+    `beside` and `beside_texts` have the places outside of tickets as they are shown, `stays` what no erasure replaces.
+    `names` are those by which the desk knows the person, `others` those of assignees that its histories tell of
+    beside. `mentions` are the first texts with the address, as (ticket number, kind, excerpt).
     """
 
-    address: str
-    user_id: str
-    name: str
+    person: DeskPerson
     last: int
     reached: int = 0
     tickets: int = 0
+    is_member: bool = False
     kinds: Counter[str] = field(default_factory=Counter)
     beside: list[str] = field(default_factory=list)
     beside_texts: list[str] = field(default_factory=list)
+    stays: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
     mentions: list[tuple[int, str, str]] = field(default_factory=list)
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> PersonFound:
         """Return what `dumped` made."""
-        return cls(**{**told, "kinds": Counter(told["kinds"])})
+        return cls(**{**told, "person": DeskPerson.load(told["person"]), "kinds": Counter(told["kinds"])})
 
     def dumped(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return {**vars(self), "kinds": dict(self.kinds)}
-
-    @property
-    def person(self) -> DeskPerson:
-        return DeskPerson(self.address, self.user_id, self.name)
+        return {**vars(self), "person": asdict(self.person), "kinds": dict(self.kinds)}
 
     @property
     def is_whole(self) -> bool:
         return self.reached >= self.last
 
     @property
-    def texts(self) -> int:
-        return self.kinds["text"]
+    def named(self) -> int:
+        """Return how often the desk names the person: what an erasure replaces in any case."""
+        return self.kinds.total() - self.kinds[_TEXT] + len(self.beside)
 
     @property
-    def places(self) -> int:
-        """Return how many places there are that an erasure replaces in any case."""
-        return self.kinds.total() - self.texts
+    def texts(self) -> int:
+        """Return in how many texts the address stands, which an erasure replaces where that is wished."""
+        return self.kinds[_TEXT] + len(self.beside_texts)
 
-    def add(self, number: int, items: list[Raw]) -> list[PersonalPlace]:
-        """Add what the items of one ticket say, and return the places."""
-        found = [place for raw in items for place in personal_places.places(self.person, number, raw)]
+    @property
+    def counted(self) -> str:
+        """Return in words what an erasure would replace."""
+        return personal_places.counted(self.named, self.texts, self.tickets)
+
+    @property
+    def is_to_be_erased(self) -> bool:
+        """Tell whether an erasure would do something: replace what is found, have the trail show a pseudonym, or end
+        what one has begun."""
+        return bool(self.texts or self._is_to_be_renamed)
+
+    @property
+    def has_texts_alone(self) -> bool:
+        """Tell whether an erasure would do something in texts alone."""
+        return bool(self.texts) and not self._is_to_be_renamed
+
+    @property
+    def _is_to_be_renamed(self) -> bool:
+        person = self.person
+        is_in_trail_alone = person.trail_rows and not person.erased_as
+        return bool(self.named or is_in_trail_alone or (person.erased_as and not person.erased_at))
+
+    def add(self, number: int, items: list[Raw]) -> list[PersonalPlace] | None:
+        """Add what the items of one ticket say, and return the places.
+
+        None says that the ticket has taught a name that tickets before it tell of, where it was nobody's yet.
+        """
+        names = {name for raw in items for name in personal_places.names_in(self.person, raw)}.difference(self.names)
+        self.names = sorted(names.union(self.names))
+        if not names.isdisjoint(self.others):
+            return None
+        told = {name for raw in items for name in personal_places.assignees_told(raw, "before", "after")}
+        self.others = sorted(told.union(self.others).difference(self.names))
+        found = [place for raw in items for place in personal_places.places(self.person, self.names, number, raw)]
         self.tickets += bool(found)
         for place in found:
-            self.kinds["text" if place.is_text else place.kind] += 1
+            self.kinds[_TEXT if place.is_text else place.kind] += 1
             if place.is_text and len(self.mentions) < MOST_MENTIONS:
                 self.mentions.append((number, place.kind, place.excerpt))
-        for raw in items:
-            self.names = sorted({*self.names, *personal_places.names_in(self.person, raw)})
+        self.reached = number
         return found
+
+    def add_beside(self, places: list[PersonalPlace]) -> None:
+        """Add what stands beside the tickets."""
+        self.stays = [str(place) for place in places if place.stays]
+        self.beside = [str(place) for place in places if not (place.stays or place.is_text)]
+        self.beside_texts = [str(place) for place in places if place.is_text and not place.stays]
+        self.is_member = any(place.kind == beside_tickets.MEMBER for place in places)
 
 
 def begin(tenant: TenantContext, person: DeskPerson) -> PersonFound:
-    """Return what is found beside the tickets: a Query of each of five rooms, and the audit trail."""
-    found = PersonFound(person.address, person.user_id, person.name, last_number(tenant.repository))
-    found.names = [person.name] if person.name else []
-    for place in beside_tickets.places(tenant, person):
-        (found.beside_texts if place.is_text else found.beside).append(str(place))
-    return found
+    """Return that nothing was found yet. Costs a read of the last ticket number."""
+    return PersonFound(person, last_number(tenant.repository), names=[person.name] if person.name else [])
 
 
 def go_on(
     tenant: TenantContext, found: PersonFound, *, most: int | None = None, advance: Advance = lambda numbers: None
-) -> Iterator[PersonalPlace]:
-    """Look through the next `most` numbers, or all that are left: a Query for each. Yields each place as it is met."""
+) -> Iterator[PersonalPlace | None]:
+    """Look through the next `most` numbers, or all that are left: a Query for each; behind the last one beside the
+    tickets, a Query of each of three rooms. Yields each place as it is met.
+
+    Entries of old and of imported tickets tell of assignees by name alone. Where a later ticket teaches such a name,
+    None is yielded, and the tickets are looked through once more.
+    """
     until = found.last if most is None else min(found.last, found.reached + most)
     for number, items in tickets(tenant, range(found.reached + 1, until + 1)):
-        yield from found.add(number, items)
-        found.reached = number
+        places = found.add(number, items)
+        if places is None:
+            found.reached, found.tickets, found.kinds, found.mentions = 0, 0, Counter(), []
+            yield None
+            if most is None:
+                yield from go_on(tenant, found, advance=advance)
+            return
+        yield from places
         advance(1)
+    if found.is_whole:
+        beside = [*beside_tickets.places(tenant, found.person, found.names)]
+        found.add_beside(beside)
+        yield from beside
 
 
 def tickets(tenant: TenantContext, numbers: range) -> Iterator[tuple[int, list[Raw]]]:

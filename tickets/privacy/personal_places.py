@@ -1,54 +1,37 @@
-"""Find all places of a desk in which one person occurs."""
+"""Find all places in the tickets of a desk in which one person occurs.
+
+What is found here is what an erasure replaces and counts: both go by `places`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from portal.errors import Invalid
-from portal.schema import keys as all_keys
-from tenants.audit_trail.tables import AUDIT
-from tenants.identity import accounts
-from tenants.identity.keys import folded
 from tenants.tenancy.context import TenantContext
+from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.ticket import keys
 from tickets.ticket.tables import TICKETS
 
-Raw = dict[str, Any]
 Advance = Callable[[int], object]
 
+_PARTS: Final = ("author", "requester", "resolver")  # of an item: each an id, with a name beside it
 _AROUND: Final = 40  # characters that are shown on both sides of a mention
-
-
-@dataclass(frozen=True)
-class DeskPerson:
-    """Somebody as a desk knows them: by address, and by the id and the name of an account, "" where none is known."""
-
-    address: str
-    user_id: str
-    name: str = ""
-
-    def is_mentioned_in(self, text: str) -> bool:
-        return bool(self.pattern.search(text))
-
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """Return what finds the address in a text, as a whole and in whatever case."""
-        return re.compile(rf"(?<![\w.+-]){re.escape(self.address)}(?![\w-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class PersonalPlace:
     """One place. `number` is a ticket's, 0 outside of tickets; `sort` the sort key of the item. `is_text` says that it
-    is a text that people wrote, of which `excerpt` shows what is around the address."""
+    is a text that people wrote, of which `excerpt` shows what is around the address. What `stays` is shown, and neither
+    replaced by an erasure nor counted."""
 
     kind: str
     number: int = 0
     sort: str = ""
     is_text: bool = False
     excerpt: str = ""
+    stays: bool = False
 
     def __str__(self) -> str:
         """Return a line that says where it is."""
@@ -56,31 +39,12 @@ class PersonalPlace:
         return f"{where}: {self.excerpt}" if self.excerpt else where
 
 
-def person_of(tenant: TenantContext, address: str) -> DeskPerson:
-    """Return who has this address: by the account, or where there is none any more by the desk's audit trail.
-
-    Costs a read of the trail in the second case. Raises Invalid for what is no address.
-    """
-    try:
-        known = folded(address)
-    except ValueError as error:
-        raise Invalid("That is not an e-mail address.", field="address") from error
-    if (account := accounts.find_by_email(known)) is not None:
-        return DeskPerson(known, account.id, account.name)
-    for raw in trail_rows(tenant, DeskPerson(known, "")):
-        named = raw["actor_id"]["S"] if _text(raw, "actor_email") == known else raw["entity_id"]["S"]
-        if all_keys.USER_ID.match(named):
-            return DeskPerson(known, named)
-    return DeskPerson(known, "")
-
-
-def trail_rows(tenant: TenantContext, person: DeskPerson) -> Iterator[Raw]:
-    """Yield the rows of the audit trail that name the person, raw: a Query for each megabyte of the trail."""
-    for raw in tenant.repository.query_all(AUDIT, all_keys.tenant):
-        told = [_text(raw, name) for name in ("actor_email", "entity_name", "before", "after")]
-        ids = {raw["actor_id"]["S"], raw["entity_id"]["S"]}
-        if (person.user_id and person.user_id in ids) or any(person.is_mentioned_in(text) for text in told):
-            yield raw
+def counted(named: int, texts: int, tickets: int) -> str:
+    """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
+    tickets and beside them"."""
+    where = f"in {tickets:,} ticket{'s' * (tickets != 1)} and beside them" if tickets else "beside the tickets"
+    times, of_texts = f"{named:,} time{'s' * (named != 1)}", f"{texts:,} text{'s' * (texts != 1)}"
+    return f"the name {times} and the address in {of_texts}, {where}"
 
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
@@ -102,14 +66,15 @@ def tags_of(raw: Raw) -> list[str]:
 
 def names_in(person: DeskPerson, raw: Raw) -> set[str]:
     """Return by which names an item of a ticket knows the person: entries of its history tell of people by names."""
-    found = set()
-    if person.user_id:
-        for name in ("author", "requester", "resolver"):
-            if _text(raw, name) == person.user_id:
-                found.add(_text(raw, f"{name}_name"))
-        if _text(raw, "former_resolver") == person.user_id:
-            found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == "resolver"}
+    found = {_text(raw, f"{name}_name") for name in _PARTS if person.is_who(_text(raw, name))}
+    if person.is_who(_text(raw, "former_resolver")):
+        found |= {one.get("before", "") for one in changes_of(raw) if one["field"] == "resolver"}
     return found - {""}
+
+
+def assignees_told(raw: Raw, *when: str) -> set[str]:
+    """Return the names of assignees, "before" a change or "after" it, that an entry of a ticket's history tells of."""
+    return {one.get(name, "") for one in changes_of(raw) if one["field"] == "resolver" for name in when} - {""}
 
 
 def changes_of(raw: Raw) -> list[dict[str, str]]:
@@ -118,18 +83,24 @@ def changes_of(raw: Raw) -> list[dict[str, str]]:
     return [{name: str(value.get("S", "")) for name, value in one["M"].items()} for one in told]
 
 
-def places(person: DeskPerson, number: int, raw: Raw) -> Iterator[PersonalPlace]:
-    """Yield where the person occurs in one item of a ticket."""
+def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) -> Iterator[PersonalPlace]:
+    """Yield where the person, who goes by these names, occurs in one item of a ticket."""
     sort = raw["sk"]["S"]
-    if person.user_id:
-        for name, kind in (("requester", "requester"), ("resolver", "assignee")):
-            if _text(raw, name) == person.user_id:
-                yield PersonalPlace(kind, number, sort)
-        if _text(raw, "former_resolver") == person.user_id:
-            yield PersonalPlace("former assignee", number, sort)
-        if _text(raw, "author") == person.user_id:
-            yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
-    changed = {f"{c['field']}, {when}": c.get(when, "") for c in changes_of(raw) for when in ("before", "after")}
+    for name, kind in (("requester", "requester"), ("resolver", "assignee")):
+        if person.is_who(_text(raw, name)):
+            yield PersonalPlace(kind, number, sort)
+    if person.is_who(_text(raw, "author")):
+        yield PersonalPlace(f"author: {_text(raw, 'kind')}", number, sort)
+    if person.is_who(_text(raw, "former_resolver")) or not assignees_told(raw, "before").isdisjoint(names):
+        yield PersonalPlace("former assignee", number, sort)
+    if not assignees_told(raw, "after").isdisjoint(names):
+        yield PersonalPlace("new assignee", number, sort)
+    changed = {
+        f"{one['field']}, {when}": one.get(when, "")
+        for one in changes_of(raw)
+        for when in ("before", "after")
+        if not (one["field"] == "resolver" and one.get(when) in names)
+    }
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw))}
     for name, text in (texts_of(raw) | tags | changed | shown).items():
@@ -140,8 +111,7 @@ def places(person: DeskPerson, number: int, raw: Raw) -> Iterator[PersonalPlace]
 
 def others_shown(person: DeskPerson, raw: Raw) -> list[str]:
     """Return in which parts somebody else is named, such as a key whose name may have an address in it."""
-    parts = [name for name in ("author", "requester", "resolver") if f"{name}_name" in raw]
-    return [name for name in parts if not (person.user_id and _text(raw, name) == person.user_id)]
+    return [name for name in _PARTS if f"{name}_name" in raw and not person.is_who(_text(raw, name))]
 
 
 def _text(raw: Raw, name: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from portal import clock
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import AuditAction
 from tenants.tenancy.context import TenantContext
+from tickets.privacy import personal_places
 from tickets.privacy.person_erasing import ENTITY, Erasure
 from tickets.privacy.person_finding import PersonFound
 
@@ -16,6 +18,7 @@ _LABELS: Final = {
     "requester": "Tickets they asked for",
     "assignee": "Tickets assigned to them",
     "former assignee": "Times that a ticket was taken from them",
+    "new assignee": "Times that a ticket was given to them",
     "author: comment": "Comments",
     "author: note": "Internal notes",
     "author: event": "Changes of tickets",
@@ -25,14 +28,16 @@ _LABELS: Final = {
 
 def found(person: PersonFound) -> dict[str, Any]:
     """Return what the page of a search shows, whole or not."""
-    beside = [*person.beside, *person.beside_texts]
+    erased_at = person.person.erased_at
     return {
         "found": person,
+        "address": person.person.address,
         "counts": [(label, person.kinds[kind]) for kind, label in _LABELS.items() if person.kinds[kind]],
-        "beside": beside,
-        "nothing": not (beside or person.tickets),
-        "is_member": any(line.startswith("member") for line in person.beside),
-        "more": person.texts - len(person.mentions),
+        "beside": [*person.beside, *person.beside_texts],
+        "nothing": not (person.is_to_be_erased or person.stays),
+        "erased_as": person.person.erased_as,
+        "erased_at": clock.parse(erased_at) if erased_at else None,
+        "more": person.kinds["text"] - len(person.mentions),
         "percent": _percent(person.reached, person.last),
     }
 
@@ -47,7 +52,7 @@ def erasures(tenant: TenantContext) -> list[dict[str, Any]]:
     erased = ErasedPeople.parse(tenant.erased)
     rows = browsing.page(tenant.repository, only=TrailFilter(entity=ENTITY), erased=erased).rows
     return [
-        {"name": row.entity, "at": row.at, "by": row.actor or row.origin, **_numbers(row.after)}
+        {"name": row.entity, "at": row.at, "by": row.actor or row.origin, "counted": _counted(row.after)}
         for row in rows
         if row.action == AuditAction.PERSON_ERASED
     ]
@@ -57,5 +62,7 @@ def _percent(reached: int, last: int) -> int:
     return 100 * reached // last if last else 100
 
 
-def _numbers(after: dict[str, str]) -> dict[str, int]:
-    return {name: int(after.get(name, 0)) for name in ("tickets", "places", "texts")}
+def _counted(after: dict[str, str]) -> str:
+    """Return what the row of an erasure tells. In older rows "places" stands for "named"."""
+    named = after.get("named", after.get("places", 0))
+    return personal_places.counted(int(named), int(after.get("texts", 0)), int(after.get("tickets", 0)))

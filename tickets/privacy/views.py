@@ -25,7 +25,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.privacy import person_document, person_erasing, person_finding, personal_places, presenters
+from tickets.privacy import desk_person, person_document, person_erasing, person_finding, presenters
 from tickets.privacy.forms import ErasureForm, PersonForm
 from tickets.privacy.person_erasing import Erasure
 from tickets.privacy.person_finding import PersonFound
@@ -41,8 +41,8 @@ _PAGE: Final = "tickets/person.html"
 @get_or_post
 @heavy
 def person_page(request: TenantRequest) -> HttpResponse:
-    """Ask for an address, and look through the next tickets for it. Costs one Query before that, and then one for each
-    ticket."""
+    """Ask for an address, and look through the next tickets for it. Costs the audit trail at first, and then one Query
+    for each ticket."""
     if request.method != "POST":
         return _asking(request, PersonForm())
     tenant = request.tenant
@@ -52,10 +52,10 @@ def person_page(request: TenantRequest) -> HttpResponse:
         form = PersonForm(request.POST)
         if not form.is_valid():
             return _asking(request, form, status=422)
-        found = person_finding.begin(tenant, personal_places.person_of(tenant, form.cleaned_data["address"]))
+        found = person_finding.begin(tenant, desk_person.person_of(tenant, form.cleaned_data["address"]))
     for _ in person_finding.go_on(tenant, found, most=STEP):
         pass
-    return _shown(request, found, ErasureForm(address=found.address))
+    return _shown(request, found, ErasureForm(address=found.person.address))
 
 
 @open_while_closing
@@ -86,7 +86,7 @@ def erase_person(request: TenantRequest) -> HttpResponse:
         erasure = Erasure.load(_told(request, "erasing"))
     else:
         found = PersonFound.load(_told(request, "found"))
-        form = ErasureForm(request.POST, address=found.address)
+        form = ErasureForm(request.POST, address=found.person.address)
         try:
             if not (found.is_whole and form.is_valid()):
                 return _shown(request, found, form, status=422)

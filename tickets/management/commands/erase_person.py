@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.template.defaultfilters import pluralize
 
 from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import person_erasing, person_finding, personal_places
+from tickets.privacy import desk_person, person_erasing, person_finding
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="erase_person")
@@ -20,7 +19,8 @@ class Command(PortalCommand):
     help = (
         "Replace somebody who is no member any more by a pseudonym in all tickets of a desk. The numbers stay. The "
         "audit trail is not changed, and shows the pseudonym. find_person says beforehand what will be replaced. Exit "
-        "status: 0 done; 1 refused, such as for a member or for an address that nobody here has; 130 stopped by Ctrl-C."
+        "status: 0 done; 1 refused, such as for a member, for an address that nobody here has, or where nothing is "
+        "left to be erased; 130 stopped by Ctrl-C."
     )
     again = "Run it again: it goes on with what is left."
 
@@ -35,7 +35,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
-        person = personal_places.person_of(tenant, options["address"])
+        person = desk_person.person_of(tenant, options["address"])
         with Progress(self, "Looking through tickets", last_number(tenant.repository)) as progress:
             found = person_finding.begin(tenant, person)
             for _ in person_finding.go_on(tenant, found, advance=progress.advance):
@@ -46,7 +46,4 @@ class Command(PortalCommand):
         person_erasing.end(tenant, done, by=BY)
         if not done.tickets:
             self.stderr.write("Nothing was replaced in any ticket. find_person says where the desk knows an address.")
-        self.stdout.write(
-            f"{done.name}: {done.places:,} place{pluralize(done.places)} and {done.texts:,} "
-            f"text{pluralize(done.texts)} in {done.tickets:,} ticket{pluralize(done.tickets)}."
-        )
+        self.stdout.write(f"{done.name}: in place of {done.counted}.")

@@ -12,7 +12,7 @@ from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import person_document, personal_places
+from tickets.privacy import desk_person, person_document
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="export_person")
@@ -32,7 +32,7 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
-        person = personal_places.person_of(tenant, options["address"])
+        person = desk_person.person_of(tenant, options["address"])
         recording.record(
             AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, BY, "export", "person", "a person's data")
         )

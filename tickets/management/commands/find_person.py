@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.template.defaultfilters import pluralize
 
+from portal import clock
 from portal.management.command import PortalCommand, Progress
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import person_finding, personal_places
+from tickets.privacy import desk_person, person_finding
 
 
 class Command(PortalCommand):
@@ -25,11 +25,22 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
-        person = personal_places.person_of(tenant, options["address"])
+        person = desk_person.person_of(tenant, options["address"])
         found = person_finding.begin(tenant, person)
-        lines = [*found.beside, *found.beside_texts]
+        lines: list[str] = []
         with Progress(self, "Looking through tickets", found.last) as progress:
-            lines += map(str, person_finding.go_on(tenant, found, advance=progress.advance))
+            for place in person_finding.go_on(tenant, found, advance=progress.advance):
+                if place is None:
+                    lines.clear()
+                else:
+                    lines.append(str(place))
         for line in lines:
             self.stdout.write(line)
-        self.stderr.write(f"{len(lines):,} place{pluralize(lines)}.")
+        if person.erased_as:
+            at = person.erased_at
+            when = f"was erased on {clock.parse(at):%-d %B %Y, %H:%M} UTC" if at else "was erased, but not to the end"
+            self.stderr.write(f"This person {when}, and is {person.erased_as} in this desk.")
+        if found.is_to_be_erased:
+            self.stderr.write(f"An erasure replaces {found.counted}. The audit trail stays.")
+        else:
+            self.stderr.write("There is nothing to erase.")
