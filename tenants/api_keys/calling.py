@@ -34,7 +34,7 @@ _REFUSALS: Final = {
     "key_revoked": (401, "This API key was revoked."),
     "key_expired": (401, "This API key has expired."),
     "address_not_allowed": (403, "This API key must not be used from this network address."),
-    "tenant_suspended": (403, "This desk is suspended."),
+    "tenant_suspended": (403, "This desk is suspended, or being deleted."),
     "tenant_closing": (403, "This desk is being closed, and can only be read."),
     "scope_missing": (403, "This API key does not have the scope that this needs."),
 }

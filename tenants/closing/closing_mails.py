@@ -74,7 +74,7 @@ def _mails(
     **more: Any,
 ) -> list[OutgoingMail]:
     with desk_prefix.addresses_of(tenant.slug):
-        url = page_for_mail(reverse("tenants:close"), request)
+        url = page_for_mail(reverse("tickets:queue" if kind == "desk_reopened" else "tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
     desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)

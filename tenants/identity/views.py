@@ -28,7 +28,7 @@ from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
 from tenants.second_factors import second_step_views
-from tenants.tenancy import context, pinned_tenant
+from tenants.tenancy import context, pinned_tenant, refusal_views
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import absolute_url, actor_of, pin_tenant
@@ -212,6 +212,8 @@ def switch(request: HttpRequest) -> HttpResponse:
     tenant = context.enter(user, request.POST.get("tenant", ""))
     if tenant is None:
         raise NotFound("You are not a member of this tenant.")
+    if tenant.where.purged:
+        return refusal_views.being_deleted(request, tenant.name)
     if request.session.get(pinned_tenant.TENANT_KEY) != tenant.tenant_id:
         session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
     pin_tenant(request, tenant.tenant_id, slug=tenant.slug)

@@ -116,6 +116,8 @@ def _member(tenant_id: str, member_id: str) -> tuple[User, TenantContext]:
         raise Forbidden(f"{user.name} is an operator. Nobody acts as an operator.")
     if not user.is_active:
         raise Conflict(f"The account of {user.name} is disabled.")
+    if tenant.where.purged:
+        raise Conflict(f"{tenant.name} is being deleted. Nobody gets in any more.")
     return user, tenant
 
 

@@ -71,6 +71,8 @@ class AccessMiddleware:
         tenant: TenantContext | None = request.tenant  # type: ignore[attr-defined]
         if tenant is None:
             return refusal_views.ask_for_tenant(request)
+        if tenant.where.purged:
+            return refusal_views.being_deleted(request, tenant.name)
         if tenant.suspended and not (tenant.acted_by and request.method in SAFE):
             return refusal_views.suspended(request, tenant)
         user: User = request.user  # type: ignore[assignment]  # signed in: our User

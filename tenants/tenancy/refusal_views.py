@@ -73,6 +73,11 @@ def suspended(request: HttpRequest, tenant: TenantContext) -> HttpResponse:
     return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
 
 
+def being_deleted(request: HttpRequest, name: str) -> HttpResponse:
+    """403: the purge of the desk has begun, and operators are shut out as well."""
+    return render(request, "tenants/being_deleted.html", {"tenant_name": name}, status=403)
+
+
 def closing(request: HttpRequest, tenant: TenantContext) -> HttpResponse:
     """403: a desk that is closing can only be read. What was typed is shown, so that it can be taken elsewhere."""
     return render(request, "tenants/closing_refused.html", {"stash": Stash.of(request), "closing": tenant}, status=403)

@@ -123,9 +123,10 @@ class TenantImport:
 
     def _refuse_taken(self, slug: str, tenant_id: str) -> None:
         if tenant_directory.id_of(slug) is not None:
-            raise Conflict(f"Another desk is using the short name {slug}. Choose one by --as.")
+            both = "" if self.new_id else ", and --new-id where that is the same tenant as the file's"
+            raise Conflict(f"There is a tenant with the slug {slug} already. Choose another one by --as SLUG{both}.")
         if tenant_directory.get_many([tenant_id]):
-            raise Conflict("This installation has a tenant with the id of the file's. Give another one by --new-id.")
+            raise Conflict("The tenant of this file is here already. To make a second one of it: --new-id --as SLUG.")
 
     def _people(self) -> list[str]:
         """Find or make the account of each member, and note by which id they go here. Returns the new addresses."""

@@ -193,7 +193,7 @@ def test_in_development_the_link_leads_to_the_port_that_took_the_request_and_a_c
         run("close_tenant", "acme")
     closed, undone, by_command = (letter.body for letter in mail.outbox)
     assert f"\n{link}\n" in closed
-    assert f"\n{link}\n" in undone
+    assert "\nhttp://127.0.0.1:80/acme/tickets/\n" in undone
     assert "On the page /acme/desk/settings/close/, at the address where you open Pooldesk." in by_command
 
 

@@ -6,18 +6,24 @@ from collections.abc import Callable
 
 import pytest
 
+from delivery.outbox import keys as outbox_keys
+from delivery.outbox.items import OutboxItem
+from delivery.outbox.tables import OUTBOX
 from portal import clock
 from portal.dynamo import keys as move_keys
 from portal.dynamo.placement import at
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Conflict, PortalError
 from portal.isolation import guard
+from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import placements, tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover, ticket
 from tests.support import commands
+from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower, numbers
 from tests.support.operators import Operator, make_operator
+from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.counting import barrier
 from tickets.desk import changing, commenting, creating
@@ -45,7 +51,42 @@ def test_a_late_write_into_the_old_copy_is_told_and_nothing_is_discarded_nor_gon
     begin(world, POOL)
     with pytest.raises(Conflict, match="in tickets: 2"):
         mover(world).run()
+    assert last(world).state == "cancelled"
     assert len(ticket(world, 2, POOL)) == 4
+
+
+def test_an_old_copy_with_something_more_is_deleted_in_spite_of_it_for_a_reason(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(barrier, "wait_until_applied", lambda repository, **how: None)
+    world.tickets("acme", 3)
+    stale = world.context("alice", "acme")
+    move(world, BRIDGE, grace_days=0)
+    commenting.comment(stale, 2, body="I stood still for a minute.")
+    refused = commands.run("place_tenant", "acme", "--discard")
+    assert (refused.status, "place_tenant acme --discard --unchecked" in refused.err) == (1, True)
+    assert "need --reason" in commands.run("place_tenant", "acme", "--discard", "--unchecked").err
+    ended = commands.run("place_tenant", "acme", "--discard", "--unchecked", "--reason", "It was a test.")
+    assert (ended.status, last(world).state, ticket(world, 2, POOL)) == (0, "done", []), ended
+    rows = browsing.page(world.context("alice", "acme").repository, only=browsing.TrailFilter()).rows
+    (told,) = [row.after for row in rows if row.action == "tenant.discard_ordered" and row.after]
+    assert told == {"given_up": "what it alone has", "reason": "It was a test."}
+
+
+def test_of_an_old_copy_in_the_tables_of_all_the_events_go_too_and_mail_stays(world: World) -> None:
+    endpoint(world.context("alice", "acme"))
+    world.tickets("acme", 1)
+    pool = Follower()
+    pool.fold()
+    told = {"tenant_id": id_of(world), "tenant": "{}", "subject": "desk/x", "sent_until": "", "expires_at": 2**40}
+    mail = OutboxItem(outbox_keys.outbox_row(id_of(world), "a" * 32), clock.stamp(), **told)
+    put_all([mail])
+    for row in rows():
+        row.pending = row.open = row.due_at = None
+        put_all([row])
+    move(world, BRIDGE)
+    discard(world, lambda repository: pool.fold())
+    assert [raw["subject"]["S"] for raw in commands.in_pool(OUTBOX)] == ["desk/x"]
 
 
 def test_when_the_way_back_was_called_off_the_old_copy_is_still_gone_back_to_or_discarded(

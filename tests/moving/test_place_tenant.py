@@ -145,9 +145,11 @@ def test_an_operator_has_an_old_copy_discarded_when_its_grace_is_over_and_says_s
 ) -> None:
     world.tickets("acme", 1)
     move(world, BRIDGE)
-    assert "Discard the old copy" not in root.get(PAGE).content.decode()
-    assert "is kept until" in text_of(root.post(PAGE, {"discard": "1", "sure": "on"}, follow=True))
+    page = root.get(PAGE)
+    assert "any more, although its grace has not ended" in text_of(page)
+    assert 'name="to"' not in page.content.decode(), "it moves nowhere else before"
     move(world, POOL, grace_days=0)
+    assert "although its grace" not in root.says(PAGE)
     assert "Tick that the old copy is to go" in text_of(root.post(PAGE, {"discard": "1"}, follow=True))
     assert worker().turn() == 0
     asked = text_of(root.post(PAGE, {"discard": "1", "sure": "on"}, follow=True))

@@ -22,18 +22,23 @@ from portal.engines.processes import free_port
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 from portal.streams.stream_source import StreamSource
+from tenants.audit_trail.recording import SYSTEM
+from tenants.tenancy import placements, tenant_directory
 from tests.engine_plugin import QuickMinistack
+from tests.moving.moves import last, mover
 from tests.support import deliveries, folding, placed
 from tests.support.commands import run
 from tests.support.endpoints import SETTINGS
 from tests.support.engine_memory import Wire, wire
 from tests.support.folding import numbers
+from tests.support.kills import Killed
 from tests.support.operators import Operator, make_operator
 from tests.support.queue_in_memory import QueuesInMemory
 from tests.support.receivers import answering, listening
 from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.following.ticket_stream import handle
+from tickets.moving import move_requests
 from tickets.ticket.tables import TICKETS
 
 TICKET = {"title": "The lift hums", "description": "All night.", "priority": "normal", "request_id": "a" * 32}
@@ -91,6 +96,38 @@ def in_the_pool(world: World) -> list[str]:
     """What is Acme's in the tickets' table of all, but for what goes by TTL."""
     found = [raw for raw in wire().call("Scan", TableName=TICKETS.full_name)["Items"] if "expires_at" not in raw]
     return [raw["pk"]["S"] for raw in found if world.tenants["acme"].tenant_id in raw["pk"]["S"]]
+
+
+def test_a_place_that_is_gone_for_good_is_given_up_for_a_reason(far: World, settings: LazySettings) -> None:
+    far.tickets("acme", 2)
+    acme = far.tenants["acme"].tenant_id
+    with followed():
+        place("--on=silo/far")
+        place("--on=pool", "--grace=0")
+    with away(settings):
+        assert run("place_tenant", "acme", "--discard").status == 1
+        assert "need --reason" in run("place_tenant", "acme", "--discard", "--lost").err
+        place("--discard", "--lost", "--reason=The account was closed.")
+        assert (tenant_directory.get(acme).former_placement, placements.listed()) == (None, [])
+
+
+def test_a_move_to_a_place_that_went_away_is_called_off_for_a_reason(far: World, settings: LazySettings) -> None:
+    far.tickets("acme", 2)
+    acme = far.tenants["acme"].tenant_id
+    move_requests.begin(tenant_directory.get(acme), to=FAR, by=SYSTEM)
+
+    def die(phase: str) -> None:
+        if phase == "catching":
+            raise Killed
+
+    with pytest.raises(Killed):
+        mover(far, die).run()
+    with away(settings):
+        assert run("place_tenant", "acme", "--roll-back", "--settle=0").status == 1
+        assert last(far).state == "cancelling"
+        place("--roll-back", "--lost", "--reason=The account was closed.")
+    assert (last(far).state, tenant_directory.get(acme).move, placements.listed()) == ("cancelled", None, [])
+    assert far.browser("alice", "acme").send("/tickets/new/", TICKET).status_code == 302
 
 
 def test_a_desk_moves_to_another_engine_is_worked_on_there_and_comes_back(far: World, other: QuickMinistack) -> None:

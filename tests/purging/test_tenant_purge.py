@@ -27,12 +27,14 @@ from tenants.audit_trail import chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates import certificate_chain, signed_certificate, signing_keys
 from tenants.closing import closing_mails, desk_closing
+from tenants.impersonation import impersonating
 from tenants.tenancy import shard_layout, tenant_directory
 from tests.support import archives, deliveries, embedded, folding, placed, used_desk
 from tests.support.commands import everything, in_pool, run
 from tests.support.endpoints import endpoint, rows
 from tests.support.folding import Follower
 from tests.support.kills import Killed, killed_at
+from tests.support.operators import text_of
 from tests.support.stored import put_all
 from tests.support.waiting import wait_until
 from tests.support.world import World
@@ -259,7 +261,10 @@ def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: W
         purge_requests.begin(tenant_directory.get(acme), by=SYSTEM)
     with pytest.raises(Conflict, match="there is no closing to undo"):
         desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
-    assert world.browser("alice", "acme").get("/tickets/").status_code == 403
+    refused = world.browser("alice", "acme").get("/tickets/")
+    assert (refused.status_code, "Acme is being deleted" in text_of(refused)) == (403, True)
+    with pytest.raises(Conflict, match="Nobody gets in any more"):
+        impersonating._member(acme, world.users["alice"].id)
 
 
 def test_who_thinks_better_of_it_and_closes_again_while_a_purge_begins_has_the_new_grace(world: World) -> None:

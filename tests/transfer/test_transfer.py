@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from portal.dynamo.placement import Placement
+from portal.dynamo.repository import TenantRepository
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Unavailable
 from portal.schema import holdings, registry
-from tenants.audit_trail import chain
+from tenants.audit_trail import browsing, chain
 from tenants.audit_trail.recording import SYSTEM
 from tenants.certificates.keys import CERTIFICATES
 from tenants.closing import closing_mails, desk_closing
@@ -559,7 +560,7 @@ def test_who_has_no_account_here_gets_one_without_a_password_and_with_the_same_i
 def test_a_tenant_that_is_here_is_not_replaced(used: World, tmp_path: Path) -> None:
     path = tmp_path / "umbrella.zip"
     run("export_tenant", SLUG, path)
-    assert "short name umbrella" in imported(path).err
+    assert "There is a tenant with the slug umbrella already" in imported(path).err
     assert "--new-id" in imported(path, "--as", "other").err
 
 
@@ -612,6 +613,19 @@ def test_an_export_during_which_the_desk_is_purged_leaves_no_file_and_none_begin
         ended = run("export_tenant", SLUG, path)
         assert (ended.status, "is being deleted: what is left of it" in ended.err) == (1, True), ended
         assert list(tmp_path.glob("umbrella*")) == []
+
+
+def test_no_file_is_written_over_and_the_trail_tells_of_no_export_that_could_not_be_written(
+    used: World, tmp_path: Path
+) -> None:
+    path = tmp_path / "umbrella.zip"
+    path.write_bytes(b"somebody else's")
+    for where in (path, tmp_path / "nowhere" / "umbrella.zip"):
+        ended = run("export_tenant", SLUG, where)
+        assert (ended.status, "cannot be written" in ended.err) == (1, True)
+    assert path.read_bytes() == b"somebody else's"
+    rows = browsing.everything(TenantRepository(used.tenants["acme"].tenant_id), only=browsing.TrailFilter())
+    assert [row.entity_id for row in rows if row.action == "export.made" and row.entity_id == "tenant"] == []
 
 
 def test_two_exports_to_one_file_at_once_leave_one_whole_file(

@@ -56,6 +56,7 @@ def move_row(item: MoveItem) -> dict[str, Any]:
         "changes": int(item.changes),
         "waits": not item.holder,
         "held": _held(item),
+        "switched": bool(item.switched_at),
         "trouble": item.trouble,
         "cells": cells(
             Places=change,

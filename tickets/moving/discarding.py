@@ -14,7 +14,7 @@ from portal.dynamo.repository import TenantRepository, Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict
 from portal.schema import holdings
-from portal.schema.holdings import Holding, Raw, Stage
+from portal.schema.holdings import Holding, Raw, Stage, StoredItem
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements
@@ -25,9 +25,10 @@ from tickets.moving import copy_check, move_notes, place_changes
 from tickets.moving.items import MoveItem
 from tickets.moving.placed_store import PlacedStore
 
-# In the pool they hold some rows of each tenant, wherever its content lies: mail, and answers about webhooks. All of
-# their rows go by TTL.
-_OF_ALL: Final = (OUTBOX.name, "Api.Answers")
+# In the pool this holds some rows of each tenant, wherever its content lies: answers about webhooks. All of its rows go
+# by TTL within a day. So does the outbox, for mail.
+_OF_ALL: Final = "Api.Answers"
+_OF_CONTENT: Final = "ticket/"  # what the rows of an outbox are about that lie where the tickets do
 
 
 class CopyDiscard(LeasedJob[MoveItem]):
@@ -51,8 +52,12 @@ class CopyDiscard(LeasedJob[MoveItem]):
 
     def _comparing(self) -> None:
         tenant_id = self.item.tenant_id
+        if self.item.unchecked or self.item.lost:
+            return
         checked = copy_check.check(tenant_id, left=self._left, present=self._present, advance=self._advanced)
         trouble = checked.trouble()
+        if trouble:
+            trouble += f" To delete it in spite of that: place_tenant {self.item.slug} --discard --unchecked."
         if not trouble and (waiting := _waiting(tenant_id, self._left)):
             trouble = f"{waiting:,} events of the old copy are still to be delivered. Discard it after that."
         if trouble:
@@ -60,7 +65,8 @@ class CopyDiscard(LeasedJob[MoveItem]):
             raise Conflict(trouble)
 
     def _clearing(self) -> None:
-        clear(self.item.tenant_id, self._left, advance=self._advanced, caught_up=self._caught_up)
+        if not self.item.lost:
+            clear(self.item.tenant_id, self._left, advance=self._advanced, caught_up=self._caught_up)
         transaction = Transaction()
         transaction.update(
             TenantItem(self.item.tenant_id),
@@ -102,13 +108,20 @@ def clear(
             waits = False
         several: list[tuple[str, Raw]] = []
         for stored in holding.find(reader):
-            if stored.table.name not in _OF_ALL:
+            if not _stays(stored):
                 several.append((stored.table.full_name, {"DeleteRequest": {"Key": stored.key}}))
             if len(several) == BATCH_WRITE_LIMIT:
                 _delete(store, several)
                 advance(len(several))
                 several = []
         _delete(store, several)
+
+
+def _stays(stored: StoredItem) -> bool:
+    """Tell whether a row in the tables of all would be there as well if the tickets had never been."""
+    if stored.table == OUTBOX:
+        return not stored.item["subject"]["S"].startswith(_OF_CONTENT)
+    return stored.table.name == _OF_ALL
 
 
 def _placed() -> list[Holding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute, UnicodeAttribute
 
 from tickets.jobs.items import JobItem
 
@@ -17,7 +17,8 @@ class MoveItem(JobItem):
     many entries of the log were copied after. `held_ms` is how long the hold of the switch lasted, `holds` how often
     writes were held. `digest` is that of the tickets as they were left, up to the one that is compared, and `wrong` the
     numbers of those that the new place lacks something of. `kept_until` is when the
-    old copy may go.
+    old copy may go. With `unchecked` it goes although it has something that the new place lacks, and with `lost` the
+    place that is left or was not reached is asked no more.
     """
 
     move_id = UnicodeAttribute()
@@ -33,5 +34,7 @@ class MoveItem(JobItem):
     kept_until = UnicodeAttribute(default="")
     digest = UnicodeAttribute(default="")
     wrong: ListAttribute[Any] = ListAttribute(default=list)
+    unchecked = BooleanAttribute(default=False)
+    lost = BooleanAttribute(default=False)
     switched_at = UnicodeAttribute(default="")
     ended_at = UnicodeAttribute(default="")

@@ -61,22 +61,27 @@ def begin(
     _commit(transaction, item, AuditAction.TENANT_MOVE_BEGUN, by, before, after)
 
 
-def roll_back(tenant: TenantItem, *, reason: str = "", by: Actor, holder: str = "") -> bool:
+def roll_back(tenant: TenantItem, *, lost: bool = False, reason: str = "", by: Actor, holder: str = "") -> bool:
     """End a move that has not switched, or begin one back to the old copy. Tell whether it is the latter.
 
-    Raises Conflict where there is nothing to go back to.
+    With `lost` and a reason, what such a move has left at its destination is given up: nobody can reach that place any
+    more. Raises Invalid without the reason, and Conflict where there is nothing to go back to.
     """
+    _refuse_unexplained(lost, reason)
     last = move_notes.MOVES.last(tenant.tenant_id)
-    if last is not None and last.state == move_notes.RUNNING and not last.switched_at:
+    stuck = last is not None and last.state == move_notes.CANCELLING and lost
+    if last is not None and (stuck or (last.state == move_notes.RUNNING and not last.switched_at)):
         transaction = Transaction()
-        still = (MoveItem.state == move_notes.RUNNING) & (MoveItem.switched_at == "")
+        still = (MoveItem.state == last.state) & (MoveItem.switched_at == "")
         transaction.update(
             move_notes.MOVES.of(tenant.tenant_id),
-            move_notes.MOVES.actions(state=move_notes.CANCELLING),
+            move_notes.MOVES.actions(state=move_notes.CANCELLING, lost=lost),
             condition=still,
         )
-        _commit(transaction, last, AuditAction.TENANT_MOVE_CANCELLED, by, {}, {})
+        _commit(transaction, last, AuditAction.TENANT_MOVE_CANCELLED, by, {}, _given_up(False, lost, reason))
         return False
+    if lost:
+        raise Conflict(f"No move of {tenant.name} has left anything at a place that could be given up.")
     if last is not None and last.state == move_notes.RUNNING:
         raise Conflict(
             f"{tenant.name} has moved already, and both copies are being compared. It can go back when that has ended."
@@ -88,13 +93,25 @@ def roll_back(tenant: TenantItem, *, reason: str = "", by: Actor, holder: str = 
     return True
 
 
-def discard(tenant: TenantItem, *, early: bool = False, by: Actor, holder: str = "") -> None:
-    """Ask for an end of the old copy. Nothing is asked where that is under way.
+def discard(
+    tenant: TenantItem,
+    *,
+    early: bool = False,
+    unchecked: bool = False,
+    lost: bool = False,
+    reason: str = "",
+    by: Actor,
+    holder: str = "",
+) -> None:
+    """Ask for an end of the old copy. Where that is under way, nothing more than what is given up is asked for.
 
-    Raises NotFound, and Conflict before the end of its grace, unless `early`.
+    For a reason, with `unchecked` it is deleted although it has something that the new place lacks, and with `lost` it
+    is forgotten, because nobody can reach its place any more. Raises Invalid without the reason, NotFound, and Conflict
+    before the end of its grace, unless `early`.
     """
+    _refuse_unexplained(unchecked or lost, reason)
     last = move_notes.MOVES.last(tenant.tenant_id)
-    if last is not None and last.state == move_notes.DISCARDING:
+    if last is not None and last.state == move_notes.DISCARDING and not (unchecked or lost):
         return
     kept = kept_copy(tenant, last)
     if last is None or kept is None:
@@ -110,8 +127,20 @@ def discard(tenant: TenantItem, *, early: bool = False, by: Actor, holder: str =
     kept.kind, kept.name, kept.counter = keys.MOVES, tenant.tenant_id, int(last.counter) + 1
     kept.state, kept.phase = move_notes.DISCARDING, move_notes.FIRST_OF_DISCARD
     kept.holder, kept.trouble = holder, ""
+    kept.unchecked, kept.lost = unchecked, lost
     transaction.put(kept, condition=still)
-    _commit(transaction, kept, AuditAction.TENANT_DISCARD_ORDERED, by, {"copy": kept.from_place}, {})
+    after = _given_up(unchecked, lost, reason)
+    _commit(transaction, kept, AuditAction.TENANT_DISCARD_ORDERED, by, {"copy": kept.from_place}, after)
+
+
+def _refuse_unexplained(gives_up: bool, reason: str) -> None:
+    if gives_up and not reason.strip():
+        raise Invalid("Say why: --unchecked and --lost need --reason TEXT.", field="reason")
+
+
+def _given_up(unchecked: bool, lost: bool, reason: str) -> dict[str, str]:
+    what = "its place" if lost else "what it alone has" if unchecked else ""
+    return {"given_up": what, "reason": reason} if what else {}
 
 
 def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
@@ -120,7 +149,7 @@ def kept_copy(tenant: TenantItem, last: MoveItem | None) -> MoveItem | None:
     `last` is the tenant's last move: mostly that one. A way back that was called off before its switch has left the
     copy as it was; then it is looked up in the history, by one Query.
     """
-    if last is None or last.state == move_notes.KEPT:
+    if last is None or last.state in (move_notes.KEPT, move_notes.DISCARDING):
         return last
     where = tenant_moves.whereabouts(tenant)
     if last.state != move_notes.CANCELLED or where.former is None:

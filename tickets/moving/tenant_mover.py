@@ -118,11 +118,12 @@ class TenantMover(LeasedJob[MoveItem]):
             there.delete(partition, sort)
 
     def _refuse_loss(self) -> None:
-        """Raise Conflict where the move goes back to an old copy that has something which is nowhere else."""
+        """End the move with Conflict where it goes back to an old copy that has something which is nowhere else."""
         if tenant_moves.stored(self.item.tenant_id).former == self._to:
             checked = copy_check.check(self.item.tenant_id, left=self._to, present=self._from, advance=self._checked)
             if checked.wrong:
-                self._note(trouble=checked.trouble())
+                self._hold.tear_down()
+                self._note(state=move_notes.CANCELLED, ended_at=clock.stamp(), trouble=checked.trouble())
                 raise Conflict(checked.trouble())
 
     def _announcing(self) -> None:
@@ -253,6 +254,7 @@ class TenantMover(LeasedJob[MoveItem]):
         self._rest(self._settle_seconds)
         self._hold.tear_down()
         if tenant_moves.stored(self.item.tenant_id).former != self._to:
-            discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
+            if not self.item.lost:
+                discarding.clear(self.item.tenant_id, self._to, caught_up=self._caught_up)
             place_changes.follow_no_more(self.item.tenant_id, self._to)
         self._note(state=move_notes.CANCELLED, holder="", ended_at=clock.stamp(), trouble="")

@@ -57,15 +57,25 @@ class Command(JobCommand):
         )  # fmt: skip
         self.add_job_arguments(parser, rate=tenant_mover.RATE, what="copy", settle=tenant_mover.SETTLE_SECONDS)
         parser.add_argument("--now", action="store_true", help="with --discard: before the end of the grace")
+        parser.add_argument(
+            "--unchecked", action="store_true",
+            help="with --discard: although the old copy has something that the new place lacks; needs --reason",
+        )  # fmt: skip
+        parser.add_argument(
+            "--lost", action="store_true",
+            help="with --discard or --roll-back: the other place can be reached no more. It is forgotten, and what is "
+            "there stays; needs --reason",
+        )  # fmt: skip
         parser.add_argument("--reason", default="", help="for the audit trail")
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = tenant_directory.find(options["slug"])
         how: dict[str, Any] = {"by": Actor(origin="place_tenant"), "holder": self.me}
         if options["discard"]:
-            move_requests.discard(tenant, early=options["now"], **how)
+            gives_up = {name: options[name] for name in ("unchecked", "lost", "reason")}
+            move_requests.discard(tenant, early=options["now"], **gives_up, **how)
         elif options["roll_back"]:
-            self._roll_back(tenant, reason=options["reason"], **how)
+            self._roll_back(tenant, lost=options["lost"], reason=options["reason"], **how)
         else:
             self._begin(tenant, options, **how)
         mover = {"rate": options["rate"], "settle_seconds": options["settle"]}
@@ -83,11 +93,11 @@ class Command(JobCommand):
             return
         move_requests.begin(tenant, to=options["on"], grace_days=options["grace"], reason=options["reason"], **how)
 
-    def _roll_back(self, tenant: TenantItem, **how: Any) -> None:
+    def _roll_back(self, tenant: TenantItem, *, lost: bool, **how: Any) -> None:
         running = MOVES.last(tenant.tenant_id)
         goes_back = running and running.state in UNFINISHED and running.to_place == tenant.former_placement
-        if not goes_back and not (running and running.state == move_notes.CANCELLING):
-            move_requests.roll_back(tenant, **how)
+        if lost or (not goes_back and not (running and running.state == move_notes.CANCELLING)):
+            move_requests.roll_back(tenant, lost=lost, **how)
 
     def progress(self, item: MoveItem) -> str:
         return f"up to number {int(item.done):,}"
