@@ -157,7 +157,7 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copies]");
   if (!button) return;
   try {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent.trim());
     button.textContent = "Copied";
     announce("Copied");
   } catch {

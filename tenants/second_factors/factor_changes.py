@@ -32,6 +32,8 @@ from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, Recover
 PASSKEYS: Final = 20  # of one account
 NAME_LIMIT: Final = 60  # characters of a passkey's name
 APP: Final = "authenticator app"
+NO_APP: Final = "Your account has no authenticator app."
+NO_PASSKEY: Final = "Your account has no such passkey."
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ class _Change:
         after = {k: v for k, v in (("factor", factor), ("name", name), ("reason", reason)) if v}
         user = self.user
         entry = AuditEntry(recording.PLATFORM, action, self.by, "user", user.id, user.email, after=after)
-        unsent = outgoing.join(self.transaction, [factor_notices.mail(user, action, factor=factor, name=name)])
+        unsent = outgoing.join(
+            self.transaction, [factor_notices.mail(user, action, factor=factor, name=name, reason=reason)]
+        )
         try:
             recording.commit(self.transaction, [entry])
         except TransactionRefused as error:
@@ -109,7 +113,7 @@ def remove_authenticator(user_id: str, *, by: Actor) -> FactorChange:
     """Remove the authenticator app. Raises NotFound where there is none."""
     change = _Change(user_id, by)
     if change.found.authenticator is None:
-        raise NotFound("Your account has no authenticator app.")
+        raise NotFound(NO_APP)
     change.transaction.delete(change.found.authenticator)
     kinds = factor_store.kinds(False, bool(change.found.passkeys))
     return change.commit(kinds, AuditAction.USER_FACTOR_REMOVED, factor=APP)
@@ -140,7 +144,7 @@ def remove_passkey(user_id: str, *, passkey_id: str, by: Actor) -> FactorChange:
     except ValueError:
         item = None
     if item is None:
-        raise NotFound("Your account has no such passkey.")
+        raise NotFound(NO_PASSKEY)
     change.transaction.delete(item)
     kinds = factor_store.kinds(change.found.authenticator is not None, len(change.found.passkeys) > 1)
     return change.commit(kinds, AuditAction.USER_FACTOR_REMOVED, factor="passkey", name=item.name)

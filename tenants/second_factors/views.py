@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 import segno
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal import clock
-from portal.errors import Conflict, Invalid, NotFound, PortalError
+from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import signed_in, unlimited
 from portal.web.heavy_work import heavy
-from tenants.identity import entering_views, session_lifecycle, throttle
+from tenants.identity import session_lifecycle, throttle
 from tenants.second_factors import (
     authenticator,
+    factor_answers,
     factor_changes,
     factor_checking,
+    factor_questions,
     factor_store,
     passkey_ceremony,
     sealing,
 )
-from tenants.second_factors.factor_changes import FactorChange
 from tenants.second_factors.forms import AuthenticatorForm, ConfirmForm
 from tenants.second_factors.items import PasskeyItem
 from tenants.second_factors.second_step_views import site_of
 from tenants.tenancy.request import SignedInRequest, actor_of, is_confirmed, note_confirmed
 
 SETUP_SECONDS = 1800  # for which a secret that is shown can be confirmed
-_FIRST = "Confirm that it is you, then try again."
+_HAS_APP = (
+    "Your account has an authenticator app. Its recovery codes were shown once: if you did not keep them, replace them."
+)
 
 
 @unlimited
@@ -61,7 +61,8 @@ def _security(
         "has_site_passkeys": site.has_passkeys,
         "site": site,
         "suggested_name": session_lifecycle.browser_of(agent),
-        "next": _next(request),
+        "next": factor_answers.next_of(request),
+        "demanded_by": "" if found.kinds else factor_answers.demanded_by(request),
     }
     return render(request, "tenants/security.html", page | more, status=status)
 
@@ -84,7 +85,7 @@ def confirm(request: SignedInRequest) -> HttpResponse:
         return _security(request, confirm=form, status=422)
     throttle.succeeded(attempt)
     note_confirmed(request)
-    return _back(request)
+    return factor_answers.back(request)
 
 
 def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
@@ -94,7 +95,7 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
     except Invalid as error:
         return _security(request, status=422, problem=error.message)
     note_confirmed(request)
-    return _back(request)
+    return factor_answers.back(request)
 
 
 @unlimited
@@ -103,7 +104,10 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
 def authenticator_add(request: SignedInRequest) -> HttpResponse:
     """Show a fresh secret, which is stored once a code of it was entered: until then the page carries it, encrypted."""
     if not is_confirmed(request):
-        return _ask_first(request)
+        return factor_answers.ask_first(request)
+    if factor_store.AUTHENTICATOR in request.user.second_factors.split():  # a page that is reloaded, too
+        messages.info(request, _HAS_APP)
+        return factor_answers.back(request)
     if request.method != "POST":
         return _authenticator(request, authenticator.new_secret(), AuthenticatorForm())
     form = AuthenticatorForm(request.POST)
@@ -111,7 +115,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
         secret = sealing.opened(request.POST.get("setup", ""), of=_setup_of(request), seconds=SETUP_SECONDS)
     except Invalid:
         messages.warning(request, "This secret is too old. Scan the new one.")
-        return redirect(_with_next(request, "tenants:authenticator_add"))
+        return redirect(factor_answers.with_next(request, "tenants:authenticator_add"))
     if form.is_valid():
         code = form.cleaned_data["one_time_code"]
         try:
@@ -119,7 +123,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error(getattr(error, "field", None), error.message)
         else:
-            return _changed(request, change, "The authenticator app is added.")
+            return factor_answers.changed(request, change, "The authenticator app is added.")
     return _authenticator(request, secret, form, status=422)
 
 
@@ -133,7 +137,7 @@ def _authenticator(
         "qr_code": _qr_code(address),
         "secret": " ".join(secret[i : i + 4] for i in range(0, len(secret), 4)),
         "address": address,
-        "next": _next(request),
+        "next": factor_answers.next_of(request),
     }
     return render(request, "tenants/authenticator.html", page, status=status)
 
@@ -150,15 +154,18 @@ def _qr_code(address: str) -> SafeString:
 
 @unlimited
 @signed_in
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def authenticator_remove(request: SignedInRequest) -> HttpResponse:
+    """Say what follows, and remove the app once that is answered."""
     if not is_confirmed(request):
-        return _ask_first(request)
+        return factor_answers.ask_first(request)
+    if request.method != "POST":
+        return _app_question(request)
     try:
         change = factor_changes.remove_authenticator(request.user.id, by=actor_of(request))
     except (NotFound, Conflict) as error:
-        return _no(request, error)
-    return _changed(request, change, "The authenticator app is removed.")
+        return factor_answers.no(request, error)
+    return factor_answers.removed(request, change, "The authenticator app is removed")
 
 
 @unlimited
@@ -167,7 +174,7 @@ def authenticator_remove(request: SignedInRequest) -> HttpResponse:
 def passkey_options(request: SignedInRequest) -> HttpResponse:
     """Give a browser what it makes a passkey of: one Query, for the passkeys that the person has."""
     if not is_confirmed(request):
-        return JsonResponse({"problem": _FIRST}, status=403)
+        return JsonResponse({"problem": factor_answers.FIRST}, status=403)
     known = [item.credential for item in factor_store.factors_of(request.user.id).passkeys]
     return JsonResponse(passkey_ceremony.creation(site_of(request), request.user, known))
 
@@ -177,7 +184,7 @@ def passkey_options(request: SignedInRequest) -> HttpResponse:
 @require_POST
 def passkey_add(request: SignedInRequest) -> HttpResponse:
     if not is_confirmed(request):
-        return _ask_first(request)
+        return factor_answers.ask_first(request)
     user, posted = request.user, request.POST
     try:
         made = passkey_ceremony.created(
@@ -186,68 +193,56 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
         change = factor_changes.add_passkey(user.id, credential=made, name=posted.get("name", ""), by=actor_of(request))
     except (Invalid, Conflict) as error:
         return _security(request, status=422, problem=error.message)
-    return _changed(request, change, "The passkey is added.")
+    return factor_answers.changed(request, change, "The passkey is added.")
 
 
 @unlimited
 @signed_in
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
-    """Remove one of the caller's own passkeys; whose it is, the rule looks at."""
+    """Say what follows, and remove one of the caller's own passkeys; whose it is, the rule looks at."""
     if not is_confirmed(request):
-        return _ask_first(request)
+        return factor_answers.ask_first(request)
+    if request.method != "POST":
+        return _passkey_question(request, passkey)
     try:
         change = factor_changes.remove_passkey(request.user.id, passkey_id=passkey, by=actor_of(request))
     except (NotFound, Conflict) as error:
-        return _no(request, error)
-    return _changed(request, change, "The passkey is removed.")
+        return factor_answers.no(request, error)
+    return factor_answers.removed(request, change, "The passkey is removed")
 
 
 @unlimited
 @signed_in
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def codes_renew(request: SignedInRequest) -> HttpResponse:
+    """Say what follows, and replace the recovery codes once that is answered."""
     if not is_confirmed(request):
-        return _ask_first(request)
+        return factor_answers.ask_first(request)
+    if request.method != "POST":
+        return factor_answers.question(request, factor_questions.about_codes(factor_store.factors_of(request.user.id)))
     try:
         change = factor_changes.renew_codes(request.user.id, by=actor_of(request))
     except Conflict as error:
-        return _no(request, error)
-    return _changed(request, change, "Your former recovery codes are void.")
+        return factor_answers.no(request, error)
+    return factor_answers.changed(request, change, "Your former recovery codes are void.")
 
 
-def _changed(request: SignedInRequest, change: FactorChange, said: str) -> HttpResponse:
-    """Keep this session, alone of all, and show the new recovery codes where there are some."""
-    update_session_auth_hash(request, change.user)
-    messages.success(request, f"{said} You are signed out on your other devices.")
-    if not change.codes:
-        return _back(request)
-    return render(request, "tenants/recovery_codes.html", {"codes": change.codes, "next": _next(request)})
+def _app_question(request: SignedInRequest) -> HttpResponse:
+    found = factor_store.factors_of(request.user.id)
+    if found.authenticator is None:
+        return factor_answers.no(request, NotFound(factor_changes.NO_APP))
+    demanded_by = factor_answers.demanded_by(request)
+    return factor_answers.question(request, factor_questions.about_app(found, demanded_by=demanded_by))
 
 
-def _ask_first(request: SignedInRequest) -> HttpResponse:
-    messages.info(request, _FIRST)
-    return _back(request)
-
-
-def _no(request: SignedInRequest, error: PortalError) -> HttpResponse:
-    messages.warning(request, error.message)
-    return _back(request)
-
-
-def _back(request: SignedInRequest) -> HttpResponse:
-    return redirect(_with_next(request, "tenants:security"))
-
-
-def _with_next(request: SignedInRequest, name: str) -> str:
-    target = _next(request)
-    return reverse(name) + (f"?{urlencode({'next': target})}" if target else "")
-
-
-def _next(request: SignedInRequest) -> str:
-    """Return the address that the person was on the way to, "" for none."""
-    asked = request.POST.get("next", "") or request.GET.get("next", "")
-    return entering_views.safe_next(request, asked) if asked else ""
+def _passkey_question(request: SignedInRequest, passkey: str) -> HttpResponse:
+    found = factor_store.factors_of(request.user.id)
+    item = next((one for one in found.passkeys if passkey_ceremony.passkey_id(one.credential) == passkey), None)
+    if item is None:
+        return factor_answers.no(request, NotFound(factor_changes.NO_PASSKEY))
+    demanded_by = factor_answers.demanded_by(request)
+    return factor_answers.question(request, factor_questions.about_passkey(found, item, demanded_by=demanded_by))
 
 
 def _shown(item: PasskeyItem) -> dict[str, Any]:

@@ -159,6 +159,11 @@ def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewP
     page.get_by_role("button", name="Add a passkey").click()
     expect(page.get_by_text("used yet")).to_be_visible()
     look(page, "security, with everything")
+    page.get_by_role("link", name="Remove the authenticator app").click()
+    look(page, "the question before an app is removed")
+    page.goto("/account/security/codes/")
+    page.get_by_role("button", name="Replace the codes").click()
+    look(page, "recovery codes again")
     give_app(world, "alice")
     alice = world.users["alice"]
     assert sign_in_demand.change(world.context("alice", "acme"), demanded=True, by=Actor(alice.id, alice.email))

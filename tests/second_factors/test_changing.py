@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.core import mail
@@ -65,6 +66,8 @@ CHANGES: dict[str, Callable[[Browser], Any]] = {
     "add a passkey": lambda browser: browser.send(f"{SECURITY}passkeys/", {"name": "x", "credential": "{}"}),
     "remove a passkey": lambda browser: browser.send(f"{SECURITY}passkeys/{'a' * 32}/remove/"),
     "renew the codes": lambda browser: browser.send(f"{SECURITY}codes/"),
+    "ask about the app": lambda browser: browser.get(f"{APP}remove/"),
+    "ask about the codes": lambda browser: browser.get(f"{SECURITY}codes/"),
 }
 
 
@@ -149,6 +152,55 @@ def test_recovery_codes_are_shown_once(world: World) -> None:
     assert codes_in(browser.get(SECURITY)) == []
 
 
+def test_recovery_codes_can_be_downloaded_as_a_file_that_says_whose_they_are(world: World) -> None:
+    _, answer = add_app(confirmed(world, "bob"))
+    found = re.search(r'href="data:text/plain;charset=utf-8,([^"]+)" download="', answer.content.decode())
+    assert found is not None
+    first, *lines = unquote(found[1]).strip().splitlines()
+    assert "bob@example.com" in first
+    assert [line for line in lines if line] == codes_in(answer)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_page_of_the_codes_says_where_they_went_when_it_is_loaded_again(world: World, method: str) -> None:
+    browser = confirmed(world, "bob")
+    secret, _ = add_app(browser)
+    again: Any = browser.get(APP) if method == "GET" else browser.send(APP, {"one_time_code": code(secret)})
+    assert again["Location"] == SECURITY
+    page = text_of(browser.get(SECURITY))
+    assert "Its recovery codes were shown once: if you did not keep them, replace them." in page
+    assert 'href="/account/security/codes/"' in page
+
+
+def first_removal(browser: Browser) -> str:
+    found = re.search(r"passkeys/[0-9a-f]{32}/remove/", browser.get(SECURITY).content.decode())
+    assert found is not None
+    return SECURITY + found[0]
+
+
+def test_removing_and_replacing_say_what_follows_and_wait_for_an_answer(world: World) -> None:
+    here = confirmed(world, "bob")
+    add_app(here)
+    assert "your only second factor: your recovery codes go with it" in text_of(here.get(f"{APP}remove/"))
+    add_passkey(here, SoftPasskey(), "Laptop")
+    assert "Your other second factors stay" in text_of(here.get(f"{APP}remove/"))
+    assert "Remove the passkey “Laptop”?" in text_of(here.get(first_removal(here)))
+    assert "The 10 codes that are left stop working." in text_of(here.get(f"{SECURITY}codes/"))
+    assert [action for action, _ in told()] == ["user.factor_added"] * 2
+
+
+def test_what_is_not_there_is_not_asked_about(world: World) -> None:
+    here = confirmed(world, "bob")
+    assert "has no authenticator app" in text_of(here.get(f"{APP}remove/", follow=True))
+    assert "no such passkey" in text_of(here.get(f"{SECURITY}passkeys/{'a' * 32}/remove/", follow=True))
+
+
+def test_who_removes_the_last_factor_reads_that_the_recovery_codes_went_too(world: World) -> None:
+    give_app(world, "bob")
+    page: Any = confirmed(world, "bob").send(f"{APP}remove/", follow=True)
+    assert "The authenticator app is removed, and your recovery codes with it." in text_of(page)
+
+
 def test_a_second_factor_beside_the_first_brings_no_new_codes(world: World) -> None:
     give_app(world, "bob")
     answer = add_passkey(confirmed(world, "bob"), SoftPasskey())
@@ -172,17 +224,11 @@ def test_codes_without_a_factor_are_refused(world: World) -> None:
 def test_each_change_ends_all_sessions_but_this_one(world: World) -> None:
     here = confirmed(world, "bob")
     passkey = SoftPasskey()
-
-    def first_passkey() -> str:
-        found = re.search(r"passkeys/([0-9a-f]{32})/remove/", here.get(SECURITY).content.decode())
-        assert found is not None
-        return found[0]
-
     steps: list[Callable[[], Any]] = [
         lambda: add_app(here)[1],
         lambda: add_passkey(here, passkey),
         lambda: here.send(f"{SECURITY}codes/"),
-        lambda: here.send(SECURITY + first_passkey()),
+        lambda: here.send(first_removal(here)),
         lambda: here.send(f"{APP}remove/"),
     ]
     for step in steps:

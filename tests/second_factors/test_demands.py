@@ -67,11 +67,17 @@ def test_a_member_without_one_is_led_to_add_it_and_goes_on_from_there(demanding:
     browser = demanding.browser("bob", "acme")
     asked = browser.get("/tickets/?status=closed")
     assert asked["Location"] == f"{SECURITY}?next=/acme/tickets/%3Fstatus%3Dclosed"
-    assert "asks for a second factor" in text_of(browser.get(asked["Location"]))
+    assert "Acme asks for a second factor, and your account has none." in text_of(browser.get(asked["Location"]))
     browser = confirmed(demanding, "bob", "acme")
     _, codes = add_app(browser, next="/acme/tickets/?status=closed")
     assert 'href="/acme/tickets/?status=closed"' in codes.content.decode()
     assert browser.get("/tickets/?status=closed").status_code == 200
+
+
+def test_who_removes_the_last_factor_is_warned_of_the_desk_that_asks_for_one(demanding: World) -> None:
+    give_app(demanding, "bob")
+    page = text_of(confirmed(demanding, "bob", "acme").get(f"{SECURITY}authenticator/remove/"))
+    assert "Acme asks for a second factor: you get in there again once you have added one." in page
 
 
 def test_a_partial_request_moves_the_whole_page_there(demanding: World) -> None:
@@ -124,6 +130,7 @@ def test_an_operator_without_one_is_led_to_add_it_before_the_admin_opens(world: 
     browser = Operator.signed_in()
     assert browser.get("/admin/")["Location"] == f"{SECURITY}?next=/admin/"
     assert browser.post("/admin/tenants/tenant/add/", {"name": "x"}).status_code == 403
+    assert "The operators&#x27; admin asks for a second factor" in text_of(browser.get(f"{SECURITY}?next=/admin/"))
     _, codes = add_app(browser, next="/admin/")
     assert 'href="/admin/"' in codes.content.decode()
     assert browser.get("/admin/").status_code == 200
@@ -157,6 +164,16 @@ def test_an_operator_resets_the_factors_of_who_has_lost_them(world: World) -> No
     assert Browser().sign_in("bob@example.com").status_code == 302  # type: ignore[attr-defined]
     assert "operator of the platform removed all second factors" in str(mail.outbox[-1].body)
     assert reset_rows() == [("root@example.com", "admin", "reason: Showed an id card.")]
+
+
+def test_the_mail_about_a_reset_says_why_and_what_is_open_now(world: World) -> None:
+    give_app(world, "bob")
+    mail.outbox.clear()
+    factor_changes.reset(world.users["bob"].id, reason="Showed an id card.", by=Actor())
+    said = str(mail.outbox[-1].body)
+    for words in ("Showed an id card.", "your password alone signs you in", "If you did not ask for this"):
+        assert words in said
+    assert "If it was you" not in said
 
 
 def reset_rows() -> list[tuple[str, str, str]]:

@@ -173,7 +173,9 @@ def test_guessing_codes_is_slowed_down_and_a_right_one_waits_too(world: World) -
     browser = at_second_step()
     answers = [enter(browser, wrong(secret)).status_code for _ in range(9)]
     assert answers == [422] * 8 + [429]
-    assert enter(at_second_step(), code(secret, later=1)).status_code == 429
+    refused = enter(at_second_step(), code(secret, later=1))
+    assert refused.status_code == 429
+    assert "Each further try before that makes the wait longer." in refused.content.decode()
 
 
 def test_many_networks_guess_codes_together_no_faster_than_one(world: World) -> None:
