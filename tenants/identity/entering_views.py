@@ -18,13 +18,13 @@ from portal.errors import Invalid
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
-from tenants.identity import accounts, known_browsers, session_lifecycle, throttle
+from tenants.identity import accounts, known_browsers, throttle
 from tenants.identity.models import User
 from tenants.identity.throttle import CountedAttempt
 from tenants.membership import members
 from tenants.tenancy import context, page_mark
 from tenants.tenancy.client_address import client_address
-from tenants.tenancy.request import pin_tenant, start_session
+from tenants.tenancy.request import enter_desk, pin_tenant, start_session
 
 
 def let_in(
@@ -56,13 +56,13 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
     for membership in mine:
         if interrupted and page_mark.matches(interrupted, user.id, membership.tenant_id):
             chosen = membership
-    if chosen is None:
+    tenant = context.enter(user, chosen.tenant_id) if chosen else None
+    if tenant is None:
         pin_tenant(request, "", slug="")
     else:
-        pin_tenant(request, chosen.tenant_id, slug=chosen.slug)
-        session_lifecycle.started(chosen.tenant_id, by=Actor(user.id, user.email, client_address(request)))
-    if stash is not None and chosen is not None:
-        return resume(request, user, chosen.tenant_id, stash)
+        enter_desk(request, tenant, by=Actor(user.id, user.email, client_address(request)))
+    if stash is not None and tenant is not None:
+        return resume(request, user, tenant.tenant_id, stash)
     target = safe_next(request, next_url)
     if user.is_operator and not mine:
         # Who only runs the platform has no desk to choose, and no page of one to go back to.
@@ -70,7 +70,7 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
         if stash is not None and stash.path.startswith(admin_url):
             return resume(request, user, "", stash)
         return redirect(target if target.startswith(admin_url) else admin_url)
-    if chosen is None:
+    if tenant is None:
         pick_url = reverse("tenants:pick")
         return redirect(f"{pick_url}?{urlencode({'next': target})}" if next_url else pick_url)
     return redirect(target)

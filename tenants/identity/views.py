@@ -31,7 +31,7 @@ from tenants.second_factors import second_step_views
 from tenants.tenancy import context, pinned_tenant, refusal_views
 from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import absolute_url, actor_of, pin_tenant
+from tenants.tenancy.request import absolute_url, actor_of, enter_desk, pin_tenant
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -214,9 +214,10 @@ def switch(request: HttpRequest) -> HttpResponse:
         raise NotFound("You are not a member of this tenant.")
     if tenant.where.purged:
         return refusal_views.being_deleted(request, tenant.name)
-    if request.session.get(pinned_tenant.TENANT_KEY) != tenant.tenant_id:
-        session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
-    pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
+    if request.session.get(pinned_tenant.TENANT_KEY) == tenant.tenant_id:
+        pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
+    else:
+        enter_desk(request, tenant, by=actor_of(request))
     stash = entering_views.stash_of(request)
     if stash is not None:
         return entering_views.resume(request, user, tenant.tenant_id, stash)

@@ -14,13 +14,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.errors import Conflict, NotFound
 from portal.web.access import public, signed_in
-from tenants.identity import accounts, session_lifecycle
+from tenants.identity import accounts
 from tenants.identity.forms import NewAccountForm
 from tenants.identity.models import User
 from tenants.membership import accepting
 from tenants.membership.accepting import InviteOffer
+from tenants.tenancy import context
 from tenants.tenancy.client_address import client_address
-from tenants.tenancy.request import actor_of, pin_tenant, start_session
+from tenants.tenancy.request import actor_of, enter_desk, start_session
 
 
 @public
@@ -85,9 +86,10 @@ def _accept(request: HttpRequest, offer: InviteOffer, user: User) -> HttpRespons
 
 def _enter(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse:
     """Open the desk whose member the person is now."""
-    pin_tenant(request, offer.tenant.tenant_id, slug=offer.tenant.slug)
     request.user = user
-    session_lifecycle.started(offer.tenant.tenant_id, by=actor_of(request))
+    tenant = context.enter(user, offer.tenant.tenant_id)
+    if tenant is not None:
+        enter_desk(request, tenant, by=actor_of(request))
     messages.success(request, f"Welcome to {offer.tenant.name}.")
     return redirect(settings.LOGIN_REDIRECT_URL)
 

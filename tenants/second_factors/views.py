@@ -17,8 +17,8 @@ from portal.web.access import signed_in, unlimited
 from portal.web.heavy_work import heavy
 from tenants.identity import session_lifecycle, throttle
 from tenants.second_factors import (
+    answer_views,
     authenticator,
-    factor_answers,
     factor_changes,
     factor_checking,
     factor_questions,
@@ -61,8 +61,8 @@ def _security(
         "has_site_passkeys": site.has_passkeys,
         "site": site,
         "suggested_name": session_lifecycle.browser_of(agent),
-        "next": factor_answers.next_of(request),
-        "demanded_by": "" if found.kinds else factor_answers.demanded_by(request),
+        "next": answer_views.next_of(request),
+        "demanded_by": "" if found.kinds else answer_views.demanded_by(request),
     }
     return render(request, "tenants/security.html", page | more, status=status)
 
@@ -85,7 +85,7 @@ def confirm(request: SignedInRequest) -> HttpResponse:
         return _security(request, confirm=form, status=422)
     throttle.succeeded(attempt)
     note_confirmed(request)
-    return factor_answers.back(request)
+    return answer_views.back(request)
 
 
 def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
@@ -95,7 +95,7 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
     except Invalid as error:
         return _security(request, status=422, problem=error.message)
     note_confirmed(request)
-    return factor_answers.back(request)
+    return answer_views.back(request)
 
 
 @unlimited
@@ -104,10 +104,10 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
 def authenticator_add(request: SignedInRequest) -> HttpResponse:
     """Show a fresh secret, which is stored once a code of it was entered: until then the page carries it, encrypted."""
     if not is_confirmed(request):
-        return factor_answers.ask_first(request)
+        return answer_views.ask_first(request)
     if factor_store.AUTHENTICATOR in request.user.second_factors.split():  # a page that is reloaded, too
         messages.info(request, _HAS_APP)
-        return factor_answers.back(request)
+        return answer_views.back(request)
     if request.method != "POST":
         return _authenticator(request, authenticator.new_secret(), AuthenticatorForm())
     form = AuthenticatorForm(request.POST)
@@ -115,7 +115,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
         secret = sealing.opened(request.POST.get("setup", ""), of=_setup_of(request), seconds=SETUP_SECONDS)
     except Invalid:
         messages.warning(request, "This secret is too old. Scan the new one.")
-        return redirect(factor_answers.with_next(request, "tenants:authenticator_add"))
+        return redirect(answer_views.with_next(request, "tenants:authenticator_add"))
     if form.is_valid():
         code = form.cleaned_data["one_time_code"]
         try:
@@ -123,7 +123,7 @@ def authenticator_add(request: SignedInRequest) -> HttpResponse:
         except (Invalid, Conflict) as error:
             form.add_error(getattr(error, "field", None), error.message)
         else:
-            return factor_answers.changed(request, change, "The authenticator app is added.")
+            return answer_views.changed(request, change, "The authenticator app is added.")
     return _authenticator(request, secret, form, status=422)
 
 
@@ -137,7 +137,7 @@ def _authenticator(
         "qr_code": _qr_code(address),
         "secret": " ".join(secret[i : i + 4] for i in range(0, len(secret), 4)),
         "address": address,
-        "next": factor_answers.next_of(request),
+        "next": answer_views.next_of(request),
     }
     return render(request, "tenants/authenticator.html", page, status=status)
 
@@ -158,14 +158,14 @@ def _qr_code(address: str) -> SafeString:
 def authenticator_remove(request: SignedInRequest) -> HttpResponse:
     """Say what follows, and remove the app once that is answered."""
     if not is_confirmed(request):
-        return factor_answers.ask_first(request)
+        return answer_views.ask_first(request)
     if request.method != "POST":
         return _app_question(request)
     try:
         change = factor_changes.remove_authenticator(request.user.id, by=actor_of(request))
     except (NotFound, Conflict) as error:
-        return factor_answers.no(request, error)
-    return factor_answers.removed(request, change, "The authenticator app is removed")
+        return answer_views.no(request, error)
+    return answer_views.removed(request, change, "The authenticator app is removed")
 
 
 @unlimited
@@ -174,7 +174,7 @@ def authenticator_remove(request: SignedInRequest) -> HttpResponse:
 def passkey_options(request: SignedInRequest) -> HttpResponse:
     """Give a browser what it makes a passkey of: one Query, for the passkeys that the person has."""
     if not is_confirmed(request):
-        return JsonResponse({"problem": factor_answers.FIRST}, status=403)
+        return JsonResponse({"problem": answer_views.FIRST}, status=403)
     known = [item.credential for item in factor_store.factors_of(request.user.id).passkeys]
     return JsonResponse(passkey_ceremony.creation(site_of(request), request.user, known))
 
@@ -184,7 +184,7 @@ def passkey_options(request: SignedInRequest) -> HttpResponse:
 @require_POST
 def passkey_add(request: SignedInRequest) -> HttpResponse:
     if not is_confirmed(request):
-        return factor_answers.ask_first(request)
+        return answer_views.ask_first(request)
     user, posted = request.user, request.POST
     try:
         made = passkey_ceremony.created(
@@ -193,7 +193,7 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
         change = factor_changes.add_passkey(user.id, credential=made, name=posted.get("name", ""), by=actor_of(request))
     except (Invalid, Conflict) as error:
         return _security(request, status=422, problem=error.message)
-    return factor_answers.changed(request, change, "The passkey is added.")
+    return answer_views.changed(request, change, "The passkey is added.")
 
 
 @unlimited
@@ -202,14 +202,14 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
 def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
     """Say what follows, and remove one of the caller's own passkeys; whose it is, the rule looks at."""
     if not is_confirmed(request):
-        return factor_answers.ask_first(request)
+        return answer_views.ask_first(request)
     if request.method != "POST":
         return _passkey_question(request, passkey)
     try:
         change = factor_changes.remove_passkey(request.user.id, passkey_id=passkey, by=actor_of(request))
     except (NotFound, Conflict) as error:
-        return factor_answers.no(request, error)
-    return factor_answers.removed(request, change, "The passkey is removed")
+        return answer_views.no(request, error)
+    return answer_views.removed(request, change, "The passkey is removed")
 
 
 @unlimited
@@ -218,31 +218,31 @@ def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
 def codes_renew(request: SignedInRequest) -> HttpResponse:
     """Say what follows, and replace the recovery codes once that is answered."""
     if not is_confirmed(request):
-        return factor_answers.ask_first(request)
+        return answer_views.ask_first(request)
     if request.method != "POST":
-        return factor_answers.question(request, factor_questions.about_codes(factor_store.factors_of(request.user.id)))
+        return answer_views.question(request, factor_questions.about_codes(factor_store.factors_of(request.user.id)))
     try:
         change = factor_changes.renew_codes(request.user.id, by=actor_of(request))
     except Conflict as error:
-        return factor_answers.no(request, error)
-    return factor_answers.changed(request, change, "Your former recovery codes are void.")
+        return answer_views.no(request, error)
+    return answer_views.changed(request, change, "Your former recovery codes are void.")
 
 
 def _app_question(request: SignedInRequest) -> HttpResponse:
     found = factor_store.factors_of(request.user.id)
     if found.authenticator is None:
-        return factor_answers.no(request, NotFound(factor_changes.NO_APP))
-    demanded_by = factor_answers.demanded_by(request)
-    return factor_answers.question(request, factor_questions.about_app(found, demanded_by=demanded_by))
+        return answer_views.no(request, NotFound(factor_changes.NO_APP))
+    demanded_by = answer_views.demanded_by(request)
+    return answer_views.question(request, factor_questions.about_app(found, demanded_by=demanded_by))
 
 
 def _passkey_question(request: SignedInRequest, passkey: str) -> HttpResponse:
     found = factor_store.factors_of(request.user.id)
     item = next((one for one in found.passkeys if passkey_ceremony.passkey_id(one.credential) == passkey), None)
     if item is None:
-        return factor_answers.no(request, NotFound(factor_changes.NO_PASSKEY))
-    demanded_by = factor_answers.demanded_by(request)
-    return factor_answers.question(request, factor_questions.about_passkey(found, item, demanded_by=demanded_by))
+        return answer_views.no(request, NotFound(factor_changes.NO_PASSKEY))
+    demanded_by = answer_views.demanded_by(request)
+    return answer_views.question(request, factor_questions.about_passkey(found, item, demanded_by=demanded_by))
 
 
 def _shown(item: PasskeyItem) -> dict[str, Any]:

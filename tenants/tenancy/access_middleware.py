@@ -23,6 +23,7 @@ from tenants.identity.impersonation_session import Impersonation
 from tenants.identity.models import User
 from tenants.tenancy import page_mark, refusal_views
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import note_let_in
 from tenants.tenancy.roles import Role
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -86,6 +87,7 @@ class AccessMiddleware:
                 return refusal_views.wrong_tenant(request, Stash.of(request))
         if desk is not None and desk != tenant.slug:
             return refusal_views.address_of_another_desk(request, tenant, desk)
+        note_let_in(request, tenant)
         if not tenant.role.at_least(Role(access.role)):
             return refusal_views.forbidden(request, f"This needs the role {Role(access.role).label} or above.")
         return None

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from portal.nosql.session_store import SessionStore
 from portal.web import desk_prefix
 from tenants.audit_trail.recording import Actor
+from tenants.identity import session_lifecycle
 from tenants.identity.impersonation_session import Impersonation
 from tenants.identity.models import User
 from tenants.tenancy.client_address import client_address
@@ -21,6 +22,7 @@ from tenants.tenancy.pinned_tenant import TENANT_KEY
 
 CONFIRMED_SECONDS: Final = 600  # for which it holds that the person has just proved to be who they are
 _CONFIRMED_KEY: Final = "confirmed_at"  # in a session
+_WAITING_KEY: Final = "enters_later"  # in a session: the tenant that was chosen and does not let the person in by now
 
 
 class SignedInRequest(HttpRequest):
@@ -95,3 +97,22 @@ def pin_tenant(request: HttpRequest, tenant_id: str, *, slug: str) -> None:
     """Pin a tenant to the session, or none where both are empty. The caller has looked the membership up."""
     request.session[TENANT_KEY] = tenant_id
     desk_prefix.use(slug)
+
+
+def enter_desk(request: HttpRequest, tenant: TenantContext, *, by: Actor) -> None:
+    """Pin a desk of the person's to the session, and have its audit trail say so: now, or where it keeps them out
+    until they have a second factor or it is resumed, once it has let them in."""
+    pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
+    user: User = request.user  # type: ignore[assignment]  # signed in: our User
+    request.session.pop(_WAITING_KEY, None)
+    if tenant.where.purged or tenant.suspended or (tenant.needs_second_factor and not user.second_factors):
+        request.session[_WAITING_KEY] = tenant.tenant_id
+    else:
+        session_lifecycle.started(tenant.tenant_id, by=by)
+
+
+def note_let_in(request: HttpRequest, tenant: TenantContext) -> None:
+    """Have the audit trail say that the person is in, where it was to wait for that."""
+    if request.session.get(_WAITING_KEY) == tenant.tenant_id and not tenant.acted_by:
+        del request.session[_WAITING_KEY]
+        session_lifecycle.started(tenant.tenant_id, by=actor_of(request))

@@ -80,6 +80,22 @@ def test_who_removes_the_last_factor_is_warned_of_the_desk_that_asks_for_one(dem
     assert "Acme asks for a second factor: you get in there again once you have added one." in page
 
 
+def sign_ins(world: World, who: str) -> int:
+    rows = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:50]
+    return sum((row.action, row.actor_email) == ("session.started", f"{who}@example.com") for row in rows)
+
+
+def test_the_trail_tells_of_a_sign_in_once_the_desk_has_let_the_member_in(demanding: World) -> None:
+    browser = Browser()
+    browser.sign_in("bob@example.com")
+    browser.get("/acme/tickets/")
+    assert sign_ins(demanding, "bob") == 0
+    add_app(browser)
+    browser.get("/acme/tickets/")
+    browser.get("/acme/tickets/")
+    assert sign_ins(demanding, "bob") == 1
+
+
 def test_a_partial_request_moves_the_whole_page_there(demanding: World) -> None:
     answer = demanding.browser("bob", "acme").get("/tickets/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer["HX-Redirect"][: len(SECURITY)]) == (204, SECURITY)
