@@ -48,6 +48,9 @@ class WeighingStore:
         self._weigh(keys.directory(TENANT), [1])
         return True
 
+    def renew(self, owner: str, *, until: str) -> bool:
+        return self.lock(owner, now="", until=until)
+
     def unlock(self, owner: str) -> None:
         if self._owner == owner:
             self._owner = ""

@@ -51,6 +51,13 @@ class MemoryStore:
         self._save({keys.LOCK: {**row, "owner": {"S": owner}, "until": {"S": until}}})
         return True
 
+    def renew(self, owner: str, *, until: str) -> bool:
+        row = self.directory.get(keys.LOCK, {})
+        if row.get("owner") != {"S": owner}:
+            return False
+        self._save({keys.LOCK: {**row, "until": {"S": until}}})
+        return True
+
     def unlock(self, owner: str) -> None:
         row = self.directory.get(keys.LOCK, {})
         if row.get("owner") == {"S": owner}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from tests.search.reading import looked_up
 from tickets.search import keys
 from tickets.search.index import indexing, merging, postings, publishing, segment_writing
 from tickets.search.index.fragments import Fragment
-from tickets.search.index.index_lock import IndexLock
+from tickets.search.index.index_lock import IndexLock, LockLost
 from tickets.search.index.index_store import MissingBlock, RowWrite
 from tickets.search.index.postings import Places
 from tickets.search.index.segments import Header
@@ -272,6 +273,26 @@ def test_a_silent_process_loses_its_lock(later: Any) -> None:
     assert lock.take()
     later(seconds=61)
     assert merging.merge_due(store) > 0
+
+
+@pytest.mark.parametrize("silent", [0, 61])
+def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(
+    later: Any, monkeypatch: pytest.MonkeyPatch, silent: int
+) -> None:
+    monkeypatch.setattr(merging, "_LOOK_EVERY", 1)
+    store = prepared_store(PREPARED, LAST)
+    write = store.put_blocks
+
+    def deleted_first(segment: str, blocks: Any) -> None:
+        store.directory.clear()
+        store.stored.clear()
+        write(segment, blocks)
+        later(seconds=silent)
+
+    monkeypatch.setattr(store, "put_blocks", deleted_first)
+    with suppress(LockLost):
+        merging.merge_due(store)
+    assert (store.directory, store.stored) == ({}, {})
 
 
 def test_a_merge_that_misses_a_block_takes_it_for_no_empty_one() -> None:

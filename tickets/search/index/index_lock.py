@@ -31,16 +31,19 @@ class IndexLock:
         self._renew_at = ""
 
     def take(self) -> bool:
-        """Take or renew it. False where another process has it. Raises Throttled, Unavailable."""
-        now = clock.now()
-        self._renew_at = clock.stamp(now + timedelta(seconds=SECONDS / 3))
-        until = clock.stamp(now + timedelta(seconds=SECONDS))
-        return self._store.lock(self._me, now=clock.stamp(now), until=until)
+        """Take it. False where another process has it. Raises Throttled, Unavailable."""
+        now, until = self._times()
+        return self._store.lock(self._me, now=now, until=until)
 
     def keep(self) -> None:
-        """Renew it when it is time to. Raises LockLost."""
-        if clock.stamp() > self._renew_at and not self.take():
+        """Renew it when it is time to. Raises LockLost, also where the whole index is gone: it is not made again."""
+        if clock.stamp() > self._renew_at and not self._store.renew(self._me, until=self._times()[1]):
             raise LockLost("Another process merges this tenant's segments.")
+
+    def _times(self) -> tuple[str, str]:
+        now = clock.now()
+        self._renew_at = clock.stamp(now + timedelta(seconds=SECONDS / 3))
+        return clock.stamp(now), clock.stamp(now + timedelta(seconds=SECONDS))
 
     def __enter__(self) -> IndexLock:
         return self

@@ -56,6 +56,8 @@ class Store(Protocol):
 
     def lock(self, owner: str, *, now: str, until: str) -> bool: ...
 
+    def renew(self, owner: str, *, until: str) -> bool: ...
+
     def unlock(self, owner: str) -> None: ...
 
     def rows(self, first: str, last: str) -> Iterator[Raw]: ...
@@ -90,12 +92,18 @@ class IndexStore:
         return int(answer["Attributes"]["last"]["N"])
 
     def lock(self, owner: str, *, now: str, until: str) -> bool:
-        """Take or keep the right to merge, stamps of this process's clock; False where another one has it."""
-        names = {"#owner": "owner", "#until": "until"}
-        values = {":owner": {"S": owner}, ":until": {"S": until}, ":now": {"S": now}}
+        """Take the right to merge, stamps of this process's clock; False where another one has it."""
         free = "attribute_not_exists(#owner) OR #owner = :owner OR #until < :now"
+        return self._locked(free, {":owner": {"S": owner}, ":until": {"S": until}, ":now": {"S": now}})
+
+    def renew(self, owner: str, *, until: str) -> bool:
+        """Keep the right to merge; False where nobody has it or another one."""
+        return self._locked("#owner = :owner", {":owner": {"S": owner}, ":until": {"S": until}})
+
+    def _locked(self, condition: str, values: Raw) -> bool:
+        names = {"#owner": "owner", "#until": "until"}
         try:
-            self._update("SET #owner = :owner, #until = :until", names, values, ConditionExpression=free)
+            self._update("SET #owner = :owner, #until = :until", names, values, ConditionExpression=condition)
         except ConditionFailed:
             return False
         return True

@@ -23,7 +23,7 @@ from portal.errors import TransactionRefused
 from tickets.search import keys
 from tickets.search.index import blocks, damage, postings, publishing
 from tickets.search.index.damage import DamagedSource
-from tickets.search.index.index_lock import IndexLock
+from tickets.search.index.index_lock import IndexLock, LockLost
 from tickets.search.index.index_store import Raw, Store
 from tickets.search.index.segment_writing import SegmentWriter
 from tickets.search.index.segments import Header
@@ -208,7 +208,7 @@ def _merge(
         publishing.abandon(store, "merge", segment, writer.written)
         damage.note(store, due.rows[damaged.source])
         return False
-    except TransactionRefused:
+    except (TransactionRefused, LockLost):
         publishing.abandon(store, "merge", segment, writer.written)
         raise
     store.delete_rows(row["sk"]["S"] for row in due.new)

@@ -16,7 +16,6 @@ a block reads the headers anew, so the time is there to make that rare, and noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -63,8 +62,11 @@ def abandon(store: Store, writer: Writer, segment: str, blocks: int) -> None:
     Only where no write of it can still be on its way. Raises Throttled, Unavailable.
     """
     grave = _grave({segment: {"N": str(blocks)}}, timedelta())
-    with suppress(ConditionFailed):  # it was taken for dead, and who did so deletes it
+    try:
         store.write(RowWrite(keys.grave(segment), grave, unchanged=_note(writer)))
+    except ConditionFailed:  # it was taken for dead; or the tenant was purged, and nobody else knows of these blocks
+        store.delete_blocks(segment, range(blocks))
+    else:
         _delete(store, {**grave, "sk": {"S": keys.grave(segment)}})
 
 
