@@ -16,10 +16,7 @@ class DeliveryConfig(RoomsConfig):
         from delivery.mail import outbox_backend
         from delivery.outbox.destinations import declare_destination
         from delivery.queues import allocation
-        from delivery.webhooks import (
-            keys,
-            webhook_checks,  # noqa: F401  # registers the system checks
-        )
+        from delivery.webhooks import keys
         from tenants.provisioning import tenant_lifecycle
 
         tenant_lifecycle.add_at_creation(allocation.give, depending=allocation.PLACE)

@@ -25,6 +25,11 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
+def is_secret(text: str) -> bool:
+    """Tell whether a text is a secret that can be signed with. Raises ValueError where it is none."""
+    return bool(base64.b64decode(text.removeprefix(PREFIX), validate=True))
+
+
 def headers(signing: Sequence[str], *, event_id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """Return the three headers of a delivery. `timestamp` is of the attempt, in seconds since 1970."""
     signed = [_signature(secret, event_id, timestamp, body) for secret in signing]

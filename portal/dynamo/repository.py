@@ -26,6 +26,7 @@ from portal.dynamo.whereabouts import Knowledge, Patience, Stated, Whereabouts
 from portal.errors import TRANSACTION_CONFLICT, ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused
 from portal.isolation import guard
 from portal.schema import keys, registry, tables
+from portal.schema.row_forms import ITEM_LIMIT
 
 # The words in which rules speak of reads and writes; they import them from here.
 __all__ = [
@@ -40,8 +41,6 @@ __all__ = [
 ]
 
 _I = TypeVar("_I", bound=Item)
-
-ITEM_LIMIT: Final = 400 * 1024  # bytes of one item, names included; AWS, "Quotas in Amazon DynamoDB"
 
 _TRIES_AT_FENCES: Final = 8
 _UPDATED: Final = "the item"

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from portal.schema.row_forms import Raw as Raw
+from portal.schema.row_forms import RowForm
 from portal.schema.tables import Index, Table
-
-Raw = dict[str, Any]  # an item as DynamoDB gives it: each value with its type
 
 
 class Stage(IntEnum):
@@ -43,8 +43,7 @@ class StoredItem(NamedTuple):
     @property
     def key(self) -> Raw:
         """The item's key in its table."""
-        names = (self.table.hash, *([self.table.range] if self.table.range else []))
-        return {name: self.item[name] for name in names}
+        return {name: self.item[name] for name in self.table.key_names}
 
 
 class Reader(Protocol):
@@ -86,6 +85,28 @@ class TenantArrival:
 Fit = Callable[[Raw, TenantArrival], Raw | None]
 
 
+class FilePlace(NamedTuple):
+    """Where a row stands in a file."""
+
+    line: int
+    entry: str
+
+
+class RowsTogether(Protocol):
+    """Looks at what rows of several holdings of one file have to be together: `of` names those. Memory stays small."""
+
+    @property
+    def of(self) -> tuple[str, ...]: ...
+
+    def look(self, holding: str, item: Raw, place: FilePlace) -> str:
+        """Take the next row, which has the form of its kind. Returns what is wrong with it, "" for nothing."""
+        ...
+
+    def fault(self) -> tuple[FilePlace, str] | None:
+        """Return a row that is wrong beside the others, and why, once all were looked at."""
+        ...
+
+
 @dataclass(frozen=True)
 class Holding:
     """One kind of what is stored for a tenant: in which tables, and how all of it is found.
@@ -99,7 +120,8 @@ class Holding:
     `left_out` says why an export does not hold it, "" where it does. `export` finds it for an export, which is made
     while people work, where `find` would find what is of several moments. `secret` names the attributes that an export
     holds only where that is wished. `fit` returns an item as it has to be where it is brought in, ids replaced already,
-    or None where it cannot be.
+    or None where it cannot be. `forms` returns what its rows are, by which a file is looked through before anything of
+    it is stored; `together` makes what looks at them beside those of other holdings.
     """
 
     name: str
@@ -112,6 +134,8 @@ class Holding:
     export: Find | None = None
     fit: Fit | None = None
     secret: tuple[str, ...] = ()
+    forms: Callable[[], tuple[RowForm, ...]] | None = None
+    together: Callable[[], RowsTogether] | None = None
 
 
 _holdings: dict[str, Holding] = {}
@@ -119,8 +143,11 @@ _nothing: dict[str, str] = {}
 
 
 def declare_holding(*holdings: Holding) -> None:
-    """Add what a room stores for tenants. Raises ValueError for a name that another declaration has taken."""
+    """Add what a room stores for tenants. Raises ValueError for a name that another declaration has taken, and for one
+    that is exported and does not say what its rows are: an import could not look at them."""
     for holding in holdings:
+        if not holding.left_out and holding.forms is None:
+            raise ValueError(f"the holding {holding.name} is exported and declares no forms")
         if _holdings.setdefault(holding.name, holding) is not holding:
             raise ValueError(f"the holding {holding.name} is declared twice")
 

@@ -56,6 +56,11 @@ class Table:
     def full_name(self) -> str:
         return f"{settings.DYNAMODB_TABLE_PREFIX}.{self.name}"
 
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The attributes of the primary key."""
+        return (self.hash, self.range) if self.range else (self.hash,)
+
     def definition(self) -> dict[str, Any]:
         """Return the arguments of CreateTable: on-demand billing, encryption at rest is AWS's default."""
         names = {self.hash, *([self.range] if self.range else [])}

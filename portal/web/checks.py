@@ -253,6 +253,20 @@ def names_fit(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     ]
 
 
+@checks.register(checks.Tags.security, deploy=True)
+def webhooks_leave_the_machine(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
+    """A production installation sends webhooks to the public internet alone."""
+    if settings.WEBHOOK_RECEIVER:
+        return [
+            checks.Error(
+                "WEBHOOK_RECEIVER is set: tenants could send requests to this machine itself.",
+                hint="Unset it. It is for the development receiver only.",
+                id="pooldesk.E012",
+            )
+        ]
+    return []
+
+
 @checks.register(SETTINGS)
 def rates_can_be_read(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Refuse what would fail at each request."""

@@ -16,7 +16,7 @@ from proofs.hot_spots.key_designs import KEY_DESIGNS
 from proofs.hot_spots.partition_buckets import PartitionBuckets
 from proofs.hot_spots.simulated_desk import SimulatedDesk
 from proofs.hot_spots.simulated_resharding import SimulatedFollower
-from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
+from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.sharding.hot_tenants import COOL_DOWN
 
 NOISY: Final = f"{20:032x}"

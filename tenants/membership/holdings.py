@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 from portal.nosql.tables import SESSIONS, SESSIONS_BY_USER
 from portal.schema import keys as all_keys
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema import row_forms
+from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.row_forms import Check, RowForm
 from tenants.audit_trail.tables import AUDIT
+from tenants.identity import keys as identity_keys
 from tenants.identity.tables import USERS
 from tenants.membership import keys
+from tenants.membership.items import MemberItem
 from tenants.membership.tables import INVITES, MEMBERS, UNREACHED
+from tenants.tenancy.roles import Role
 from tenants.tenancy.tables import MEMBERSHIPS
 
 
@@ -55,10 +60,23 @@ def _sessions(reader: Reader) -> Iterator[StoredItem]:
         yield from reader.get(SESSIONS, *((row["session_key"]["S"], None) for row in pinned))
 
 
+def _wrong(tenant_id: str, item: Raw) -> str:
+    """Say what is wrong with a member. A role that nobody knows would keep the person out of all their desks."""
+    if item["user_id"]["S"] == tenant_id:
+        return "names nobody"
+    identity_keys.email(item["email"]["S"])
+    return "" if item["role"]["S"] in list(Role) else "has a role that nobody has"
+
+
+def _member_forms() -> tuple[RowForm, ...]:
+    checks: dict[str, Check] = {"user_id": all_keys.USER_ID.match, **row_forms.moments("created_at")}
+    return (RowForm(MemberItem, lambda own, item: (own, item["user_id"]["S"]), checks=checks, whole=_wrong),)
+
+
 _OF_THIS_PLACE = "an account is of one installation; the members name who is to have one"
 
 declare_holding(
-    Holding("members", (MEMBERS,), _members, Stage.OWN),
+    Holding("members", (MEMBERS,), _members, Stage.OWN, forms=_member_forms),
     Holding("memberships", (MEMBERSHIPS,), _memberships, Stage.BESIDE, left_out=_OF_THIS_PLACE),
     Holding("sessions", (SESSIONS,), _sessions, Stage.BESIDE, left_out=_OF_THIS_PLACE),
     Holding("invitations", (INVITES,), _invitations, Stage.OWN, left_out="its link leads to where it was sent from"),

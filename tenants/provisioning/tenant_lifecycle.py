@@ -26,12 +26,12 @@ from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import placements, slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
 from tenants.tenancy.roles import Role
+from tenants.tenancy.shard_layout import MOST_SHARDS
 
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")
 
 STANDARD: Final = "standard"
 NAME_LIMIT: Final = 80  # characters
-MOST_SHARDS: Final = 16
 # Adds to the transaction that makes a tenant, and to the tenant's item before it is written.
 Addition = Callable[[Transaction, TenantItem], None]
 _additions: Final[dict[Addition, str]] = {}

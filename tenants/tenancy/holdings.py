@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from portal.schema import row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
+from portal.schema.row_forms import RowForm
 from tenants.identity.tables import USERS
-from tenants.tenancy import keys
+from tenants.tenancy import keys, tenant_directory
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.shard_layout import MOST_SHARDS
 from tenants.tenancy.tables import DIRECTORY, PLACED, TENANTS
 
 _NAMED_AGAIN = "it follows from the tenant's own item"
 _KINDS = ("TENANT", "SUSPENDED", "CLOSING")
+_SHARDS = row_forms.between(1, MOST_SHARDS)
+_ERASED = row_forms.json_object(lambda value: row_forms.is_text(value) or row_forms.are_texts(value))
 
 
 def _tenant(reader: Reader) -> Iterator[StoredItem]:
@@ -55,9 +61,29 @@ def _placed(reader: Reader) -> Iterator[StoredItem]:
     return reader.query(DIRECTORY, PLACED, begins_with=reader.tenant_id)
 
 
+def _wrong(tenant_id: str, item: Raw) -> str:
+    """Say what is wrong with a tenant's own item: it arrives as one that works, or as one that is suspended."""
+    status: Raw = item.get("status_before") or item["status"]
+    is_whole = all(item[name]["S"] for name in ("name", "slug", "created_at"))
+    can_be_here = status["S"] in (tenant_directory.ACTIVE, tenant_directory.SUSPENDED)
+    return "" if is_whole and can_be_here else "is no tenant that can be here"
+
+
+def _forms() -> tuple[RowForm, ...]:
+    checks = {
+        **dict.fromkeys(("shards", "write_shards", "moving_to"), _SHARDS),
+        **row_forms.moments("created_at"),
+        "defaults": row_forms.json_object(row_forms.is_text),
+        "subscriptions": row_forms.json_object(row_forms.are_texts),
+        "erased": _ERASED,
+    }
+    always, fractions = ("shards", "status"), ("request_rate",)
+    return (RowForm(TenantItem, lambda own, _: (own,), checks=checks, whole=_wrong, needs=always, fractions=fractions),)
+
+
 declare_holding(
     Holding("own tables", (DIRECTORY,), _placed, Stage.OWN, left_out="an installation gives its own tables"),
-    Holding("tenant", (TENANTS,), _tenant, Stage.TRAIL, fit=_fit),
+    Holding("tenant", (TENANTS,), _tenant, Stage.TRAIL, fit=_fit, forms=_forms),
     Holding("names", (USERS,), _names, Stage.OWN, left_out=_NAMED_AGAIN),
     Holding("directory", (DIRECTORY,), _entries, Stage.OWN, left_out=_NAMED_AGAIN),
 )

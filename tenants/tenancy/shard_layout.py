@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+MOST_SHARDS: Final = 16
 CONTEXT_SECONDS: float = 20.0  # a torture shortens it
 
 

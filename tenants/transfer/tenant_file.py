@@ -176,7 +176,14 @@ def _manifest(archive: zipfile.ZipFile) -> Manifest:
         if (version := told.pop("version")) != VERSION:
             raise FileFault(f"The file has version {version} of the format, and this is made for version {VERSION}.")
         told["entries"] = tuple(Entry(**entry) for entry in told["entries"])
-        return Manifest(**told)
+        manifest = Manifest(**told)
+        numbers = (entry.lines for entry in manifest.entries)
+        texts = (text for entry in manifest.entries for text in (entry.holding, entry.name, entry.sha256))
+        if not all(isinstance(text, str) for text in (*texts, manifest.slug, manifest.name, manifest.made_at)):
+            raise ValueError("a text that is none")
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            raise ValueError("a number of lines that is none")
+        return manifest
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFault("The file has no manifest that can be read, so it is not a whole tenant.") from error
 

@@ -95,7 +95,9 @@ class TenantImport:
             if name not in self._entries:
                 raise FileFault(f"The file has no {name}, so it is not a whole tenant.")
         self.begun("checking", self._manifest.lines)
-        self._file.check(self.advance, look=RowCheck(self._manifest).look)
+        rows = RowCheck(self._manifest)
+        self._file.check(self.advance, look=rows.look)
+        rows.end()
         if (lines := self._entries[TENANT].lines) != 1:
             raise FileFault(f"The file has {lines:,} tenants in place of one.")
         return arriving_trail.check(self._file, self._entries[TRAIL])

@@ -18,12 +18,12 @@ from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, summaries
 from tickets.desk.summaries import TicketState
 from tickets.exporting import whole_tickets
-from tickets.importing import export_rows, ledger
+from tickets.importing import export_rows
 from tickets.importing.archive_reader import ArchiveFault, RawRow
 from tickets.importing.export_reader import archive_of
 from tickets.importing.row_values import Refused
 from tickets.ticket import keys
-from tickets.ticket.fields import Priority, Status
+from tickets.ticket.fields import NUMBER_GAP, Priority, Status
 from tickets.ticket.items import CounterItem
 
 
@@ -245,7 +245,7 @@ def test_numbers_that_are_taken_become_others_and_that_is_said(world: World, pat
 
 
 def test_a_number_far_beyond_is_not_kept(world: World, path: Path) -> None:
-    taken(write(path, line(1), line(ledger.GAP + 100)))
+    taken(write(path, line(1), line(NUMBER_GAP + 100)))
 
     assert [one["number"] for one in exported("acme", path)] == [1, 2]
 

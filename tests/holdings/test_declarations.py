@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from portal.schema import holdings, registry
-from portal.schema.holdings import Holding, Stage
+from portal.schema.holdings import Stage
 
 
 def test_each_table_is_held_or_said_to_have_nothing_of_a_tenant() -> None:
@@ -33,4 +35,12 @@ def test_holdings_come_in_the_order_in_which_they_can_be_deleted() -> None:
 def test_a_name_is_declared_once() -> None:
     first = holdings.holdings()[0]
     with pytest.raises(ValueError, match="declared twice"):
-        holdings.declare_holding(Holding(first.name, first.tables, first.find, Stage.OWN))
+        holdings.declare_holding(replace(first, stage=Stage.OWN))
+
+
+def test_what_is_exported_says_what_its_rows_are() -> None:
+    exported = next(holding for holding in holdings.holdings() if not holding.left_out)
+    with pytest.raises(ValueError, match="declares no forms"):
+        holdings.declare_holding(replace(exported, name="something new", forms=None))
+    for holding in holdings.holdings():
+        assert holding.left_out or (holding.forms and holding.forms()), holding.name

@@ -8,7 +8,7 @@ from django import forms
 from django.conf import settings
 
 from portal.nosql.admin.object_actions import REASON_LIMIT
-from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
+from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.moving.move_requests import GRACE_DAYS
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
+from portal.schema import keys as all_keys
+from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding
+from portal.schema.row_forms import RowForm
 from tickets.importing import keys
+from tickets.importing.items import ImportItem, ImportSourceItem
 from tickets.ticket.tables import TICKETS
+
+_ROWS, _ARCHIVES = "imported rows", "imported archives"
+_MOST_ARCHIVES = 10_000  # in one file: a purge asks for the rows of each
 
 
 def _sources(reader: Reader) -> Iterator[StoredItem]:
@@ -18,7 +24,49 @@ def _rows(reader: Reader) -> Iterator[StoredItem]:
         yield from reader.query(TICKETS, keys.import_source(reader.tenant_id, source.item["source"]["S"]))
 
 
+def _row_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    return keys.import_source_listed(tenant_id, _digest_of(item)), all_keys.part(item["sk"]["S"])
+
+
+def _digest_of(row: Raw) -> str:
+    parts = all_keys.collection_parts(row["pk"]["S"])
+    if parts is None or len(parts[2]) != 1:
+        raise ValueError("this is no key of an archive's rows")
+    return parts[2][0]
+
+
+def _source_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    return keys.import_sources(tenant_id), keys.listed_source(item["source"]["S"])
+
+
+class ListedArchives:
+    """Looks whether the archives of all rows are listed in the file: the rows are found by them."""
+
+    of = (_ROWS, _ARCHIVES)
+
+    def __init__(self) -> None:
+        self._listed: set[str] = set()
+        self._named: dict[str, FilePlace] = {}
+
+    def look(self, holding: str, item: Raw, place: FilePlace) -> str:
+        """Take a row of an archive, or an archive."""
+        if holding == _ARCHIVES:
+            self._listed.add(item["sk"]["S"])
+        else:
+            self._named.setdefault(_digest_of(item), place)
+        many = max(len(self._listed), len(self._named))
+        return f"is of more than {_MOST_ARCHIVES:,} archives" if many > _MOST_ARCHIVES else ""
+
+    def fault(self) -> tuple[FilePlace, str] | None:
+        """Return the first row of an archive that is not listed."""
+        alone = (place for digest, place in self._named.items() if digest not in self._listed)
+        first = next(alone, None)
+        return (first, "is of an archive that the file does not list") if first else None
+
+
 declare_holding(
-    Holding("imported rows", (TICKETS,), _rows, Stage.NAMED),
-    Holding("imported archives", (TICKETS,), _sources, Stage.BESIDE),
+    Holding(
+        _ROWS, (TICKETS,), _rows, Stage.NAMED, forms=lambda: (RowForm(ImportItem, _row_key),), together=ListedArchives
+    ),
+    Holding(_ARCHIVES, (TICKETS,), _sources, Stage.BESIDE, forms=lambda: (RowForm(ImportSourceItem, _source_key),)),
 )

@@ -12,12 +12,11 @@ from portal.errors import TransactionRefused, Unavailable
 from tickets.importing import keys as import_keys
 from tickets.importing.items import ImportItem, ImportSourceItem
 from tickets.ticket import keys as ticket_keys
+from tickets.ticket.fields import NUMBER_GAP
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
 from tickets.verification.recount import last_number
 
-# A ticket keeps its number across a hole of so many; whoever counts all tickets of a desk reads the numbers in it too.
-GAP: Final = 1000
 BLOCK: Final = 25  # ticket numbers reserved by one write; a killed run loses at most as many
 WINDOW: Final = 500  # markers read by one Query, some 80 KB
 _END = "~"  # sorts after every row id
@@ -98,9 +97,9 @@ class NumberBlocks:
             self._give_back()
 
     def next(self, wanted: int = 0) -> int:
-        """The next number, or the wanted one where nobody has been given it yet and it is no more than GAP away."""
+        """The next number, or the wanted one where nobody has been given it yet and it is near enough."""
         last, end = self._block
-        if last == end or end < wanted <= end + GAP:
+        if last == end or end < wanted <= end + NUMBER_GAP:
             last, end = self._reserve(wanted)
         number = wanted if last < wanted <= end else last + 1
         self._block = (number, end)
@@ -109,7 +108,7 @@ class NumberBlocks:
     def _reserve(self, wanted: int) -> tuple[int, int]:
         """A new block, which holds the wanted number if it can: the number before it, and its last one."""
         given = last_number(self._repository) if wanted else 0
-        by = wanted - given - 1 + BLOCK if given < wanted <= given + GAP else BLOCK
+        by = wanted - given - 1 + BLOCK if given < wanted <= given + NUMBER_GAP else BLOCK
         counter = self._repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=by)
         self.epoch = int(counter.epoch)
         return int(counter.last) - by, int(counter.last)

@@ -10,8 +10,7 @@ from typing import Final
 from portal import clock
 from portal.errors import ConditionFailed, NotFound
 from portal.streams import worker
-from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
-from tenants.tenancy.shard_layout import ShardLayout
+from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tickets.sharding import layout_changes, reshard_notes
 from tickets.sharding.hot_partitions import Heat
 from tickets.sharding.items import ReshardItem

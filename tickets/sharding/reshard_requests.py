@@ -10,10 +10,9 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
-from tenants.tenancy.shard_layout import ShardLayout
+from tenants.tenancy.shard_layout import MOST_SHARDS, ShardLayout
 from tenants.tenancy.tables import DIRECTORY
 from tickets.sharding import keys, reshard_notes
 from tickets.sharding.items import ReshardItem

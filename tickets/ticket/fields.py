@@ -13,6 +13,8 @@ DESCRIPTION_LIMIT = 50_000  # characters; at most 200 KB of UTF-8, half of Dynam
 COMMENT_LIMIT = 20_000  # characters
 TAG_LIMIT = 40  # characters
 TAGS_LIMIT = 12
+# A ticket of an archive keeps its number across a hole of so many; whoever counts all tickets reads those in it, too.
+NUMBER_GAP = 1000
 
 _TAG = re.compile(r"[^\s,#|<>]+\Z")
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Final
 
-from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
+from portal.schema import keys as all_keys
+from portal.schema import row_forms
+from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
+from portal.schema.row_forms import Check, RowForm
 from tickets.ticket import keys
+from tickets.ticket.fields import NUMBER_GAP, Priority, Status
+from tickets.ticket.items import ActivityItem, CounterItem, DetailItem, SummaryItem
 from tickets.ticket.tables import TICKETS
 
 _AT_ONCE: Final = 100  # request records that are read together
 _TRIES: Final = 3  # for a ticket that changes while it is read
+_TICKETS, _COUNTER = "tickets", "ticket counter"
+_UNUSED: Final = 100_000  # numbers that no ticket has, beside holes: whoever counts all tickets reads those, too
 
 
 def _counter(reader: Reader) -> Iterator[StoredItem]:
@@ -70,8 +78,95 @@ def _requests(reader: Reader) -> Iterator[StoredItem]:
     yield from reader.get(TICKETS, *named)
 
 
+def _open(item: Raw, arrival: TenantArrival) -> Raw:
+    """Let the counter give out numbers where it arrives: at the place that it comes from, a move may have closed it."""
+    return {name: value for name, value in item.items() if name != "closed"}
+
+
+def _pk(tenant_id: str, item: Raw) -> str:
+    """Form the partition key of the ticket that a row is of."""
+    number = keys.ticket_number(tenant_id, item["pk"]["S"])
+    if number is None:
+        raise ValueError("this is no ticket of this tenant")
+    return keys.ticket(tenant_id, number)
+
+
+def _summary_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    return keys.ticket(tenant_id, int(item["number"]["N"])), keys.SUMMARY
+
+
+def _activity_key(tenant_id: str, item: Raw) -> tuple[str, str]:
+    _, at, entry = all_keys.split(item["sk"]["S"])
+    row_forms.moment(all_keys.part(at))
+    return _pk(tenant_id, item), keys.activity(at, entry)
+
+
+def _numbers_in(values: Iterable[Raw]) -> bool:
+    return all(int(one["N"]) >= 0 for one in values)
+
+
+def _days(values: Raw) -> bool:
+    return _numbers_in(values.values()) and all(date.fromisoformat(name[:-1]) and name[-1] in "cro" for name in values)
+
+
+def _forms() -> tuple[RowForm, ...]:
+    of_request = {"request": all_keys.part}
+    summary: dict[str, Check] = {
+        "status": row_forms.one_of(*Status),
+        "priority": row_forms.one_of(*Priority),
+        "tags": row_forms.texts,
+        "erased_versions": _numbers_in,
+        "days": _days,
+        **row_forms.moments("created_at", "updated_at"),
+        **row_forms.moments_if_any("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at"),
+    }
+    activity = {"kind": row_forms.one_of("comment", "note", "event"), **row_forms.moments("at"), **of_request}
+    needs = ("comment_count", "version")
+    return (
+        RowForm(SummaryItem, _summary_key, begins=keys.SUMMARY, checks=summary, needs=needs),
+        RowForm(DetailItem, lambda own, item: (_pk(own, item), keys.DETAIL), begins=keys.DETAIL, checks=of_request),
+        RowForm(ActivityItem, _activity_key, begins=keys.ACTIVITY_PREFIX, checks=activity),
+    )
+
+
+def _counter_forms() -> tuple[RowForm, ...]:
+    return (RowForm(CounterItem, lambda own, _: (keys.counter(own), keys.COUNTER_TICKET)),)
+
+
+class TicketNumbers:
+    """Looks whether the counter in a file reaches all tickets, by which they are found, and not far beyond them."""
+
+    of = (_TICKETS, _COUNTER)
+
+    def __init__(self) -> None:
+        self._tickets = self._highest = 0
+        self._last = -1
+        self._highest_at = self._last_at = FilePlace(0, "")
+
+    def look(self, holding: str, item: Raw, place: FilePlace) -> str:
+        """Take a row of a ticket, or the counter."""
+        if holding == _COUNTER:
+            if self._last >= 0:
+                return "is a second counter"
+            self._last, self._last_at = int(item["last"]["N"]), place
+            return ""
+        self._tickets += item["sk"]["S"] == keys.SUMMARY
+        owner = keys.owner_of(item["pk"]["S"])
+        if owner and owner[1] > self._highest:
+            self._highest, self._highest_at = owner[1], place
+        return ""
+
+    def fault(self) -> tuple[FilePlace, str] | None:
+        """Return the ticket that the counter does not reach, or the counter that is far off."""
+        if self._highest > max(self._last, 0):
+            return self._highest_at, f"is of ticket {self._highest:,}, which the file's counter does not reach"
+        if self._last > _UNUSED + NUMBER_GAP * self._tickets:
+            return self._last_at, f"counts to {self._last:,}, which is far beyond the {self._tickets:,} tickets"
+        return None
+
+
 declare_holding(
-    Holding("tickets", (TICKETS,), _tickets, Stage.CONTENT, export=_settled, fit=_fit),
-    Holding("ticket counter", (TICKETS,), _counter, Stage.OWN),
+    Holding(_TICKETS, (TICKETS,), _tickets, Stage.CONTENT, export=_settled, fit=_fit, forms=_forms),
+    Holding(_COUNTER, (TICKETS,), _counter, Stage.OWN, fit=_open, forms=_counter_forms, together=TicketNumbers),
     Holding("requests", (TICKETS,), _requests, Stage.NAMED, left_out="each is forgotten a day after its request"),
 )

@@ -11,9 +11,9 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Conflict
 from portal.management.option_types import whole_number
 from tenants.audit_trail.recording import Actor
-from tenants.provisioning.tenant_lifecycle import MOST_SHARDS
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.items import TenantItem
+from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.management.job_command import JobCommand
 from tickets.sharding import mover, reshard_notes, reshard_requests
 from tickets.sharding.items import ReshardItem
