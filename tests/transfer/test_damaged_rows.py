@@ -229,7 +229,9 @@ def test_a_desk_that_was_exported_while_it_moved_gives_out_numbers_where_it_arri
 
 def can_be_exported_and_deleted(folder: Path) -> None:
     tenant_id = tenant_directory.find(SLUG).tenant_id
-    assert run("export_tenant", SLUG, folder / "again.zip").status == 0
+    path = folder / "again.zip"
+    path.unlink(missing_ok=True)
+    assert run("export_tenant", SLUG, path).status == 0
     purging.purge(purging.begin(tenant_id), purging.follow())
     own = [item for items in all_items().values() for item in items if f"'{tenant_id}" in repr(item)]
     assert [item for item in own if item.get("kind", {}).get("S") not in (CERTIFICATES, "PURGES")] == []
