@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from portal import clock
-from portal.dynamo.meter import Meter
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
 from tenants.membership import member_changes, members, roster
@@ -16,6 +15,7 @@ from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tests.desk.test_cost import spent
 from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import World
@@ -140,6 +140,7 @@ def test_who_was_removed_stands_there_by_name_and_after_the_restoration_as_a_mem
     page = browser.get(ADDRESS, {"at": moment})
     assert "Bob Example bob@example.com Agent Agent" in text_of(page)
     assert 'name="members"' not in page.content.decode()
+    assert "Restore the selected" not in text_of(page)
 
 
 def test_who_was_erased_is_not_offered_and_not_taken_in(world: World, alice: TenantContext) -> None:
@@ -230,18 +231,16 @@ def test_nobody_selected_and_a_damaged_selection_are_said(world: World, alice: T
     assert "The selection is damaged." in text_of(page)
 
 
-def test_the_past_of_members_costs_two_queries_at_once_and_a_read_of_those_who_are_gone(
-    world: World, alice: TenantContext, bill: Meter
+def test_the_page_takes_two_trips_and_a_third_for_the_names_of_those_who_are_gone(
+    world: World, alice: TenantContext
 ) -> None:
-    moment = clock.stamp()
-    past_roster.at(alice, moment)
-    assert sorted(call.operation for call in bill.calls) == ["Query", "Query"]
+    moment, browser = clock.stamp(), world.browser("alice", "acme")
+    bill = spent(browser, f"{ADDRESS}?at={moment}")
+    assert (bill.trips, len(bill.calls)) == (2, 3)  # who calls; members beside the trail
     roster.remove(alice, user_id=world.users["bob"].id, by=BY)
     roster.remove(alice, user_id=world.users["vera"].id, by=BY)
-    bill.calls.clear()
-    past_roster.at(alice, moment)
-    assert [call.operation for call in bill.calls[-1:]] == ["BatchGetItem"]
-    assert sorted(call.operation for call in bill.calls) == ["BatchGetItem", "Query", "Query"]
+    bill = spent(browser, f"{ADDRESS}?at={moment}")
+    assert (bill.trips, len(bill.calls), bill.calls[-1].operation) == (3, 4, "BatchGetItem")
 
 
 def test_before_the_desk_was_created_there_is_no_member_and_the_page_says_why(world: World) -> None:

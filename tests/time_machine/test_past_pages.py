@@ -14,6 +14,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes, roster
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.operators import text_of
 from tests.support.world import Browser, World
@@ -155,6 +156,7 @@ def test_a_restoration_says_of_each_ticket_what_was_not_restored_and_why(
     assert re.search(r"1 ticket was restored to [^.]* UTC in part\.", page)
     assert "#1, #2, #3: assignee not restored: Bob Example is no longer a member." in page
     assert "Restore the members first" in page
+    assert "restored 1 ticket as of:" in text_of(browser.get("/desk/audit/"))
     assert "the same now as then" not in page
     assert (summaries.read(alice, 3).title, summaries.read(alice, 1).version) == ("Ticket 3", 3)
 
@@ -243,7 +245,19 @@ def test_a_ticket_that_is_the_same_again_is_not_offered(browser: Browser, alice:
     page = browser.get("/tickets/past/", {"at": then})
     assert "The same again , ticket 1" in text_of(page)
     assert 'name="tickets"' not in page.content.decode()
+    assert "Restore the selected" not in text_of(page)
     assert browser.get("/tickets/past/", {"at": then, "changed": "yes"}).context["rows"] == []
+
+
+def test_the_page_that_asks_costs_two_queries_for_each_ticket_and_one_of_the_members(
+    world: World, browser: Browser, alice: TenantContext
+) -> None:
+    then = handed_on(world, alice)
+    with _watching() as bills:
+        restore(browser, alice, then, 1, 2, 3)
+    (bill,) = [bill for bill in bills if bill.trips > 1]
+    assert [call.operation for call in bill.calls] == ["BatchGetItem", *["Query"] * 7]
+    assert bill.trips == 3  # who calls; the tickets, eight at a time; the members
 
 
 @pytest.mark.parametrize("address", ["/tickets/past/", "/tickets/1/past/", "/desk/members/past/"])

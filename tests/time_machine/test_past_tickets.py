@@ -14,7 +14,8 @@ from portal.errors import Invalid, NotFound
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
-from tenants.membership import roster
+from tenants.identity import accounts
+from tenants.membership import member_changes, roster
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tests.support import embedded
@@ -124,6 +125,20 @@ def test_what_was_not_kept_is_not_made_up(world: World, alice: TenantContext) ->
         "assignee not restored: of Bob Example only the name was kept"
     )
     assert now_of(alice, number).description == "Now"
+
+
+def test_two_assignees_of_one_name_are_two_and_one_whose_id_was_not_kept_is_who_has_the_name(
+    world: World, alice: TenantContext
+) -> None:
+    number, bob = creating.create(alice, title="Title"), world.users["bob"]
+    other = accounts.seed(email="bob@example.org", name=bob.name, password_hash=bob.password)
+    member_changes.add(user=other, tenant=world.tenants["acme"], role=Role.AGENT, by=BY)
+    changing.change(alice, number, Wishes(resolver=bob.id))
+    then = clock.stamp()
+    changing.change(alice, number, Wishes(resolver=other.id))
+    assert past_tickets.read(alice, number, then).differing == {"resolver"}
+    without_what_was_kept(alice, number)
+    assert past_tickets.read(alice, number, then).differing == frozenset()
 
 
 def without_what_was_kept(tenant: TenantContext, number: int) -> None:
