@@ -43,7 +43,7 @@ def test_of_somebody_erased_the_page_says_when_and_as_whom_and_what_little_is_le
     told = text_of(page)
     assert re.search(AT, told), told
     assert "Nothing is left to be erased." in told
-    assert "What stays: Audit trail, 1 row" in told
+    assert "What stays; the audit trail shows the pseudonym: Audit trail, 1 row" in told
     assert b"Erase this person" not in page.content
     assert re.search(AT, run("find_person", "acme", BOB).err)
 

@@ -70,7 +70,7 @@ def test_an_owner_sees_what_there_is_and_erases_it_in_as_many_requests_as_it_tak
     page = searched(alice, " Bob@Example.com ")
     told = text_of(page)
     for line in (
-        "This desk has the name 9 times and the address in 1 text, in 4 tickets and beside them.",
+        "This desk has the name 9 times and the address in 1 text, in 4 tickets.",
         "Tickets they asked for 3", "Tickets assigned to them 1", "Comments 1",
         "Texts with the address 1", "Audit trail, 1 row", "#4 Ask bob@example.com again",
     ):  # fmt: skip

@@ -55,6 +55,7 @@ class Erasure:
     tickets: int = 0
     named: int = 0
     texts: int = 0
+    beside: int = 0
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> Erasure:
@@ -76,7 +77,12 @@ class Erasure:
     @property
     def counted(self) -> str:
         """Return in words what was replaced."""
-        return personal_places.counted(self.named, self.texts, self.tickets)
+        return personal_places.counted(**self.counts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return what was replaced: `beside` is how much of it beside the tickets."""
+        return {"named": self.named, "texts": self.texts, "tickets": self.tickets, "beside": self.beside}
 
     def count(self, replaced: Iterable[PersonalPlace]) -> None:
         """Add places that were replaced."""
@@ -98,7 +104,8 @@ def begin(tenant: TenantContext, found: PersonFound, *, texts: bool = False) -> 
     pseudonym = _remember(tenant, person.address)
     last = last_number(tenant.repository)
     erasure = Erasure(person, pseudonym, erased_people.label(pseudonym), found.names, texts, last)
-    erasure.count(beside_tickets.replace(tenant, erasure.new_name))
+    erasure.count(replaced := beside_tickets.replace(tenant, erasure.new_name))
+    erasure.beside = len(replaced)
     return erasure
 
 
@@ -116,8 +123,7 @@ def go_on(
 
 def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
     """Record it in the audit trail: how much was replaced, and not of whom."""
-    after = {"tickets": erasure.tickets, "named": erasure.named, "texts": erasure.texts}
-    entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, after)
+    entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, erasure.counts)
     recording.record(entry)
 
 

@@ -72,7 +72,8 @@ class PersonFound:
     @property
     def counted(self) -> str:
         """Return in words what an erasure would replace."""
-        return personal_places.counted(self.named, self.texts, self.tickets)
+        beside = len(self.beside) + len(self.beside_texts)
+        return personal_places.counted(named=self.named, texts=self.texts, tickets=self.tickets, beside=beside)
 
     @property
     def is_to_be_erased(self) -> bool:

@@ -39,12 +39,16 @@ class PersonalPlace:
         return f"{where}: {self.excerpt}" if self.excerpt else where
 
 
-def counted(named: int, texts: int, tickets: int) -> str:
+def counted(*, named: int, texts: int, tickets: int, beside: int) -> str:
     """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
     tickets and beside them"."""
-    where = f"in {tickets:,} ticket{'s' * (tickets != 1)} and beside them" if tickets else "beside the tickets"
-    times, of_texts = f"{named:,} time{'s' * (named != 1)}", f"{texts:,} text{'s' * (texts != 1)}"
-    return f"the name {times} and the address in {of_texts}, {where}"
+    parts = [f"the name {named:,} time{'s' * (named != 1)}"] if named else []
+    parts += [f"the address in {texts:,} text{'s' * (texts != 1)}"] if texts else []
+    if not parts:
+        return "nothing"
+    where = [f"in {tickets:,} ticket{'s' * (tickets != 1)}"] if tickets else []
+    where += [("beside them" if tickets else "beside the tickets")] if beside else []
+    return f"{' and '.join(parts)}, {' and '.join(where)}"
 
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:

@@ -64,5 +64,7 @@ def _percent(reached: int, last: int) -> int:
 
 def _counted(after: dict[str, str]) -> str:
     """Return what the row of an erasure tells. In older rows "places" stands for "named"."""
-    named = after.get("named", after.get("places", 0))
-    return personal_places.counted(int(named), int(after.get("texts", 0)), int(after.get("tickets", 0)))
+    known = {"named": after.get("places", 0)} | after
+    return personal_places.counted(
+        **{name: int(known.get(name, 0)) for name in ("named", "texts", "tickets", "beside")}
+    )
