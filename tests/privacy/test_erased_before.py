@@ -32,8 +32,8 @@ def desk(world: World) -> World:
     return world
 
 
-def searched(desk: World) -> Any:
-    return desk.browser("alice", "acme").send(PAGE, {"address": BOB})
+def searched(desk: World, address: str = BOB) -> Any:
+    return desk.browser("alice", "acme").send(PAGE, {"address": address})
 
 
 def test_of_somebody_erased_the_page_says_when_and_as_whom_and_what_little_is_left(desk: World) -> None:
@@ -46,6 +46,14 @@ def test_of_somebody_erased_the_page_says_when_and_as_whom_and_what_little_is_le
     assert "What stays; the audit trail shows the pseudonym: Audit trail, 1 row" in told
     assert b"Erase this person" not in page.content
     assert re.search(AT, run("find_person", "acme", BOB).err)
+
+
+def test_of_somebody_who_stood_in_texts_alone_the_page_says_it_too(desk: World) -> None:
+    nora = "nora@example.org"
+    commenting.comment(desk.context("alice", "acme"), 1, body=f"Ask {nora}.")
+    run("erase_person", "acme", nora, "--texts")
+    told = text_of(searched(desk, nora))
+    assert (bool(re.search(AT, told)), "knows nobody" in told, "What stays" in told) == (True, False, False), told
 
 
 def test_an_erasure_where_nothing_is_left_is_refused_and_leaves_no_second_record(desk: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support import used_desk
 from tests.support.commands import everything, run
+from tests.support.operators import text_of
 from tests.support.stored import unguarded
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
@@ -117,6 +119,13 @@ def test_a_name_that_only_a_later_ticket_teaches_is_found_in_the_tickets_before_
     for item in everything(TICKETS):  # as events were before they kept the former assignee's id
         if item.pop("former_resolver", None):
             unguarded().dispatch("PutItem", {"TableName": TICKETS.full_name, "Item": item})
+    browser = desk.browser("alice", "acme")
+    page: Any = browser.send("/desk/settings/person/", {"address": BOB})
+    assert "0 of 2 tickets are looked through" in text_of(page), "the page begins once more"
+    so_far = re.search(r'name="so_far" value="([^"]*)"', page.content.decode())
+    assert so_far is not None
+    page = browser.send("/desk/settings/person/", {"so_far": so_far[1]})
+    assert "This desk has the name 5 times, in 2 tickets." in text_of(page)
     found, replaced = erased()
     assert found == replaced == "the name 5 times, in 2 tickets"
     assert "Bob Example" not in tickets()

@@ -34,7 +34,7 @@ def found(person: PersonFound) -> dict[str, Any]:
         "address": person.person.address,
         "counts": [(label, person.kinds[kind]) for kind, label in _LABELS.items() if person.kinds[kind]],
         "beside": [*person.beside, *person.beside_texts],
-        "nothing": not (person.is_to_be_erased or person.stays),
+        "nothing": not (person.is_to_be_erased or person.stays or person.person.erased_as),
         "erased_as": person.person.erased_as,
         "erased_at": clock.parse(erased_at) if erased_at else None,
         "more": person.kinds["text"] - len(person.mentions),
