@@ -54,10 +54,13 @@ from tests.support.world import World
 from tickets.counting import barrier
 from tickets.counting.items import MarkerItem
 from tickets.desk import changing, commenting, creating
+from tickets.importing import keys as import_keys
 from tickets.moving import keys as moving_keys
 from tickets.moving.items import MoveItem
 from tickets.search.care import index_rebuild
 from tickets.search.index import indexing
+from tickets.seeding.holdings import SOURCE
+from tickets.seeding.items import SeedItem
 from tickets.sharding import keys as sharding_keys
 from tickets.sharding import reshard_requests
 from tickets.sharding.items import HeatItem, ReshardItem
@@ -211,6 +214,8 @@ def _operators(world: World) -> None:
         put_all([move])
         put_all([MarkerItem(move_keys.move(tenant.tenant_id), "FENCE", expires_at=_later())])
         put_all([former])
+        record = import_keys.import_source(tenant.tenant_id, SOURCE)
+        put_all([SeedItem(record, SOURCE, day="2026-11-22", users=1, planned=0)])
         put_all([own_tables])
         put_all([ArrivingItem(ARRIVING, f"former-{tenant.slug}", tenant_id=tenant.tenant_id, file="")])
 

@@ -1,4 +1,4 @@
-"""Declare what imports and the demonstration remember of the archives that they have read."""
+"""Declare what imports remember of the archives that they have read."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from tickets.importing import keys as import_keys
 from tickets.seeding import cast
 from tickets.seeding.cast import CastDesk
 from tickets.seeding.content import invent
+from tickets.seeding.holdings import SOURCE
 from tickets.seeding.items import SeedItem
 from tickets.seeding.people import Accounts, ensure_tenant
 from tickets.ticket import keys as ticket_keys
@@ -33,7 +34,6 @@ from tickets.ticket.items import CounterItem, SummaryItem
 
 BLOCK: Final = 50  # tickets, some 500 items
 PARALLEL: Final = 4  # batches on their way at the same time
-SOURCE: Final = "demonstration"
 
 
 @dataclass
