@@ -20,6 +20,11 @@ def stamp(at: datetime | None = None, *, offset: int = 0) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
+def in_words(text: str) -> str:
+    """Return a text as it is, but a stored stamp as pages write a moment: "23 November 2026, 08:23:29 UTC"."""
+    return f"{parse(text):%-d %B %Y, %H:%M:%S} UTC" if is_stamp(text) else text
+
+
 def is_stamp(text: str) -> bool:
     """Tell whether a text has the form of a stored stamp, so that it can stand among sort keys."""
     return _STAMP.match(text) is not None

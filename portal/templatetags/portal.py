@@ -139,7 +139,7 @@ def coded(text: str) -> SafeString:
 @register.filter
 def stamps_as_moments(text: str) -> str:
     """A text as it is, but a stored stamp as the pages write a moment."""
-    return f"{clock.parse(text):%-d %B %Y, %H:%M:%S} UTC" if clock.is_stamp(text) else text
+    return clock.in_words(text)
 
 
 @register.filter

@@ -144,6 +144,11 @@ class AccountAdmin(DynamoAdmin):
             accounts.set_password(obj.user_id, form.cleaned_data["password1"], by=actor(request))
 
     def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
+        """List the sessions that end, where they do."""
+        if action == "_reset_factors":
+            yield "The person gets a mail about it, with the reason."
+        if action not in ("_sign_out", "_disable", "_reset_factors"):
+            return
         for item in session_store.of_user(obj.pk):
             origin = f" from {item.address}" if item.address else ""
             since = clock.parse(item.started_at or "")

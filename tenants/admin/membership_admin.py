@@ -83,9 +83,16 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             by=actor(request),
         )
 
+    def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
+        """Offer to change tickets in the place of somebody who may."""
+        reading, writing = self.object_actions
+        return [reading, writing] if Role(obj.role).at_least(Role.AGENT) else [reading]
+
     def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
-        yield f"What you change in tickets counts, and names you and {obj.name}."
-        yield "The desk's audit trail says when it began and ended, and why. Its owners see it there, and by mail."
+        if action == "_act_writing":
+            yield f"Your changes to tickets are real, and name you and {obj.name}."
+        mailed = " They get a mail with the reason at once." if settings.IMPERSONATION_MAILS else ""
+        yield f"The desk's owners see in their audit trail when it began and ended, and why.{mailed}"
         yield f"It ends after {settings.IMPERSONATION_MINUTES} minutes, or when you stop. You stay signed in here."
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:

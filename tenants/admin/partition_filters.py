@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
 from portal.errors import Invalid
 from portal.nosql.admin import InputFilter
 from portal.schema import keys
+from tenants.audit_trail import browsing
 from tenants.identity import accounts
 from tenants.operators.facades import Tenant
 from tenants.tenancy import tenant_directory
@@ -44,6 +49,22 @@ class TrailInput(TenantInput):
 
     def clean(self, value: str) -> str | None:
         return keys.PLATFORM if value == "platform" else super().clean(value)
+
+
+class ActionInput(InputFilter):
+    """Choose what was done, in words and by what it was done to, once a trail is chosen: no list is of it alone."""
+
+    title, parameter_name = "action", "action"
+
+    def clean(self, value: str) -> str | None:
+        return value if value in browsing.WORDS else None
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        if not changelist.get_filters_params().get(TrailInput.parameter_name):
+            return
+        kinds = groupby(sorted(browsing.WORDS), key=lambda action: action.partition(".")[0])
+        groups = [(kind.replace("_", " "), [(a, browsing.WORDS[a]) for a in actions]) for kind, actions in kinds]
+        yield from ({**choice, "groups": groups} for choice in super().choices(changelist))
 
 
 class UserInput(InputFilter):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
@@ -24,7 +27,7 @@ from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
-from tenants.tenancy import placements, tenant_directory
+from tenants.tenancy import placements, slugs, tenant_directory
 
 NOTICED = 5  # suspended tenants that the front page names
 
@@ -36,6 +39,18 @@ class NewTenantForm(SeenForm):
         required=False,
         help_text="Where its content lies: in the tables of all, in tables of its own here, or at a site.",
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["slug"].help_text = "Empty: it is made from the name. Owners can change it."
+
+    def clean_slug(self) -> str:
+        """Refuse a slug together with what else is wrong."""
+        slug: str = self.cleaned_data["slug"]
+        try:
+            return slugs.valid_slug(slug) if slug else ""
+        except Invalid as error:
+            raise forms.ValidationError(error.message) from error
 
 
 @admin.register(Tenant)
@@ -71,8 +86,9 @@ class TenantAdmin(DynamoAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
             return ("name", "slug", "owner", "plan", "placement", "member_limit", "shards")
-        limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "shard_epoch", "lies")
-        return ("name", "slug", "status", "closes_at", "deletion", "people", *limits, "created_at", "tenant_id")
+        limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "lies")
+        state = ("status", "closes_at") if obj.closes_at else ("status",)
+        return ("name", "slug", *state, "deletion", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         shown = (
@@ -81,7 +97,6 @@ class TenantAdmin(DynamoAdmin):
             "people",
             "may_ask_for",
             "shards",
-            "shard_epoch",
             "lies",
             "created_at",
             "tenant_id",
@@ -150,6 +165,13 @@ class TenantAdmin(DynamoAdmin):
             seen=TenantLimits(seen["plan"], seen["member_limit"], seen["request_rate"]),
             by=actor(request),
         )
+
+    def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
+        if action == "_close":
+            until = clock.now() + timedelta(days=settings.CLOSING_DAYS)
+            days = f"{settings.CLOSING_DAYS} day{'s' * (settings.CLOSING_DAYS != 1)} of grace"
+            yield f"It may be deleted from {until:%-d %B %Y, %H:%M} UTC on, after {days}; until then it can be read."
+            yield "Its owners get a mail with the reason, and can undo the closing."
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         write = partial(closing_mails.to_owners, request=request)

@@ -115,6 +115,9 @@ _ALONE: Final = (
 )
 
 
+_UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
+
+
 @dataclass(frozen=True)
 class TrailFilter:
     """The rows to read. Choose an actor or an entity, not both: each has an index of its own. Days are in UTC."""
@@ -153,8 +156,8 @@ class TrailRow:
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:
-        """Return name, before and after of each value, "" if there was or is none."""
-        names = dict.fromkeys((*self.before, *self.after))
+        """Return name, before and after of each value that says something to people, "" if there was or is none."""
+        names = [name for name in dict.fromkeys((*self.before, *self.after)) if name not in _UNSAID]
         return [(name.replace("_", " "), self.before.get(name, ""), self.after.get(name, "")) for name in names]
 
 

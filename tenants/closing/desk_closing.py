@@ -72,7 +72,7 @@ def close(
         TenantItem.status_before.set(tenant.status),
         TenantItem.closes_at.set(clock.stamp(until)),
     ]
-    after = {"status": tenant_directory.CLOSING, "deleted_from": clock.stamp(until)}
+    after = {"status": tenant_directory.CLOSING, "may_be_deleted_from": clock.stamp(until)}
     _commit(
         tenant,
         actions,

@@ -59,11 +59,11 @@ def begin(
 
     What `write` writes leaves with the transaction, where the installation's owners want it told. Raises NotFound
     where there is no such member, Forbidden where the member is an operator or nobody may be acted as, and Conflict
-    where the account may not sign in.
+    where the account may not sign in, or tickets are to be changed that the member cannot change.
     """
     if settings.IMPERSONATION_MINUTES <= 0:
         raise Forbidden("Nobody acts as a member in this installation: IMPERSONATION_MINUTES is 0.")
-    user, tenant = _member(tenant_id, member_id)
+    user, tenant = _member(tenant_id, member_id, may_write=may_write)
     impersonation = Impersonation(
         visit=accounts.new_id()[:12],
         operator_session=session_keys.session(operator_session),
@@ -96,7 +96,7 @@ def begin(
     return Begun(impersonation, tenant, impersonation_session.write_cookie(ActingIds(key, user.id, tenant_id)))
 
 
-def _member(tenant_id: str, member_id: str) -> tuple[User, TenantContext]:
+def _member(tenant_id: str, member_id: str, *, may_write: bool) -> tuple[User, TenantContext]:
     """Return the person and their context in the tenant: one consistent BatchGetItem."""
     try:
         tenant_key, user_key = keys.tenant(tenant_id), identity_keys.user(member_id)
@@ -116,6 +116,8 @@ def _member(tenant_id: str, member_id: str) -> tuple[User, TenantContext]:
         raise Forbidden(f"{user.name} is an operator. Nobody acts as an operator.")
     if not user.is_active:
         raise Conflict(f"The account of {user.name} is disabled.")
+    if may_write and not tenant.is_agent:
+        raise Conflict(f"{user.name} is {tenant.role.with_article}, and can change no tickets.")
     if tenant.where.purged:
         raise Conflict(f"{tenant.name} is being deleted. Nobody gets in any more.")
     return user, tenant

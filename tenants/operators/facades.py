@@ -18,8 +18,8 @@ from portal.dynamo.repository import BATCH_GET_LIMIT
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
+from tenants.audit_trail import browsing, recording
 from tenants.audit_trail import keys as audit_keys
-from tenants.audit_trail import recording
 from tenants.audit_trail.items import AuditItem
 from tenants.audit_trail.tables import AUDIT_ACTOR, AUDIT_ENTITY
 from tenants.membership.items import InviteItem, MemberItem
@@ -64,9 +64,7 @@ class Tenant(Facade):
     """A tenant. In lists it is its directory item, on its own page its configuration."""
 
     tenant_id = models.CharField("id", primary_key=True, max_length=32)
-    slug = models.CharField(
-        max_length=40, blank=True, help_text="Empty: it is made from the name. Owners can change it."
-    )
+    slug = models.CharField(max_length=40, blank=True)
     name = models.CharField(max_length=80)
     status = models.CharField(max_length=10, choices=_STATUSES, default=tenant_directory.ACTIVE)
     plan = models.CharField(max_length=40, default=tenant_lifecycle.STANDARD, help_text="a-z, 0-9 and hyphens")
@@ -88,7 +86,6 @@ class Tenant(Facade):
         help_text="Partitions per status in the ticket indexes, 1 to 16. More for a tenant with some 1,000 writes per "
         "second. They are changed later on the page Shards.",
     )
-    shard_epoch = models.PositiveIntegerField(default=0)
     closes_at = models.DateTimeField("may be deleted from", null=True)
     placement = models.CharField(max_length=50, choices=_OWN_PLACEMENTS, blank=True)
     former_placement = models.CharField("old copy", max_length=50, blank=True)
@@ -252,6 +249,11 @@ class AuditRow(Facade):
         return f"{self.action} {self.entity_name}"
 
     @property
+    def words(self) -> str:
+        """Say what was done, to stand before the object's name."""
+        return browsing.WORDS.get(self.action, self.action)
+
+    @property
     def actor(self) -> str:
         """Return the person who did it, and where from."""
         who = self.actor_email or self.actor_id
@@ -260,4 +262,5 @@ class AuditRow(Facade):
 
 def _as_text(stored: str | None) -> str:
     """Return the JSON object of a row as text: "role: viewer, name: Bob"."""
-    return ", ".join(f"{name}: {value}" for name, value in json.loads(stored).items()) if stored else ""
+    told = json.loads(stored) if stored else {}
+    return ", ".join(f"{name.replace('_', ' ')}: {clock.in_words(str(value))}" for name, value in told.items())

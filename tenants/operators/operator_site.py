@@ -16,6 +16,8 @@ from portal.nosql.admin import AuditedChange, DynamoAdminSite
 from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity import impersonation_session
+from tenants.identity.impersonation_session import Impersonation
 
 _VERBS = {
     "added": AuditAction.RECORD_ADDED,
@@ -34,6 +36,10 @@ class OperatorSite(DynamoAdminSite):
         """Return the context that a page of its own needs beside its content."""
         request.current_app = admin.site.name
         return admin.site.each_context(request)
+
+    def each_context(self, request: Any) -> dict[str, Any]:
+        """Add the visit that goes on in this browser beside the admin: one read, where its cookie says so."""
+        return super().each_context(request) | {"visit": _visit(request)}
 
     def declare(self, view: Any) -> Any:
         return operator(view)
@@ -58,6 +64,12 @@ class OperatorSite(DynamoAdminSite):
 
         tenant_id, kind, entity_id = entity_of(obj)
         return AuditRow.objects.filter(tenant_id=tenant_id, entity_type=kind, entity_id=entity_id)
+
+
+def _visit(request: Any) -> Impersonation | None:
+    ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
+    visit = impersonation_session.read(ids) if ids else None
+    return visit if visit and visit.is_good_for(request.user, request.session.session_key) else None
 
 
 def actor(request: Any) -> Actor:

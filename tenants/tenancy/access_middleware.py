@@ -89,7 +89,7 @@ class AccessMiddleware:
             return refusal_views.address_of_another_desk(request, tenant, desk)
         note_let_in(request, tenant)
         if not tenant.role.at_least(Role(access.role)):
-            return refusal_views.forbidden(request, f"This needs the role {Role(access.role).label} or above.")
+            return refusal_views.forbidden(request, f"This needs the role {_roles_from(Role(access.role))}.")
         return None
 
 
@@ -99,9 +99,13 @@ def _refusal_while_acting(request: HttpRequest, view: Callable[..., HttpResponse
     if acting is None or does_lead_out(view):
         return None
     if access.level == "signed_in":
-        return f"You act as {acting.member_name}. This page is {acting.member_name}'s own."
+        return f"This page is {acting.member_name}'s own."
     if request.method in SAFE:
         return None
     if access.level != "member" or is_in_person(view) or not Role.AGENT.at_least(Role(access.role)):
-        return f"You act as {acting.member_name}. Only {acting.member_name} can do this."
-    return None if acting.may_write else f"You act as {acting.member_name}, reading only. Nothing was changed."
+        return f"Only {acting.member_name} can do this."
+    return None if acting.may_write else "You only read in this visit. Nothing was changed."
+
+
+def _roles_from(role: Role) -> str:
+    return role.label if role is Role.OWNER else f"{role.label} or above"

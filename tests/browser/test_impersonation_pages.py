@@ -22,7 +22,7 @@ def test_an_operator_acts_as_a_member_and_stops(world: World, browse: NewPage, p
     assert audit(page, "a member in the admin") == []
     page.get_by_role("button", name="Act as this member and change tickets").click()
     assert audit(page, "the reason") == []
-    page.get_by_label("Reason").fill("They cannot see ticket 1.")
+    page.get_by_label("Reason").fill("They cannot see ticket 1." + "x" * 250)
     page.get_by_role("button", name="Act as this member and change tickets").click()
     expect(page.get_by_text("They cannot see ticket 1.")).to_be_visible()
     assert audit(page, "the question before changes") == []
@@ -30,6 +30,12 @@ def test_an_operator_acts_as_a_member_and_stops(world: World, browse: NewPage, p
     banner = page.get_by_role("complementary", name="Acting as a member")
     expect(banner).to_contain_text("you act as Bob Example in Acme")
     assert audit(page, "the queue of somebody else") == []
+
+    page.goto("/admin/")
+    visit = page.get_by_role("complementary", name="Acting as a member")
+    expect(visit).to_contain_text("your changes to tickets are real")
+    assert audit(page, "the admin during a visit") == []
+    page.go_back()
 
     alice = person("alice", "acme")
     alice.goto("/acme/desk/settings/access/")

@@ -75,8 +75,27 @@ def test_without_a_reason_nothing_begins(world: World, root: ActingOperator) -> 
 
 def test_changing_tickets_is_confirmed_on_a_second_page(world: World, root: ActingOperator) -> None:
     asked = root.post(membership_url(world, "bob", "acme"), {"_act_writing": "1", "reason": REASON})
-    assert "What you change in tickets counts, and names you and Bob Example." in text_of(asked)
+    assert "Your changes to tickets are real, and name you and Bob Example." in text_of(asked)
     assert COOKIE not in root.cookies
+
+
+def test_before_it_begins_the_page_says_who_is_told_and_when_it_ends(
+    world: World, root: ActingOperator, settings: Any
+) -> None:
+    page = text_of(root.post(membership_url(world, "bob", "acme"), {"_act_reading": "1"}))
+    assert "They get a mail with the reason at once." in page
+    assert "It ends after 30 minutes, or when you stop." in page
+    assert "Your changes" not in page
+    settings.IMPERSONATION_MAILS = False
+    assert "get a mail" not in text_of(root.post(membership_url(world, "bob", "acme"), {"_act_reading": "1"}))
+
+
+def test_tickets_are_not_changed_in_the_place_of_a_viewer(world: World, root: ActingOperator) -> None:
+    assert "Act as this member and change tickets" in root.says(membership_url(world, "bob", "acme"))
+    assert "Act as this member and change tickets" not in root.says(membership_url(world, "vera", "acme"))
+    root.begin(world, "vera", write=True)
+    assert COOKIE not in root.cookies
+    assert "Vera Example is a viewer, and can change no tickets." in root.says(membership_url(world, "vera", "acme"))
 
 
 def test_nobody_acts_as_an_operator(world: World, root: ActingOperator) -> None:
@@ -172,6 +191,14 @@ def test_the_members_own_pages_stay_closed(world: World, root: ActingOperator, a
         assert answer.status_code == 403
 
 
+def test_a_page_that_the_member_may_not_see_says_as_whom_the_operator_acts(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    page = text_of(root.get("/acme/desk/settings/access/"))
+    assert "This needs the role Owner." in page
+    assert "You act as Bob Example, an agent in Acme." in page
+    assert "Choose another desk" not in text_of(root.get("/acme/nowhere/"))
+
+
 def test_a_member_cannot_be_removed(world: World, root: ActingOperator) -> None:
     root.begin(world, "alice", write=True)
     root.send(f"/acme/desk/members/{world.users['vera'].id}/remove/")
@@ -222,6 +249,26 @@ def test_stopping_leads_back_to_the_admin_where_the_operator_stayed_signed_in(
     assert root.get("/acme/tickets/").status_code != 200
 
 
+def test_the_admin_shows_that_a_visit_goes_on_and_ends_it(world: World, root: ActingOperator) -> None:
+    words = "You act as Bob Example (bob@example.com) in this browser, reading only, until"
+    assert words not in root.says("/admin/")
+    root.begin(world)
+    page = root.get("/admin/tenants/tenant/")
+    assert words in text_of(page)
+    assert 'action="/impersonation/stop/"' in page.content.decode()
+    assert 'href="/account/"' not in page.content.decode()  # which is Bob's meanwhile
+    root.post("/impersonation/stop/")
+    assert words not in root.says("/admin/")
+
+
+def test_the_admin_shows_no_visit_of_another_browser(world: World, root: ActingOperator) -> None:
+    root.begin(world)
+    elsewhere = ActingOperator()
+    elsewhere.sign_in("root@example.com")
+    elsewhere.cookies[COOKIE] = root.cookies[COOKIE].value
+    assert "You act as" not in elsewhere.says("/admin/")
+
+
 def test_beginning_and_end_stand_in_the_trail_and_on_the_owners_page(world: World, root: ActingOperator) -> None:
     root.begin(world)
     alice = world.browser("alice", "acme")
@@ -231,6 +278,7 @@ def test_beginning_and_end_stand_in_the_trail_and_on_the_owners_page(world: Worl
         ("impersonation.ended", "root@example.com", "bob@example.com"),
         ("impersonation.begun", "root@example.com", "bob@example.com"),
     ]
+    assert "visit:" not in text_of(alice.get("/desk/audit/"))
     page = text_of(alice.get("/desk/settings/access/"))
     assert REASON in page
     assert "goes on" not in page

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from portal import clock
 from tenants.audit_trail import recording
 from tenants.identity import accounts
 from tenants.operators.facades import AuditRow
@@ -53,12 +55,36 @@ def test_a_tenant_is_created_with_its_first_owner(world: World, root: Operator) 
     assert ("tenant.created", *BY_ROOT) in trail(tenant.tenant_id)
 
 
+def test_of_a_new_tenant_everything_that_is_wrong_is_said_at_once(world: World, root: Operator) -> None:
+    response = root.fill("/admin/tenants/tenant/add/", **(NEW | {"slug": "Bad Slug!", "owner": ""}))
+    assert {"slug", "owner"} <= {*response.context["adminform"].form.errors}
+
+
+def test_a_tenants_page_shows_what_holds_of_it_alone(world: World, root: Operator) -> None:
+    page = root.says(tenant_url(world, "acme"))
+    for word in ("May be deleted from", "Shard epoch", "Empty: it is made from the name"):
+        assert word not in page
+    root.act(tenant_url(world, "acme"), "_close")
+    assert "May be deleted from" in root.says(tenant_url(world, "acme"))
+
+
+def test_before_a_tenant_is_closed_the_page_says_until_when_it_stays_and_who_is_told(
+    world: World, root: Operator, settings: Any
+) -> None:
+    settings.CLOSING_DAYS = 14
+    page = text_of(root.post(tenant_url(world, "acme"), {"_close": "1"}))
+    until = clock.now() + timedelta(days=14)
+    assert f"It may be deleted from {until:%-d %B %Y}" in page
+    assert "after 14 days of grace" in page
+    assert "Its owners get a mail with the reason, and can undo the closing." in page
+
+
 @pytest.mark.parametrize(
     ("field", "value", "status", "sentence"),
     [
         ("slug", "acme", 409, "The slug acme is taken."),
         ("owner", "nobody@example.com", 400, "There is no account with this address."),
-        ("slug", "Not A Slug", 400, "Use 1-40 lowercase letters, digits or hyphens."),
+        ("slug", "Not A Slug", 422, "Use 1-40 lowercase letters, digits or hyphens."),
         ("shards", "17", 400, "Use 1-16 shards."),
         ("plan", "Gold!", 400, "Use 1-40 lowercase letters, digits or hyphens."),
         ("name", "", 422, "This field is required."),
@@ -287,6 +313,6 @@ def test_who_is_a_member_already_is_not_made_one_again(world: World, root: Opera
 def test_the_history_of_an_object_is_read_from_the_audit_trail(world: World, root: Operator) -> None:
     root.act(tenant_url(world, "acme"), "_suspend")
     says = root.says(tenant_url(world, "acme", "history/"))
-    row = "root@example.com, admin tenant.suspended status: active reason: They asked for it., status: suspended"
+    row = "root@example.com, admin suspended Acme status: active reason: They asked for it., status: suspended"
     assert row in says
-    assert "tenant.created" in says
+    assert "created Acme" in says

@@ -243,9 +243,28 @@ def test_an_object_that_is_not_there_is_not_found(world: World, root: Operator, 
 
 def test_the_audit_trail_can_be_narrowed_to_each_action_that_any_room_records(world: World, root: Operator) -> None:
     page = root.get("/admin/tenants/auditrow/?tenant_id=platform").content.decode()
-    offered = set(re.findall(r"action__exact=([a-z_.]+)", page))
+    offered = set(re.findall(r'<option value="([a-z_.]+)"', page))
     assert offered == set(AuditAction)
     assert {"webhook.added", "deliveries.paused", "dead_delivery.dropped"} <= offered
+    assert "undid the closing of" in page
+
+
+def test_the_audit_trail_offers_actions_once_it_is_known_of_whom(world: World, root: Operator) -> None:
+    assert "undid the closing of" not in root.says("/admin/tenants/auditrow/")
+    where = f"/admin/tenants/auditrow/?tenant_id={world.tenants['acme'].tenant_id}&action="
+    assert "created" in root.says(f"{where}tenant.created").split("Filter")[0]
+    assert "tenant.created" not in root.says(f"{where}tenant.closed").split("Filter")[0]
+    assert "There is no action “nonsense”." in root.says(f"{where}nonsense")
+
+
+def test_the_audit_trail_leads_from_a_row_to_all_about_the_same_object(world: World, root: Operator) -> None:
+    acme = world.tenants["acme"].tenant_id
+    root.act(tenant_url(world, "acme"), "_close")
+    page = root.get(f"/admin/tenants/auditrow/?tenant_id={acme}").content.decode()
+    link = re.search(r'href="([^"]*entity_type=tenant[^"]*)"', page)
+    assert link is not None
+    found = root.says(unescape(link[1]))
+    assert re.search(r"may be deleted from: \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC", found)
 
 
 @pytest.mark.parametrize("listed", ["tenants/auditrow", "tickets/ticket", "tenants/tenant", "tenants/account"])

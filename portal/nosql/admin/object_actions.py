@@ -54,7 +54,7 @@ class ObjectActions:
         return list(self.object_actions)
 
     def follows(self, request: HttpRequest, obj: Any, action: str) -> Iterable[str]:
-        """Say in sentences what follows from an action that asks first."""
+        """Say in sentences what follows from an action that asks first, or for a reason."""
         return ()
 
     def perform(self, request: HttpRequest, obj: Any, action: str, *, reason: str) -> str:
@@ -101,7 +101,7 @@ class ObjectActions:
             "action": action,
             "form": form,
             "is_last": is_last,
-            "follows": [] if form and not is_last else list(self.follows(request, obj, action.name)),
+            "follows": list(self.follows(request, obj, action.name)),
             "object": obj,
             "opts": self.opts,
             "module_name": capfirst(self.opts.verbose_name_plural),
