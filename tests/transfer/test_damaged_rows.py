@@ -159,6 +159,13 @@ def without(*names: str, of: str = "") -> Callable[[Rows], None]:
     return change
 
 
+def without_in_summary(name: str) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        del next(row for row in rows if row["item"]["sk"]["S"] == "SUMMARY")["item"][name]
+
+    return change
+
+
 def to_end(rows: Rows) -> None:
     next(row for row in rows if row["table"] == "Audit.Chains")["item"]["sequence"] = {"N": "1000000000"}
 
@@ -191,6 +198,8 @@ REFUSED: list[tuple[str, Callable[[Rows], None], str]] = [
     ("tickets", to_summary(number={"N": "4000"}), "its key is another one"),
     ("tickets", to_summary(created_at={"S": "yesterday"}), "its created_at is"),
     ("tickets", to_summary(status={"S": "lost"}), "its status is"),
+    ("tickets", without_in_summary("tags"), "its tags is missing"),
+    ("tickets", without_in_summary("version"), "its version is missing"),
     ("audit trail", without("partition", of="Audit.Chains"), "has not the form of its kind"),
     ("audit trail", without("partition", of="AdminActions"), "its partition is"),
     ("audit trail", to_end, "names more rows than the file has"),

@@ -121,7 +121,7 @@ def _forms() -> tuple[RowForm, ...]:
         **row_forms.moments_if_any("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at"),
     }
     activity = {"kind": row_forms.one_of("comment", "note", "event"), **row_forms.moments("at"), **of_request}
-    needs = ("comment_count", "version")
+    needs = ("comment_count", "version", "tags", "resolver", "resolver_name")  # lists take them as they are stored
     return (
         RowForm(SummaryItem, _summary_key, begins=keys.SUMMARY, checks=summary, needs=needs),
         RowForm(DetailItem, lambda own, item: (_pk(own, item), keys.DETAIL), begins=keys.DETAIL, checks=of_request),
