@@ -36,7 +36,7 @@ class PortalCommand(BaseCommand):
     # They are about serving pages. A command that repairs must also run where the portal would not.
     requires_system_checks: tuple[str, ...] = ()
     # What to do after Ctrl-C or a database that went away.
-    again = "Run it again: what is done already is left as it is."
+    again = "Run it again; what is done already is left as it is."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if getattr(self, "_called_from_command_line", False):

@@ -71,7 +71,7 @@ def _check_place(tenant: TenantItem) -> None:
     if (now.placement, now.placement_epoch) != (tenant.placement, tenant.placement_epoch):
         raise Conflict(
             f"{tenant.name} was moved to another place while it was exported, and what was written there since is "
-            "missing. There is no file. Run it again: it begins anew."
+            "missing. There is no file. Run it again, and it begins anew."
         )
 
 

@@ -324,7 +324,7 @@ def test_ctrl_c_while_sample_data_is_written_ends_in_order(beside: Demo) -> None
     demo.start(until="seeding")
     status, rest = demo.end()
     assert status == 0
-    assert rest == "Stopped: Run it again: what is done already is left as it is.\nStopped.\n"
+    assert rest == "Stopped: Run it again; what is done already is left as it is.\nStopped.\n"
 
 
 def test_an_unknown_engine_is_refused_with_the_choices() -> None:

@@ -51,12 +51,12 @@ def test_an_ordered_purge_can_be_taken_back_for_ten_minutes_and_is_certified_the
     desk_closing.close(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0)
     root.post(DELETIONS, {"reason": "They left."})
     assert "It can be taken back until it begins" in root.says(DELETIONS)
-    assert carry_out() == "0 have ended.\n"
+    assert carry_out() == "0 jobs have ended.\n"
     assert tenant_directory.find("acme").status == "closing"
     monkeypatch.setattr(purge_requests, "TAKEN_BACK_MINUTES", 0)
-    assert carry_out() == "1 has ended.\n"
+    assert carry_out() == "1 job has ended.\n"
     assert "00000001 acme Acme" in root.says("/admin/deletions/")
-    assert carry_out() == "0 have ended.\n"
+    assert carry_out() == "0 jobs have ended.\n"
 
 
 def test_an_order_for_a_desk_that_was_reopened_is_dropped(
@@ -67,7 +67,7 @@ def test_an_order_for_a_desk_that_was_reopened_is_dropped(
     desk_closing.close(acme, by=SYSTEM, write=closing_mails.to_owners, days=0)
     root.post(DELETIONS, {"reason": "They left."})
     desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
-    assert carry_out() == "0 have ended.\n"
+    assert carry_out() == "0 jobs have ended.\n"
     assert tenant_directory.get(acme).status == "active"
     assert "was ordered by" not in root.says(DELETIONS)
 

@@ -131,7 +131,7 @@ ITEMS: dict[type[Item], set[str]] = {
         "tenants.tenancy.tenant_directory",
     },
     AuthenticatorItem: {*FACTORS},
-    PasskeyItem: {*FACTORS, "tenants.second_factors.views"},
+    PasskeyItem: {*FACTORS, "tenants.second_factors.factor_questions", "tenants.second_factors.views"},
     RecoveryItem: {*FACTORS},
     SuppressedItem: {"tenants.identity.suppressed_addresses"},
     ThrottleItem: {"tenants.identity.throttle", "tenants.membership.inviting"},
@@ -194,7 +194,12 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.sharding.reshard_requests",
         "tickets.sharding.stray_rows",
     },
-    ChainItem: {"tenants.audit_trail.recording", "tenants.audit_trail.chain", "tenants.transfer.arriving_trail"},
+    ChainItem: {
+        "tenants.audit_trail.recording",
+        "tenants.audit_trail.chain",
+        "tenants.audit_trail.holdings",
+        "tenants.transfer.arriving_trail",
+    },
     InvitedItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
     InviteLinkItem: {"tenants.membership.accepting", "tenants.membership.invite_storage"},
     MembershipItem: {

@@ -104,7 +104,7 @@ def test_an_operator_asks_for_a_move_watches_it_and_finds_it_in_the_trail(world:
     assert "acme pool to bridge moved It grows. root@example.com" in root.says("/admin/places/")
     assert f'"{PAGE}"' in root.get(tenant_url(world, "acme")).content.decode()
     history = root.says(tenant_url(world, "acme", "history/"))
-    assert ("tenant.move_begun" in history, "tenant.moved" in history) == (True, True)
+    assert ("asked for another place of" in history, "moved the content of" in history) == (True, True)
 
 
 def test_a_stream_worker_carries_out_what_an_operator_has_ordered_and_goes_on_where_another_was_killed(
@@ -158,7 +158,7 @@ def test_an_operator_has_an_old_copy_discarded_when_its_grace_is_over_and_says_s
     assert "done, the old copy is gone" in root.says(PAGE)
     assert tenant_directory.get(id_of(world)).former_placement is None
     history = root.says(tenant_url(world, "acme", "history/"))
-    assert ("tenant.discard_ordered" in history, "tenant.copy_discarded" in history) == (True, True)
+    assert ("asked to discard the old copy of" in history, "discarded the old copy of" in history) == (True, True)
 
 
 def test_a_copy_that_has_something_more_is_not_discarded_and_the_page_says_why(

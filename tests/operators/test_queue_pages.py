@@ -57,7 +57,7 @@ def test_a_tenant_is_given_the_set_that_is_typed_with_a_row_in_its_history(world
     page = root.post("/admin/queues/?tenant=acme", shown, follow=True)
     assert f"acme has the queues {said(wanted)}." in page.content.decode()
     assert queues_of(world, "acme") == wanted
-    assert "tenant.queues_changed" in root.says(tenant_url(world, "acme", "history/"))
+    assert "changed the queues of" in root.says(tenant_url(world, "acme", "history/"))
 
 
 def test_nothing_typed_gives_the_next_set(world: World, root: Operator) -> None:

@@ -20,6 +20,8 @@ from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, Invalid
 from portal.isolation import guard, iam, policies
+from portal.noise.items import NoiseItem
+from portal.noise.keys import notes_of
 from portal.schema import holdings, registry
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
@@ -437,9 +439,41 @@ def test_something_that_comes_back_stops_the_certificate(small: World, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(erasing.Eraser, "count", one_too_many)
-        with pytest.raises(Conflict, match="Something was written meanwhile: usage"):
+        with pytest.raises(Conflict, match="Something is written again and again: usage"):
             purge(item, follower)
     assert purge(purge_notes.by_slug("acme"), follower)["number"] == 1
+
+
+def test_what_a_process_notes_of_others_when_its_minute_is_over_is_deleted_as_well(
+    small: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acme, follower = small.tenants["acme"].tenant_id, follow()
+    item, said = begin(acme), list[str]()
+
+    def say(doing: str) -> None:
+        if doing == "looking through everything again" and doing not in said:
+            minute = int(used_desk.BEGAN) // 60
+            tallies = json.dumps({acme: {}})
+            put_all([NoiseItem(notes_of(minute), "late", tallies=tallies, expires_at=2**40)])
+        said.append(doing)
+
+    certificate = purge(item, follower, say=say)
+    assert said.count("looking through everything again") == 2
+    assert [one["name"] for one in certificate["holdings"] if one["found_after"]] == []
+    assert [which for _, which in traces(acme) if "CERTIFICATE" not in which] == []
+
+
+def test_an_order_that_cannot_be_carried_out_keeps_no_other_one_waiting(small: World) -> None:
+    acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
+    for tenant_id in (acme, globex):
+        close(tenant_id)
+        purge_requests.order(tenant_id, by=SYSTEM, reason="They left.", write=closing_mails.of_deletion)
+        if tenant_id == acme:
+            move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
+    with follow().following():
+        ended = run("purge_tenant", "--ordered", "--settle", 0, "--rate", 10_000)
+    assert (ended.status, ended.err) == (1, "acme: Acme is being moved. Let that end first, or roll it back.")
+    assert "globex is purged" in ended.out
 
 
 @pytest.mark.parametrize("where", [placed.BRIDGE, placed.SILO], ids=str)

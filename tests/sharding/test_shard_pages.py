@@ -45,7 +45,7 @@ def test_an_operator_begins_it_watches_it_and_finds_it_in_the_history(world: Wor
     assert "spread over 4 shards." in text_of(done)
     assert "1 to 4 done A flood is coming. root@example.com" in text_of(done)
     assert "acme 1 to 4 done" in root.says("/admin/shards/")
-    assert "tenant.resharded" in root.says(tenant_url(world, "acme", "history/"))
+    assert "asked for other shards of" in root.says(tenant_url(world, "acme", "history/"))
 
 
 def test_an_operator_stops_it(world: World, root: Operator) -> None:
@@ -56,7 +56,7 @@ def test_an_operator_stops_it(world: World, root: Operator) -> None:
     carry_out()
     assert "1 to 4 stopped" in root.says(PAGE)
     assert "Nothing is running that could be stopped" in text_of(root.post(PAGE, {"stop": "1"}, follow=True))
-    assert "tenant.resharding_stopped" in root.says(tenant_url(world, "acme", "history/"))
+    assert "stopped the resharding of" in root.says(tenant_url(world, "acme", "history/"))
 
 
 def test_what_cannot_be_is_said_beside_the_field_and_what_was_typed_stays(root: Operator) -> None:

@@ -72,6 +72,7 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     people, tickets = fan_out(reads)
     obstacle = ""
     try:
+        tenant_directory.refuse_arriving(tenant)
         purge_requests.refuse_early(tenant)
     except Conflict as error:
         obstacle = error.message

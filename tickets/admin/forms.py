@@ -11,6 +11,8 @@ from portal.nosql.admin.object_actions import REASON_LIMIT
 from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.moving.move_requests import GRACE_DAYS
 
+_KEPT = "in the audit trail, which the desk's admins read as well."
+
 
 class ReshardForm(forms.Form):
     """Ask how many shards a tenant is to have, and why."""
@@ -22,7 +24,9 @@ class ReshardForm(forms.Form):
         help_text=f"From 1 to {MOST_SHARDS}. Each takes up to 1,000 write units a second; a list reads all of them.",
     )
     reason = forms.CharField(
-        required=False, max_length=REASON_LIMIT, help_text="It is kept in the history and in the audit trail."
+        required=False,
+        max_length=REASON_LIMIT,
+        help_text=f"It is kept in the history and {_KEPT}",
     )
 
 
@@ -37,7 +41,11 @@ class PlaceForm(forms.Form):
         initial=GRACE_DAYS,
         help_text="Days that the old copy is kept. Until somebody discards it, going back is possible.",
     )
-    reason = forms.CharField(required=False, max_length=REASON_LIMIT, help_text="It is kept in the audit trail.")
+    reason = forms.CharField(
+        required=False,
+        max_length=REASON_LIMIT,
+        help_text=f"It is kept {_KEPT}",
+    )
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)

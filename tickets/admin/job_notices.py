@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
 from tenants.operators.operator_site import OperatorSite
+from tenants.transfer import import_notes
 from tickets.moving import move_notes
 from tickets.purging import purge_notes, purge_requests
 from tickets.sharding import reshard_notes, reshard_requests
@@ -17,17 +18,19 @@ from tickets.sharding import reshard_notes, reshard_requests
 
 @OperatorSite.watches
 def jobs_are_stuck() -> list[Notice]:
-    """Report each job that somebody has to carry on and that has a trouble, and each purge that is about to begin.
+    """Report each job that somebody has to carry on and that has a trouble, each purge that is about to begin, and
+    each import that has not ended.
 
-    Three Queries at the same time.
+    Four Queries at the same time.
     """
-    reads: list[Any] = [move_notes.MOVES.all_last, reshard_requests.all_last, purge_notes.PURGES.all_last]
-    moves, reshardings, purges = fan_out(reads)
+    lasts: list[Any] = [move_notes.MOVES.all_last, reshard_requests.all_last, purge_notes.PURGES.all_last]
+    moves, reshardings, purges, arriving = fan_out([*lasts, import_notes.all_under_way])
     return [
         *_stuck(moves, move_notes.UNFINISHED, "The move", "places"),
         *_stuck(reshardings, reshard_notes.UNFINISHED, "The resharding", "shards"),
         *_stuck(purges, purge_notes.UNFINISHED, "The deletion", "deletions"),
         *(_ordered(item) for item in purges if item.state == purge_notes.ORDERED),
+        *(_arriving(item) for item in arriving),
     ]
 
 
@@ -35,6 +38,11 @@ def _ordered(item: Any) -> Notice:
     begins = f"{purge_requests.begins_at(item):%H:%M} UTC"
     url = f"{reverse('admin:deletions')}?{urlencode({'tenant': item.slug})}"
     return Notice(21, f"The deletion of {item.slug} is ordered. It begins after {begins}.", url, "error")
+
+
+def _arriving(item: Any) -> Notice:
+    text = f"The import of {item.name} has not ended: it is under way, or broken off."
+    return Notice(24, text, reverse("admin:deletions"), "info")
 
 
 def _stuck(jobs: list[Any], unfinished: tuple[str, ...], what: str, page: str) -> list[Notice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from portal import clock
 from portal.management.command import PortalCommand
@@ -28,6 +28,10 @@ class Command(PortalCommand):
         tenant = tenant_directory.find(options["slug"])
         if tenant.status == tenant_directory.CLOSING:
             stands = clock.parse(tenant.closes_at)
+            if options["days"] is not None:
+                raise CommandError(
+                    f"{tenant.name} is already closed. To give it another grace: reopen_tenant {tenant.slug} first."
+                )
             self.stdout.write(
                 f"{tenant.name} is already closed. It may be deleted from {stands:%-d %B %Y, %H:%M} UTC on."
             )

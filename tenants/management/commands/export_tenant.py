@@ -23,7 +23,7 @@ class Command(PortalCommand):
         "export is recorded in the tenant's audit trail. Exit status: 0 all written; 1 stopped by an error; 130 "
         "stopped by Ctrl-C."
     )
-    again = "Run it again: it begins anew."
+    again = "Run it again, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG", help="which tenant")
@@ -48,8 +48,10 @@ class Command(PortalCommand):
                 )
         except OSError as error:
             raise CommandError(f"{options['file']} cannot be written: {error.strerror}.") from error
+        self.stdout.write("Items in the file; a ticket is several of them:")
         for entry in manifest.entries:
-            self.stdout.write(f"{entry.lines:>9,} {entry.holding}")
+            if entry.lines:
+                self.stdout.write(f"{entry.lines:>9,} {entry.holding}")
         secrets = "with" if manifest.with_secrets else "without"
         self.stderr.write(
             f"{manifest.lines:,} item{pluralize(manifest.lines)} of {manifest.name}, {secrets} secrets, "

@@ -22,7 +22,7 @@ class Command(PortalCommand):
         "status: 0 done; 1 refused, such as for a member, for an address that nobody here has, or where nothing is "
         "left to be erased; 130 stopped by Ctrl-C."
     )
-    again = "Run it again: it goes on with what is left."
+    again = "Run it again, and it goes on with what is left."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG", help="which desk")

@@ -23,7 +23,7 @@ class Command(PortalCommand):
         "Write what a desk holds of the person with an address, as one JSON document. The export is recorded in the "
         "audit trail, without the address. Exit status: 0 written; 1 stopped by an error; 130 stopped by Ctrl-C."
     )
-    again = "Run it again: it begins anew."
+    again = "Run it again, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG", help="which desk")

@@ -31,7 +31,7 @@ class Command(PortalCommand):
         "is recorded in the tenant's audit trail. Exit status: 0 all written; 1 stopped by an error; "
         "130 stopped by Ctrl-C."
     )
-    again = "Run it again: it begins anew."
+    again = "Run it again, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="whose tickets")

@@ -17,7 +17,7 @@ class Command(PortalCommand):
         "Say where a desk knows the person with an address: membership, invitations, tickets, comments, texts that "
         "have the address, the audit trail. Changes nothing. Exit status: 0, whether there is something or not."
     )
-    again = "Run it again: it begins anew."
+    again = "Run it again, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG", help="which desk")

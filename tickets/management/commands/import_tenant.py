@@ -32,7 +32,7 @@ class Command(PortalCommand):
         "who has no account gets one without a password. The stream worker counts and indexes the tickets. Exit "
         "status: 0 all of it is here; 1 refused or stopped by an error; 130 stopped by Ctrl-C."
     )
-    again = "Run it again: it goes on where it was."
+    again = "Run it again, and it goes on where it was."
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)

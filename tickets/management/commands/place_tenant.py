@@ -31,7 +31,7 @@ class Command(JobCommand):
         "--discard deletes it. Bulk imports are refused meanwhile. Needs a stream worker. "
         "Exit status: 0 done; 1 refused or failed; 130 interrupted."
     )
-    again = "Run it again: it goes on where it was. Nobody waits meanwhile."
+    again = "Run it again, and it goes on where it was. Nobody waits meanwhile."
     doing = "Moving"
     steps: ClassVar[Mapping[str, str]] = {
         "preparing": "tables are made at the new place",

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.dynamo.placement import Placement
+from portal.errors import Conflict, Unavailable
 from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import number
 from tenants.audit_trail.recording import Actor
@@ -26,7 +27,7 @@ class Command(PortalCommand):
         "cannot be undone. It may be stopped at any time; run again, it goes on where it was. Needs a running stream "
         "worker, and on AWS the lifecycle role. Deleted items count against the tables: --rate bounds them."
     )
-    again = "Run it again: it goes on where it was."
+    again = "Run it again, and it goes on where it was."
 
     def add_arguments(self, parser: CommandParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)
@@ -48,11 +49,7 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         by = Actor(origin="purge_tenant")
         if options["ordered"]:
-            for ordered in purge_notes.PURGES.all_last():
-                if begun := purge_requests.begin_ordered(ordered, by=by):
-                    self._purge(begun, options, by)
-                else:
-                    self.stdout.write(f"{ordered.slug} was reopened since: its order is dropped.")
+            self._purge_ordered(options, by)
             return
         if options["count"]:
             self._say_counts(options["slug"])
@@ -70,12 +67,33 @@ class Command(PortalCommand):
         tenant = tenant or tenant_directory.find(options["slug"])
         self._purge(purge_requests.begin(tenant, by=by, reason=options["reason"], now=options["now"]), options, by)
 
+    def _purge_ordered(self, options: dict[str, Any], by: Actor) -> None:
+        """Purge one after the other. One that cannot be purged now keeps nobody else from it."""
+        refused = []
+        for ordered in purge_notes.PURGES.all_last():
+            if ordered.state != purge_notes.ORDERED and ordered.holder:
+                self.stdout.write(
+                    f"{ordered.slug} is being purged by another process. If that has died: purge_tenant {ordered.slug}"
+                )
+                continue
+            try:
+                if begun := purge_requests.begin_ordered(ordered, by=by):
+                    self._purge(begun, options, by)
+                else:
+                    self.stdout.write(f"{ordered.slug} was reopened since: its order is dropped.")
+            except (Conflict, Unavailable) as error:
+                refused.append(f"{ordered.slug}: {error.message}")
+        if refused:
+            raise CommandError("\n".join(refused))
+
     def _say_counts(self, slug: str) -> None:
         tenant = tenant_directory.find(slug)
         places = [Placement.parse(place) for place in (tenant.placement, tenant.former_placement)]
         counts = tenant_purge.count(tenant.tenant_id, list(dict.fromkeys(places[: 1 + bool(tenant.former_placement)])))
+        self.stdout.write(f"What is stored of {tenant.name}, in items: a ticket is several of them.")
         for name, items in counts.items():
-            self.stdout.write(f"{items:>9,} {name}")
+            if items:
+                self.stdout.write(f"{items:>9,} {name}")
         self.stdout.write(f"{sum(counts.values()):>9,} items in all. Nothing was deleted.")
 
     def _purge(self, item: PurgeItem, options: dict[str, Any], by: Actor) -> None:

@@ -25,7 +25,7 @@ class Command(PortalCommand):
         "are then what they were, or where a ticket cannot be counted. It may be stopped at any time; run again, it "
         "begins anew, which is safe."
     )
-    again = "Run it again: nothing is wrong meanwhile, and it begins anew."
+    again = "Run it again; nothing is wrong meanwhile, and it begins anew."
 
     def add_arguments(self, parser: CommandParser) -> None:
         tenant_option.add_arguments(parser)

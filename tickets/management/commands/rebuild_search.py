@@ -25,7 +25,7 @@ class Command(PortalCommand):
         "erasure, the index still holds anything that no stored text has."
     )
     again = (
-        f"Run it again: it goes on at most {index_rebuild.SHARE_SECONDS:.0f} seconds before, or with --erase begins "
+        f"Run it again; it goes on at most {index_rebuild.SHARE_SECONDS:.0f} seconds before, or with --erase begins "
         "anew; everything is found meanwhile."
     )
 

@@ -30,7 +30,7 @@ class Command(JobCommand):
         "write units per KB of each ticket's summary that moves. "
         "Exit status: 0 done; 1 refused or failed; 130 interrupted."
     )
-    again = "Run it again: it goes on where it was. A stream worker goes on with it too."
+    again = "Run it again, and it goes on where it was. A stream worker goes on with it too."
     doing = "Resharding"
     steps: ClassVar[Mapping[str, str]] = {
         "widening": "lists learn of all partitions",

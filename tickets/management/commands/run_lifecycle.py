@@ -26,7 +26,7 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         if options["once"]:
             ended = sum(follower.turn() for follower in lifecycle_work.followers())
-            self.stdout.write(f"{ended:,} {'has' if ended == 1 else 'have'} ended.")
+            self.stdout.write(f"{ended:,} {'job has' if ended == 1 else 'jobs have'} ended.")
             return
         with lifecycle_work.running():
             threading.Event().wait()

@@ -43,7 +43,7 @@ class Command(PortalCommand):
         "that failed, or tickets that cannot be counted; 3 cannot be told now, because the numbers keep changing or "
         "the stream worker makes no progress."
     )
-    again = "Run it again: it goes on where it was."
+    again = "Run it again, and it goes on where it was."
 
     def add_arguments(self, parser: CommandParser) -> None:
         tenant_option.add_arguments(parser)

@@ -29,7 +29,7 @@ class Command(PortalCommand):
         "1 something is missing or damaged, or, with --strict, something is left of what is gone; 3 cannot be told "
         "now, because the stream worker makes no progress or a rebuild is needed first."
     )
-    again = f"Run it again: it goes on behind the last {index_check.PASS:,} tickets of which it knew everything."
+    again = f"Run it again, and it goes on behind the last {index_check.PASS:,} tickets of which it knew everything."
 
     def add_arguments(self, parser: CommandParser) -> None:
         tenant_option.add_arguments(parser)
