@@ -266,7 +266,7 @@ def test_a_desk_is_not_purged_before_its_grace_is_over_but_for_a_reason(world: W
     refused = world.browser("alice", "acme").get("/tickets/")
     assert (refused.status_code, "Acme is being deleted" in text_of(refused)) == (403, True)
     with pytest.raises(Conflict, match="Nobody gets in any more"):
-        impersonating._member(acme, world.users["alice"].id)
+        impersonating._member(acme, world.users["alice"].id, may_write=False)
 
 
 def test_who_thinks_better_of_it_and_closes_again_while_a_purge_begins_has_the_new_grace(world: World) -> None:
