@@ -61,7 +61,7 @@ def fault(forms: tuple[RowForm, ...], table: Table, tenant_id: str, item: Raw, *
         if form is None:
             return "has not the form of its kind: nothing here has such a key"
         if wrong := _wrong_attribute(form, item, secret) or _wrong_key(form, table, item):
-            return f"has not the form of its kind: its {wrong} is missing, or is none"
+            return f"has not the form of its kind: {wrong} is missing or wrong"
         if tuple(item[name]["S"] for name in table.key_names) != form.key(tenant_id, item):
             return "has not the form of its kind: its key is another one than it would have here"
         if size > form.most_bytes:
