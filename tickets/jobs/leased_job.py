@@ -84,7 +84,8 @@ class LeasedJob(Generic[I]):
 
     def _let_go(self, trouble: str = "") -> None:
         """Give the lease back, so that nobody waits for it. `trouble` is why, "" for nothing that is wrong."""
-        self.item = self.notes.note(self.item, me=self.me, holder="", **({"trouble": trouble} if trouble else {}))
+        values = {"holder": "", **({"trouble": trouble} if trouble else {})}
+        self.item = self.notes.note(self.item, me=self.me, **self._always_noted(), **values)
 
     def _go_through(self, steps: Mapping[str, Callable[[], None]], **begun: Any) -> None:
         """Do the steps from the phase on that it is at. `begun` is noted with each next phase."""
@@ -111,8 +112,12 @@ class LeasedJob(Generic[I]):
         if time.monotonic() - self._heartbeat_at >= _HEARTBEAT_SECONDS:
             self._note()
 
+    def _always_noted(self) -> dict[str, Any]:
+        """Return what is noted with each heartbeat, and when it lets go."""
+        return {}
+
     def _note(self, **values: Any) -> None:
-        self.item = self.notes.note(self.item, me=self.me, **values)
+        self.item = self.notes.note(self.item, me=self.me, **{**self._always_noted(), **values})
         self._heartbeat_at = time.monotonic()
         self._heed()
 

@@ -185,9 +185,9 @@ class TenantPurge(LeasedJob[PurgeItem]):
         self._doing = what  # noted with the next heartbeat
         self._say(what)
 
-    def _note(self, **values: Any) -> None:
+    def _always_noted(self) -> dict[str, Any]:
         self._unnoted = 0
-        super()._note(counts=purge_notes.written(self.counts), phase=self._doing, **values)
+        return {"counts": purge_notes.written(self.counts), "phase": self._doing}
 
     def _certify(self) -> None:
         transaction = Transaction()
