@@ -168,10 +168,10 @@ class TenantAdmin(DynamoAdmin):
 
     def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
         if action == "_close":
-            until = clock.now() + timedelta(days=settings.CLOSING_DAYS)
-            days = f"{settings.CLOSING_DAYS} day{'s' * (settings.CLOSING_DAYS != 1)} of grace"
-            yield f"It may be deleted from {until:%-d %B %Y, %H:%M} UTC on, after {days}; until then it can be read."
-            yield "Its owners get a mail with the reason, and can undo the closing."
+            days = settings.CLOSING_DAYS
+            until = clock.now() + timedelta(days=days)
+            yield f"It may be deleted from {until:%-d %B %Y, %H:%M} UTC on: the grace is {days} day{'s' * (days != 1)}."
+            yield "Its owners get a mail with the reason. They can read everything, and undo the closing."
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
         write = partial(closing_mails.to_owners, request=request)

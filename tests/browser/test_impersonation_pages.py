@@ -33,7 +33,7 @@ def test_an_operator_acts_as_a_member_and_stops(world: World, browse: NewPage, p
 
     page.goto("/admin/")
     visit = page.get_by_role("complementary", name="Acting as a member")
-    expect(visit).to_contain_text("your changes to tickets are real")
+    expect(visit).to_contain_text("Your changes to tickets are real.")
     assert audit(page, "the admin during a visit") == []
     page.go_back()
 

@@ -151,6 +151,9 @@ def test_reading_only_changes_nothing(world: World, root: ActingOperator) -> Non
 
 def test_a_change_names_both_in_the_history(world: World, root: ActingOperator) -> None:
     root.begin(world, write=True)
+    page = root.says("/acme/tickets/")
+    assert "you act as Bob Example in Acme until" in page
+    assert "Your changes to tickets are real." in page
     root.send(CHANGE, {"status": "closed", "version": "1"})
     assert status_of(world) == "closed"
     assert timelines.ticket(world.context("alice", "acme"), 1).activity[-1].author_name == "Root as Bob Example"
