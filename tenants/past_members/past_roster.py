@@ -79,6 +79,7 @@ def at(tenant: TenantContext, moment: str, *, consistent: bool = False) -> list[
     rows: list[TrailRow]
     present, rows = fan_out(reads)
     now = {m.id: PastMember(m.id, m.name, m.email, m.role, m.role) for m in present}
+    rows = [_of_member(row, {m.email: m.id for m in present}) for row in rows]
     people, gone = dict(now), _gone(rows)
     for row in rows:
         _take_back(people, row)
@@ -108,6 +109,12 @@ def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
         if row.entity_type == "user":
             rows.append(row)
     return rows
+
+
+def _of_member(row: TrailRow, ids: Mapping[str, str]) -> TrailRow:
+    """Return a row about the address of a member as one about that member: the trail of a desk that was brought in from
+    elsewhere has the ids that its members had there."""
+    return replace(row, entity_id=ids.get(row.entity, row.entity_id))
 
 
 def _gone(rows: Iterable[TrailRow]) -> dict[str, TrailRow]:
@@ -157,8 +164,10 @@ def _returning(tenant: TenantContext, one: PastMember, account: User | None, row
         return replace(one, hindrance="They left the desk by themselves.", is_invited_instead=True)
     if "@" not in row.entity:
         return replace(one, hindrance="They were erased from the desk.", is_invited_instead=True)
-    if account is None or not account.is_active:
-        return replace(one, hindrance="They have no account that can be used.")
+    if account is None:
+        return replace(one, hindrance="They have no account here.", is_invited_instead=True)
+    if not account.is_active:
+        return replace(one, hindrance="Their account is disabled.")
     if one.then is not None and not tenant.role.at_least(one.then):
         article = one.then.with_article
         return replace(one, hindrance=f"Only {article} can make somebody {article}.")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from portal import clock
-from tenants.audit_trail.recording import Actor
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.membership import member_changes, members, roster
 from tenants.past_members import past_roster
@@ -54,6 +55,22 @@ def confirm(world: World, asked: Any, by: str = "alice") -> Any:
     """Press the button of that page, and follow to what it says then."""
     form = {"at": asked.context["at"], "members": [value for _, value in asked.context["chosen"]], "confirmed": "yes"}
     return world.browser(by, "acme").send(ADDRESS + "restore/", form, follow=True)
+
+
+def test_what_the_trail_tells_of_a_member_by_the_id_that_they_had_elsewhere_is_theirs(
+    world: World, alice: TenantContext
+) -> None:
+    """As in a desk that was exported where Bob's account had another id, and brought in here."""
+    elsewhere = "e" * 32
+    rows = (
+        (AuditAction.MEMBER_ADDED, {}, {"role": "viewer"}),
+        (AuditAction.MEMBER_ROLE_CHANGED, {"role": "viewer"}, {"role": "agent"}),
+    )
+    moments = [clock.stamp()]
+    for action, before, after in rows:
+        recording.record(AuditEntry(alice.tenant_id, action, BY, "user", elsewhere, "bob@example.com", before, after))
+        moments.append(clock.stamp())
+    assert [then(alice, moment).get("bob") for moment in moments] == [None, Role.VIEWER, Role.AGENT]
 
 
 def test_at_each_moment_the_members_are_those_who_were_stored(world: World, alice: TenantContext) -> None:
@@ -118,7 +135,7 @@ def test_a_disabled_account_is_not_taken_in(world: World, alice: TenantContext) 
     moment = clock.stamp()
     roster.remove(alice, user_id=world.users["bob"].id, by=BY)
     accounts.set_active(world.users["bob"].id, False, by=BY)
-    assert "no account that can be used" in restored(alice, world, moment, "bob")[0]
+    assert "account is disabled" in restored(alice, world, moment, "bob")[0]
 
 
 # --- the pages ---
