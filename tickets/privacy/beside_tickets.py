@@ -74,14 +74,14 @@ def _in_invitation(person: DeskPerson, invite: InviteItem) -> Iterator[PersonalP
 def _in_key(person: DeskPerson, names: Collection[str], key: ApiKeyItem) -> Iterator[PersonalPlace]:
     if key.created_by in names:
         yield PersonalPlace("maker of an API key", excerpt=key.name)
-    if person.is_mentioned_in(key.name):
+    if person.mail.is_in(key.name):
         yield PersonalPlace("API key, its name", is_text=True, excerpt=key.name)
 
 
 def _in_endpoint(person: DeskPerson, endpoint: EndpointItem) -> Iterator[PersonalPlace]:
-    if person.is_mentioned_in(endpoint.description):
+    if person.mail.is_in(endpoint.description):
         yield PersonalPlace("endpoint, its description", is_text=True, excerpt=endpoint.description)
-    if person.is_mentioned_in(endpoint.url):
+    if person.mail.is_in(endpoint.url):
         yield PersonalPlace("endpoint, its address", is_text=True, excerpt=endpoint.url, stays=True)
 
 
@@ -132,7 +132,7 @@ def _keys(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
         if any(not place.is_text for place in found):
             actions.append(ApiKeyItem.created_by.set(new.name))
         if any(place.is_text for place in found):
-            actions.append(ApiKeyItem.name.set(new.person.pattern.sub(new.name, key.name)[: key_changes.NAME_LIMIT]))
+            actions.append(ApiKeyItem.name.set(new.person.mail.replaced(key.name, new.name)[: key_changes.NAME_LIMIT]))
         if actions:
             recording.commit(key_changes.updated(key, actions), [])
             yield from found
@@ -141,7 +141,7 @@ def _keys(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
 def _endpoints(tenant: TenantContext, new: NewName) -> Iterator[PersonalPlace]:
     for endpoint in endpoints.listed(tenant.repository):
         if found := new.replaces(_in_endpoint(new.person, endpoint)):
-            shown = new.person.pattern.sub(new.name, endpoint.description)[: endpoints.DESCRIPTION_LIMIT]
+            shown = new.person.mail.replaced(endpoint.description, new.name)[: endpoints.DESCRIPTION_LIMIT]
             actions: list[Action] = [EndpointItem.description.set(shown)]
             tenant.repository.update(endpoint, actions, condition=EndpointItem.version == endpoint.version)
             yield from found

@@ -6,10 +6,10 @@ anew, tickets still name the former id: the desk's audit trail tells which ids a
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from portal.errors import Invalid
@@ -21,6 +21,7 @@ from tenants.audit_trail.tables import AUDIT
 from tenants.identity import accounts
 from tenants.identity.keys import folded
 from tenants.tenancy.context import TenantContext
+from tickets.privacy.mail_addresses import MailAddress
 
 Raw = dict[str, Any]
 
@@ -47,17 +48,14 @@ class DeskPerson:
         """Return what `asdict` made, also where it was JSON meanwhile."""
         return cls(**{**told, "user_ids": tuple(told["user_ids"])})
 
-    def is_mentioned_in(self, text: str) -> bool:
-        return bool(self.pattern.search(text))
+    @cached_property
+    def mail(self) -> MailAddress:
+        """Return what finds the address in texts."""
+        return MailAddress(self.address)
 
     def is_who(self, user_id: str) -> bool:
         """Tell whether an id, "" for nobody, is one of this person's."""
         return user_id in self.user_ids
-
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """Return what finds the address in a text, as a whole and in whatever case."""
-        return re.compile(rf"(?<![\w.+-]){re.escape(self.address)}(?![\w-])", re.IGNORECASE)
 
 
 def person_of(tenant: TenantContext, address: str) -> DeskPerson:
@@ -110,7 +108,7 @@ def _ids_for(person: DeskPerson, raw: Raw) -> set[str]:
     pairs = [("actor_email", "actor_id")]
     if raw["entity_type"]["S"] == "user":
         pairs.append(("entity_name", "entity_id"))
-    return _ids_in(raw) & {raw[of]["S"] for name, of in pairs if person.pattern.fullmatch(_text(raw, name))}
+    return _ids_in(raw) & {raw[of]["S"] for name, of in pairs if person.address == _text(raw, name).casefold()}
 
 
 def _ids_in(raw: Raw) -> set[str]:
@@ -118,7 +116,7 @@ def _ids_in(raw: Raw) -> set[str]:
 
 
 def _mentions(person: DeskPerson, raw: Raw) -> bool:
-    return any(person.is_mentioned_in(_text(raw, name)) for name in _TOLD)
+    return any(person.mail.is_in(_text(raw, name)) for name in _TOLD)
 
 
 def _text(raw: Raw, name: str) -> str:

@@ -84,7 +84,7 @@ def _told(person: DeskPerson, names: set[str], number: int, raw: Raw) -> Json | 
         return None
     plain = _plain(raw)
     roles = [name for name in ("requester", "resolver", "author") if person.is_who(plain.get(name, ""))]
-    mentions = {name: text for name, text in personal_places.texts_of(raw).items() if person.is_mentioned_in(text)}
+    mentions = {name: text for name, text in personal_places.texts_of(raw).items() if person.mail.is_in(text)}
     wrote = personal_places.texts_of(raw) if roles and roles != ["resolver"] else {}
     kept = ("kind", "at", "status", "priority", "created_at", "verb", "changes", *(f"{role}_name" for role in roles))
     what = "ticket" if raw["sk"]["S"] in (keys.SUMMARY, keys.DETAIL) else "history"

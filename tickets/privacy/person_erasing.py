@@ -212,7 +212,7 @@ class _Replacement:
 
     def _new(self, text: str, *, tag: bool = False) -> str:
         name = self.done.name.lower().replace(" ", "-") if tag else self.done.name
-        return self.person.pattern.sub(name, text)
+        return self.person.mail.replaced(text, name)
 
     def _change(self, field: str, before: str = "", after: str = "") -> dict[str, str]:
         """Return what an entry tells of one field, with the new name: of an assignee by the name alone."""

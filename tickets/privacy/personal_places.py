@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from tenants.tenancy.context import TenantContext
@@ -108,8 +109,8 @@ def places(person: DeskPerson, names: Collection[str], number: int, raw: Raw) ->
     shown = {f"{name}_name": _text(raw, f"{name}_name") for name in others_shown(person, raw)}
     tags = {"tags": ", ".join(tags_of(raw))}
     for name, text in (texts_of(raw) | tags | changed | shown).items():
-        if found := person.pattern.search(text):
-            around = text[max(0, found.start() - _AROUND) : found.end() + _AROUND]
+        for begin, end in islice(person.mail.mentions(text), 1):
+            around = text[max(0, begin - _AROUND) : end + _AROUND]
             yield PersonalPlace(f"text: {name}", number, sort, True, " ".join(around.split()))
 
 
