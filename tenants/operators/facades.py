@@ -87,7 +87,7 @@ class Tenant(Facade):
         "second. They are changed later on the page Shards.",
     )
     closes_at = models.DateTimeField("may be deleted from", null=True)
-    placement = models.CharField(max_length=50, choices=_OWN_PLACEMENTS, blank=True)
+    placement = models.CharField("placement outside the pool", max_length=50, choices=_OWN_PLACEMENTS, blank=True)
     former_placement = models.CharField("old copy", max_length=50, blank=True)
     created_at = models.DateTimeField("created")
 

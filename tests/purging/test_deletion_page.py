@@ -110,12 +110,21 @@ def test_tenants_that_are_being_brought_in_are_listed_with_how_far_they_are(worl
     assert "umbrella line 1000 of 04-tickets.jsonl under way, or broken off" in root.says(PAGE)
 
 
-def test_certificates_are_listed_and_downloaded_as_they_were_signed(world: World, root: Operator) -> None:
+@pytest.mark.parametrize(("who", "shown"), [("root@example.com", "root@example.com"), ("", "the command purge_tenant")])
+def test_certificates_are_listed_with_who_asked_and_downloaded_as_they_were_signed(
+    world: World, root: Operator, who: str, shown: str
+) -> None:
     with override_settings(CERTIFICATE_KEY="11" * 32):
-        facts = {"tenant": {"slug": "gone"}, "holdings": []}
+        facts = {
+            "tenant": {"slug": "gone"},
+            "asked_by": {"email": who, "origin": "purge_tenant"},
+            "reason": "They left.",
+            "holdings": [{"deleted": 3}, {"deleted": 4}],
+        }
         issued = certificate_chain.issue(facts, tenant_id="a" * 32, title="Gone", by=SYSTEM, transaction=Transaction())
         at = clock.parse(certificate_chain.last_issued(1)[0].created_at)
-        assert f"00000001 gone Gone {at.day} {at:%b %Y, %H:%M} a" in root.says(PAGE)
+        row = f"Download certificate 1 Gone (gone) {'a' * 32} {at.day} {at:%b %Y, %H:%M} {shown}. Reason: They left. 7"
+        assert row in root.says(PAGE)
         file = root.get(f"{PAGE}?certificate=00000001")
         assert file.content == issued
         assert "certificate-00000001.json" in file["Content-Disposition"]

@@ -86,9 +86,19 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
 
 
 def _certificate(item: Any) -> dict[str, Any]:
-    issued = clock.parse(item.created_at)
-    slug = json.loads(item.content)["tenant"]["slug"]  # that it had; somebody else may have it by now
-    return {"name": item.name, "title": item.title, "slug": slug, "issued": issued, "tenant_id": item.tenant_id}
+    told = json.loads(item.content)
+    asked = told["asked_by"]
+    return {
+        "name": item.name,
+        "number": told["number"],
+        "title": item.title,
+        "slug": told["tenant"]["slug"],  # that it had; somebody else may have it by now
+        "issued": clock.parse(item.created_at),
+        "by": asked["email"] or f"the command {asked['origin']}",
+        "reason": told["reason"],
+        "deleted": sum(holding["deleted"] for holding in told["holdings"]),
+        "tenant_id": item.tenant_id,
+    }
 
 
 def _row(item: Any, purge: Any) -> dict[str, Any]:
