@@ -114,7 +114,8 @@ class Holding:
     `find` yields each item once. What it yields may be gone or changed when it is looked at.
 
     `without` is there where a row is shared by several tenants, such as the sums of a minute: it returns the row
-    without this tenant's part; such a row is written over and not deleted.
+    without this tenant's part; such a row is written over and not deleted. None is for a row that is this tenant's
+    alone.
     `keep_on_purge` says why an item outlives its tenant, "" for one that does not.
 
     `left_out` says why an export does not hold it, "" where it does. `export` finds it for an export, which is made
@@ -128,7 +129,7 @@ class Holding:
     tables: tuple[Table, ...]
     find: Find
     stage: Stage
-    without: Callable[[str, Raw], Raw] | None = None
+    without: Callable[[str, Raw], Raw | None] | None = None
     keep_on_purge: str = ""
     left_out: str = ""
     export: Find | None = None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from portal.nosql.items import SessionItem
+from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.nosql.tables import SESSIONS, SESSIONS_BY_USER
 from portal.schema import keys as all_keys
 from portal.schema import row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.row_forms import Check, RowForm
 from tenants.audit_trail.tables import AUDIT
+from tenants.identity import impersonation_session
 from tenants.identity import keys as identity_keys
 from tenants.identity.tables import USERS
 from tenants.membership import keys
@@ -60,6 +63,16 @@ def _sessions(reader: Reader) -> Iterator[StoredItem]:
         yield from reader.get(SESSIONS, *((row["session_key"]["S"], None) for row in pinned))
 
 
+def _without_desk(tenant_id: str, raw: Raw) -> Raw | None:
+    """Return the session without the desk that is pinned to it: who had it open stays signed in. None for that of an
+    operator who acts as a member there."""
+    session, store = SessionItem.from_raw_data(raw), SessionStore()
+    if impersonation_session.of_item(session) is not None:
+        return None
+    data = {name: value for name, value in store.decode(session.data).items() if name != TENANT_KEY}
+    return {name: value for name, value in raw.items() if name != "tenant_id"} | {"data": {"S": store.encode(data)}}
+
+
 def _wrong(tenant_id: str, item: Raw) -> str:
     """Say what is wrong with a member. A role that nobody knows would keep the person out of all their desks."""
     if item["user_id"]["S"] == tenant_id:
@@ -78,7 +91,7 @@ _OF_THIS_PLACE = "an account is of one installation; the members name who is to 
 declare_holding(
     Holding("members", (MEMBERS,), _members, Stage.OWN, forms=_member_forms),
     Holding("memberships", (MEMBERSHIPS,), _memberships, Stage.BESIDE, left_out=_OF_THIS_PLACE),
-    Holding("sessions", (SESSIONS,), _sessions, Stage.BESIDE, left_out=_OF_THIS_PLACE),
+    Holding("sessions", (SESSIONS,), _sessions, Stage.BESIDE, without=_without_desk, left_out=_OF_THIS_PLACE),
     Holding("invitations", (INVITES,), _invitations, Stage.OWN, left_out="its link leads to where it was sent from"),
     Holding("invited people", (MEMBERSHIPS,), _invited, Stage.BESIDE, left_out="it goes with its invitation"),
     Holding("invitation links", (USERS,), _links, Stage.BESIDE, left_out="it goes with its invitation"),

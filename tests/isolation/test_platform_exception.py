@@ -217,6 +217,7 @@ ITEMS: dict[type[Item], set[str]] = {
     },
     SharePostItem: {"portal.limits.share_keeper"},
     SessionItem: {
+        "tenants.membership.holdings",
         "portal.nosql.session_store",
         "tenants.tenancy.pinned_tenant",
         "tenants.operators.account_facades",

@@ -188,6 +188,14 @@ def test_the_accounts_of_members_stay_and_the_desk_is_no_more_for_them(purged: P
     assert "was purged before" in run("purge_tenant", "acme").out
 
 
+def test_who_had_the_desk_open_stays_signed_in_and_is_asked_for_another_one(small: World) -> None:
+    alice = small.browser("alice", "acme")
+    alice.get("/tickets/")
+    purge(begin(small.tenants["acme"].tenant_id), follow())
+    assert alice.get("/account/").status_code == 200
+    assert alice.get("/acme/tickets/").headers["Location"].startswith("/tenants/")
+
+
 def test_others_are_spared_by_a_rate(purged: Purged) -> None:
     deleted = sum(one["deleted"] for one in purged.said["holdings"])
     assert sum(purged.waits) == pytest.approx(deleted / 50)

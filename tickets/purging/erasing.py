@@ -66,9 +66,11 @@ class Eraser:
 
     def _delete(self, holding: Holding, some: Sequence[StoredItem]) -> None:
         if holding.without is not None:
-            for stored in some:
-                self._write_without(stored.table, stored.item, holding.without(self.tenant_id, stored.item))
-            return
+            rests = [(stored, holding.without(self.tenant_id, stored.item)) for stored in some]
+            for stored, rest in rests:
+                if rest is not None:
+                    self._write_without(stored.table, stored.item, rest)
+            some = [stored for stored, rest in rests if rest is None]
         with guard.purging(self.tenant_id):
             for place, members in groupby(some, key=lambda stored: stored.placement):
                 with at(Placement.parse(place)):
