@@ -69,8 +69,10 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     door_keys.answer: st.tuples(parts, parts, parts, parts),
     webhook_keys.deliveries: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
-# They read a key, or make one of another kind: the sort key of a list that all tenants are in.
+# They read a key, or make one of another kind: the sort key of a list that all tenants are in; or the same key as a
+# builder above, of what that one makes on the way.
 TENANT_READERS = {
+    import_keys.import_source_listed: (import_keys.listed_source("x"),),
     ticket_keys.ticket_number: ("x",),
     aggregate_keys.marker_met: ("MET#b#0",),
     tenancy_keys.placed: ("bridge",),
