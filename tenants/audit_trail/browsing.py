@@ -204,10 +204,9 @@ def everything(repository: TenantRepository, *, only: TrailFilter, erased: Erase
 
 
 def _shown(row: TrailRow, erased: ErasedPeople) -> TrailRow:
-    if not erased.pseudonyms:
-        return row
-    before, after = erased.values(row.before), erased.values(row.after)
-    return replace(row, actor=erased.shown(row.actor), entity=erased.shown(row.entity), before=before, after=after)
+    then = erased.in_row_of(clock.stamp(row.at))
+    before, after = then.values(row.before), then.values(row.after)
+    return replace(row, actor=then.shown(row.actor), entity=then.shown(row.entity), before=before, after=after)
 
 
 def names_of(repository: TenantRepository, user_ids: Sequence[str]) -> dict[str, str]:

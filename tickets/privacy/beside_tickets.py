@@ -61,7 +61,8 @@ def places(tenant: TenantContext, person: DeskPerson, names: Collection[str]) ->
     if lease := tenant.repository.get(VerifyLeaseItem, keys.aggregate, sort=keys.VERIFYING):
         yield from _in_lease(names, lease)
     if rows := person.trail_rows:
-        yield PersonalPlace(f"audit trail, {rows:,} row{'s' * (rows != 1)}", stays=True)
+        shown = f", {person.trail_shown:,} of them since the erasure" * bool(person.erased_as and person.trail_shown)
+        yield PersonalPlace(f"audit trail, {rows:,} row{'s' * (rows != 1)}{shown}", stays=True)
 
 
 def _in_invitation(person: DeskPerson, invite: InviteItem) -> Iterator[PersonalPlace]:

@@ -7,7 +7,7 @@ anew, tickets still name the former id: the desk's audit trail tells which ids a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -32,7 +32,8 @@ _TOLD: Final = ("actor_email", "entity_name", "before", "after")  # in a row of 
 class DeskPerson:
     """Somebody as a desk knows them: by address, by the `user_ids` that it has had, and by the name of the account.
 
-    `trail_rows` is how many rows of the audit trail name them. `erased_as` is the pseudonym's name where an erasure
+    `trail_rows` is how many rows of the audit trail name them, and `trail_shown` in how many of those the address is
+    read: since an erasure, or in all where there was none. `erased_as` is the pseudonym's name where an erasure
     has begun, and `erased_at` the stamp of when the last one was recorded; "" and none stand for what is not known.
     """
 
@@ -40,6 +41,7 @@ class DeskPerson:
     user_ids: tuple[str, ...] = ()
     name: str = ""
     trail_rows: int = 0
+    trail_shown: int = 0
     erased_as: str = ""
     erased_at: str = ""
 
@@ -76,24 +78,27 @@ def person_of(tenant: TenantContext, address: str) -> DeskPerson:
         account.name if account else "",
         erased_as=label(pseudonym) if pseudonym in erased.pseudonyms else "",
     )
-    return _looked_up(person, tenant.repository.query_all(AUDIT, all_keys.tenant))
+    trail = tenant.repository.query_all(AUDIT, all_keys.tenant)
+    return _looked_up(person, trail, lambda at: erased.covers(pseudonym, at))
 
 
-def _looked_up(person: DeskPerson, trail: Iterator[Raw]) -> DeskPerson:
+def _looked_up(person: DeskPerson, trail: Iterator[Raw], covers: Callable[[str], bool]) -> DeskPerson:
     """Return the person with what the trail tells. It is read once: a row without the address waits, by the ids in it,
     until all ids of the person are known."""
-    ids, rows, erased_at = {*person.user_ids}, 0, ""
+    ids, rows, shown, erased_at = {*person.user_ids}, 0, 0, ""
     waiting: Counter[frozenset[str]] = Counter()
     for raw in trail:
+        at = audit_keys.audited_at(raw["timestamp_event_id"]["S"])
         ids |= _ids_for(person, raw)
         if _mentions(person, raw):
             rows += 1
+            shown += not covers(at)
         else:
             waiting[frozenset(_ids_in(raw))] += 1
         if raw["action"]["S"] == AuditAction.PERSON_ERASED and person.erased_as == _text(raw, "entity_name"):
-            erased_at = max(erased_at, audit_keys.audited_at(raw["timestamp_event_id"]["S"]))
+            erased_at = max(erased_at, at)
     rows += sum(many for named, many in waiting.items() if named & ids)
-    return replace(person, user_ids=(*sorted(ids),), trail_rows=rows, erased_at=erased_at)
+    return replace(person, user_ids=(*sorted(ids),), trail_rows=rows, trail_shown=shown, erased_at=erased_at)
 
 
 def trail_rows(tenant: TenantContext, person: DeskPerson) -> Iterator[Raw]:

@@ -64,8 +64,8 @@ class MailAddress:
         """Return what finds all addresses. One of another form, such as `a@b`, is looked for by its letters first."""
         if re.fullmatch(_ADDRESS, self.text):
             return re.compile(_ADDRESS)
-        itself = rf"(?<!{_WORD})(?<!{_WORD}[.+_-])(?i:{re.escape(self.text)})(?!{_WORD}|{_NEXT_NAME}{_WORD})"
-        return re.compile(f"{itself}|{_ADDRESS}")
+        before, behind = rf"(?<!{_WORD})(?<!{_WORD}[.+_-])", rf"(?!{_WORD})(?!{_NEXT_NAME}{_WORD})"
+        return re.compile(rf"(?:{before}(?i:{re.escape(self.text)}){behind})|(?:{_ADDRESS})")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from portal import clock
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, Throttled, TransactionRefused
@@ -148,9 +149,10 @@ def _remember(tenant: TenantContext, address: str) -> str:
         stored = tenant_directory.get(tenant.tenant_id)
         known = ErasedPeople.parse(stored.erased).salted()
         pseudonym = known.pseudonym(address)
+        erased = known.with_one(pseudonym, at=clock.stamp())
         unchanged = TenantItem.erased == stored.erased if stored.erased else TenantItem.erased.does_not_exist()
         transaction = Transaction()
-        transaction.update(stored, [TenantItem.erased.set(str(known.with_one(pseudonym)))], condition=unchanged)
+        transaction.update(stored, [TenantItem.erased.set(str(erased))], condition=unchanged)
         if tenant.user_id:  # a command is nobody's
             member_changes.require_role(transaction, tenant)
         recording.commit(transaction, [])

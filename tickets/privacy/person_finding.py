@@ -89,8 +89,8 @@ class PersonFound:
     @property
     def _is_to_be_renamed(self) -> bool:
         person = self.person
-        is_in_trail_alone = person.trail_rows and not person.erased_as
-        return bool(self.named or is_in_trail_alone or (person.erased_as and not person.erased_at))
+        is_in_trail = person.trail_shown if person.erased_as else person.trail_rows
+        return bool(self.named or is_in_trail or (person.erased_as and not person.erased_at))
 
     def add(self, number: int, items: list[Raw]) -> list[PersonalPlace] | None:
         """Add what the items of one ticket say, and return the places.
