@@ -270,8 +270,8 @@ def test_an_operator_sets_and_lifts_the_limit_and_each_is_audited(world: World) 
     assert tenant_directory.find("acme").member_limit is None
     rows = AuditRow.objects.filter(tenant_id=world.tenants["acme"].tenant_id)[:2]
     assert [(row.action, row.before, row.after) for row in rows] == [
-        ("tenant.limits_changed", "member_limit: 25", "member_limit: none"),
-        ("tenant.limits_changed", "member_limit: none", "member_limit: 25"),
+        ("tenant.limits_changed", "member limit: 25", "member limit: none"),
+        ("tenant.limits_changed", "member limit: none", "member limit: 25"),
     ]
 
 

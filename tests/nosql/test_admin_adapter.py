@@ -278,7 +278,7 @@ def test_a_model_of_sixty_lines_is_added_changed_and_removed_each_with_its_row(r
     assert root.fill(f"{URL}add/", name="new", text="Hello", level="info").status_code == 302
     assert root.fill(f"{URL}new/change/", text="Hello again").status_code == 302
     assert shelf.get(pk="new").text == "Hello again"
-    assert "record.changed text: Hello text: Hello again" in root.says(f"{URL}new/history/")
+    assert "changed Announcement object (new) text: Hello text: Hello again" in root.says(f"{URL}new/history/")
     assert root.post(f"{URL}new/delete/", {"post": "yes"}).status_code == 302
     assert list(shelf.filter(pk="new")) == []
     assert history("new") == ["record.removed", "record.changed", "record.added"]

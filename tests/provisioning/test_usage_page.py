@@ -142,8 +142,8 @@ def test_operators_see_and_give_a_rate_and_the_trail_tells_of_it(world: World, a
     assert tenant_directory.find("acme").request_rate is None
     rows = AuditRow.objects.filter(tenant_id=acme, entity_type="tenant", entity_id=acme)
     assert [(row.action, row.before, row.after) for row in rows][:2] == [
-        ("tenant.limits_changed", "request_rate: 500", "request_rate: none"),
-        ("tenant.limits_changed", "request_rate: none", "request_rate: 500"),
+        ("tenant.limits_changed", "request rate: 500", "request rate: none"),
+        ("tenant.limits_changed", "request rate: none", "request rate: 500"),
     ]
 
 
