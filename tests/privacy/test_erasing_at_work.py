@@ -17,7 +17,7 @@ from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import EditConflict
 from tickets.desk.summaries import read
 from tickets.exporting import ticket_lines, whole_tickets
-from tickets.privacy import person_erasing, personal_places
+from tickets.privacy import item_replacing, person_erasing, personal_places
 from tickets.ticket.fields import Priority
 
 ANNA, BERT = "anna@example.net", "bert@example.net"
@@ -90,10 +90,11 @@ def test_of_two_erasures_that_meet_in_a_ticket_none_undoes_the_other(
     assert [address for address in (ANNA, BERT) if address in told(world)] == []
 
 
+@pytest.mark.parametrize(("bound", "most"), [("_MEMBERS", 2), ("_BYTES", 600)])
 def test_a_ticket_with_more_entries_than_a_transaction_takes_is_erased_in_several(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
-    monkeypatch.setattr(person_erasing, "_MEMBERS", 2)
+    monkeypatch.setattr(item_replacing, bound, most)
     alice = world.context("alice", "acme")
     creating.create(alice, title=f"Of {ANNA}")
     for _ in range(3):

@@ -9,11 +9,11 @@ replaced already is not found any more.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from portal import clock
-from portal.dynamo.repository import Action, Transaction
+from portal.dynamo.repository import Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Conflict, Invalid, Throttled, TransactionRefused
 from tenants.audit_trail import erased_people, recording
@@ -23,18 +23,17 @@ from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
-from tickets.privacy import beside_tickets, personal_places
+from tickets.privacy import beside_tickets, item_replacing, personal_places
 from tickets.privacy.beside_tickets import CHANGED, NewName
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.person_finding import PersonFound
 from tickets.privacy.personal_places import Advance, PersonalPlace
 from tickets.ticket import keys
-from tickets.ticket.items import ActivityItem, ChangeMap, DetailItem, SummaryItem
+from tickets.ticket.items import ActivityItem, DetailItem, SummaryItem
 from tickets.verification.recount import last_number
 
 ENTITY: Final = ("person", "erased")  # of all rows about erasures, so that one Query lists them
 _ATTEMPTS: Final = 6  # of one ticket, while others change it
-_MEMBERS: Final = 40  # of one transaction beside the summary
 
 
 @dataclass
@@ -43,7 +42,8 @@ class Erasure:
 
     `name` is the one that the person goes by now, `names` are those by which the desk knew them. With `with_texts` the
     address is replaced in what people wrote, too. `named` and `texts` count as `PersonFound` does, and `tickets` those
-    in which something was replaced.
+    in which something was replaced. `shortened` are those with a text that had room for a shorter pseudonym alone, and
+    `left` those that had none for any.
     """
 
     person: DeskPerson
@@ -57,6 +57,8 @@ class Erasure:
     named: int = 0
     texts: int = 0
     beside: int = 0
+    shortened: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> Erasure:
@@ -79,6 +81,13 @@ class Erasure:
     def counted(self) -> str:
         """Return in words what was replaced."""
         return personal_places.counted(**self.counts)
+
+    @property
+    def shortening(self) -> str:
+        """Say in a sentence where a text had no room for the name, "" where all had."""
+        if not self.shortened:
+            return ""
+        return f"{_tickets(self.shortened)} a text without room for the whole name: a shorter one is in it."
 
     @property
     def counts(self) -> dict[str, int]:
@@ -114,18 +123,28 @@ def go_on(
     tenant: TenantContext, erasure: Erasure, *, most: int | None = None, advance: Advance = lambda numbers: None
 ) -> None:
     """Erase in the next `most` numbers, or in all that are left. Raises Throttled where a ticket is being changed again
-    and again."""
+    and again; one that has no room for the pseudonym is noted, and the others are gone on with."""
     until = erasure.last if most is None else min(erasure.last, erasure.reached + most)
     for number in range(erasure.reached + 1, until + 1):
-        _erase_in(tenant, number, _Replacement(erasure))
+        try:
+            _erase_in(tenant, number, erasure)
+        except TransactionRefused:
+            erasure.left.append(number)
         erasure.reached = number
         advance(1)
 
 
 def end(tenant: TenantContext, erasure: Erasure, *, by: Actor) -> None:
-    """Record it in the audit trail: how much was replaced, and not of whom."""
+    """Record it in the audit trail: how much was replaced, and not of whom. Raises Conflict where tickets are left."""
+    if erasure.left:
+        raise Conflict(f"{_tickets(erasure.left)} no room left for the pseudonym. All others are done.")
     entry = AuditEntry(tenant.tenant_id, AuditAction.PERSON_ERASED, by, *ENTITY, erasure.name, {}, erasure.counts)
     recording.record(entry)
+
+
+def _tickets(numbers: list[int]) -> str:
+    told = ", ".join(map(str, numbers))
+    return f"Tickets {told} have" if len(numbers) > 1 else f"Ticket {told} has"
 
 
 def _refuse_unknown(found: PersonFound, *, texts: bool) -> None:
@@ -166,112 +185,53 @@ def _remember(tenant: TenantContext, address: str) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Replacement:
-    """Replace one person in the items of a ticket."""
-
-    done: Erasure
-
-    @property
-    def person(self) -> DeskPerson:
-        return self.done.person
-
-    def actions(self, model: Any, raw: Raw) -> list[Action]:
-        """Return what is to be set in an item."""
-        item = model.from_raw_data(raw)
-        actions: list[Action] = []
-        for name in ("author", "requester", "resolver"):
-            if self.person.is_who(getattr(item, name, "")):
-                actions.append(getattr(model, name).set(self.done.pseudonym))
-                actions.append(getattr(model, f"{name}_name").set(self.done.name))
-                if name == "resolver":
-                    moved = keys.resolver_updated(self.done.pseudonym, item.updated_at)
-                    actions.append(SummaryItem.resolver_updated.set(moved))
-        if self.person.is_who(getattr(item, "former_resolver", "")):
-            actions.append(ActivityItem.former_resolver.set(self.done.pseudonym))
-        told = personal_places.changes_of(raw)
-        if (changes := [self._change(**one) for one in told]) != told:
-            actions.append(ActivityItem.changes.set([_stored(one) for one in changes]))
-        return actions + [getattr(model, name).set(text) for name, text in self._written(raw).items()]
-
-    def places(self, number: int, raw: Raw) -> list[PersonalPlace]:
-        """Return the places in an item that the actions replace."""
-        return self.done.new_name.replaces(personal_places.places(self.person, self.done.names, number, raw))
-
-    def _written(self, raw: Raw) -> dict[str, str | list[str]]:
-        """Return what people wrote with the address in it, by attribute, as it is without the address."""
-        if not self.done.with_texts:
-            return {}
-        others = [f"{name}_name" for name in personal_places.others_shown(self.person, raw)]
-        told = personal_places.texts_of(raw) | {name: raw[name]["S"] for name in others}
-        changed: dict[str, str | list[str]] = {
-            name: new for name, text in told.items() if (new := self._new(text)) != text
-        }
-        tags = personal_places.tags_of(raw)
-        if (new_tags := [self._new(tag, tag=True) for tag in tags]) != tags:
-            changed["tags"] = [*dict.fromkeys(new_tags)]
-        return changed
-
-    def _new(self, text: str, *, tag: bool = False) -> str:
-        name = self.done.name.lower().replace(" ", "-") if tag else self.done.name
-        return self.person.mail.replaced(text, name)
-
-    def _change(self, field: str, before: str = "", after: str = "") -> dict[str, str]:
-        """Return what an entry tells of one field, with the new name: of an assignee by the name alone."""
-        values = {"before": before, "after": after}
-        if field == "resolver":
-            values = {when: self.done.name if text in self.done.names else text for when, text in values.items()}
-        if self.done.with_texts:
-            values = {when: self._new(text, tag=field == "tags") for when, text in values.items()}
-        return {"field": field, **values}
-
-
-def _stored(change: dict[str, str]) -> ChangeMap:
-    return ChangeMap(**change)  # type: ignore[no-untyped-call]  # PynamoDB leaves it unannotated
-
-
-def _erase_in(tenant: TenantContext, number: int, replacement: _Replacement) -> None:
-    done = replacement.done
+def _erase_in(tenant: TenantContext, number: int, done: Erasure) -> None:
     before = done.named + done.texts
     is_more = True
     while is_more:
         is_more = retrying(
-            lambda: _erase_some(tenant, number, replacement),
-            again=lambda error: isinstance(error, TransactionRefused),
+            lambda: _erase_some(tenant, number, done),
+            again=lambda error: isinstance(error, TransactionRefused) and not _is_too_large(error),
             attempts=_ATTEMPTS,
-            given_up=Throttled("A ticket is being changed by others again and again."),
+            given_up=Throttled(f"Ticket {number} is being changed by others again and again."),
         )
     done.tickets += done.named + done.texts > before
 
 
-def _erase_some(tenant: TenantContext, number: int, replacement: _Replacement) -> bool:
+def _is_too_large(refused: TransactionRefused) -> bool:
+    """Tell whether an item was refused for what is in it, which is no better the next time."""
+    return any(reason is not None and reason.code == "ValidationError" for reason in refused.reasons)
+
+
+def _erase_some(tenant: TenantContext, number: int, done: Erasure) -> bool:
     """Replace as much of a ticket as one transaction takes, and tell whether there is more."""
-    items = {raw["sk"]["S"]: raw for raw in personal_places.items_of(tenant, number)}
-    summary = items.pop(keys.SUMMARY, None)
-    models: Any = {sort: DetailItem if sort == keys.DETAIL else ActivityItem for sort in items}
-    found = [(sort, todo) for sort, raw in items.items() if (todo := replacement.actions(models[sort], raw))]
-    actions = replacement.actions(SummaryItem, summary) if summary else []
-    if not found and not actions:
+    items = personal_places.items_of(tenant, number)
+    found = [one for raw in items if (one := item_replacing.replaced(done.new_name, raw))]
+    if not found:
         return False
-    replaced = replacement.places(number, summary) if summary else []
+    summary = next((raw for raw in items if raw["sk"]["S"] == keys.SUMMARY), None)
+    is_of_summary = [one for one in found if one.raw is summary]
+    some, others = item_replacing.first_of([one for one in found if one.raw is not summary])
     transaction = Transaction()
-    for sort, changed in found[:_MEMBERS]:
-        raw = items[sort]
-        replaced += replacement.places(number, raw)
-        transaction.update(models[sort](raw["pk"]["S"], sort), changed, condition=_as_read(models[sort], raw))
+    for one in some:
+        transaction.update(*one.update, condition=_as_read(one.model, one.raw))
     if summary:
         # Whatever of the ticket is replaced raises its version: a form that was opened before, and another erasure
         # that has read the ticket already, would otherwise write back what they hold.
         stored = SummaryItem.from_raw_data(summary)
         version = int(stored.version) + 1
         made = [*(stored.erased_versions or ()), version]
+        actions = [action for one in is_of_summary for action in one.update[1]]
         actions += [SummaryItem.version.set(version), SummaryItem.erased_versions.set(made)]
         transaction.update(
             SummaryItem(summary["pk"]["S"], keys.SUMMARY), actions, condition=_as_read(SummaryItem, summary)
         )
     tenant.repository.transact(transaction)
-    replacement.done.count(replaced)
-    return len(found) > _MEMBERS
+    for one in (*is_of_summary, *some):
+        done.count(done.new_name.replaces(personal_places.places(done.person, done.names, number, one.raw)))
+        if one.is_shortened and number not in done.shortened:
+            done.shortened.append(number)
+    return bool(others)
 
 
 def _as_read(model: Any, raw: Raw) -> Any:

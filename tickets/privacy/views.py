@@ -99,7 +99,8 @@ def erase_person(request: TenantRequest) -> HttpResponse:
         page = presenters.erasing(erasure) | {"so_far": _signed(request, "erasing", erasure.dumped())}
         return render(request, _PAGE, page)
     person_erasing.end(tenant, erasure, by=actor_of(request))
-    messages.success(request, f"The person is erased, and is {erasure.name} from now on.")
+    said = f"The person is erased, and is {erasure.name} from now on. {erasure.shortening}"
+    messages.success(request, said.strip())
     to = reverse("tickets:person")
     return HttpResponseClientRedirect(to) if "HX-Request" in request.headers else redirect(to)
 

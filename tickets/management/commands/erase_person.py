@@ -43,6 +43,8 @@ class Command(PortalCommand):
         done = person_erasing.begin(tenant, found, texts=options["texts"])
         with Progress(self, "Erasing", done.last) as progress:
             person_erasing.go_on(tenant, done, advance=progress.advance)
+        if done.shortening:
+            self.stderr.write(done.shortening)
         person_erasing.end(tenant, done, by=BY)
         if not done.tickets:
             self.stderr.write("Nothing was replaced in any ticket. find_person says where the desk knows an address.")
