@@ -246,5 +246,24 @@ def test_what_is_held_of_a_person_is_handed_out(desk: World, tmp_path: Path) -> 
     assert "Not his" not in path.read_text()
 
 
+def test_an_address_that_the_desk_does_not_know_is_not_exported_no_file_and_no_record(
+    desk: World, tmp_path: Path
+) -> None:
+    before = {table.name: everything(table) for table in registry.tables()}
+    for address in ("mistyped@example.org", "charlie@example.com"):
+        ended = run("export_person", "acme", address, tmp_path / "nobody.json")
+        assert (ended.status, ended.out) == (1, "")
+        assert f"This desk knows nobody with the address {address}. Nothing was exported." in ended.err
+    assert [*tmp_path.iterdir()] == []
+    assert {table.name: everything(table) for table in registry.tables()} == before
+
+
+def test_who_is_named_in_a_text_alone_or_was_erased_is_exported(desk: World, tmp_path: Path) -> None:
+    assert run("export_person", "acme", "notbob@example.community", tmp_path / "one.json").status == 0
+    assert [one["number"] for one in json.loads((tmp_path / "one.json").read_text())["tickets"]] == [3]
+    erase("--texts")
+    assert run("export_person", "acme", BOB, tmp_path / "two.json").status == 0
+
+
 def test_what_is_no_address_is_refused(desk: World) -> None:
     assert run("find_person", "acme", " ").status == 1

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.core import signing
 
 from portal.limits import concurrency
 from portal.schema import registry
@@ -16,6 +17,7 @@ from tenants.audit_trail.tables import AUDIT
 from tenants.membership import member_changes
 from tests.support.commands import everything
 from tests.support.operators import calls, text_of
+from tests.support.searching import index_all
 from tests.support.world import Browser, World
 from tickets.desk import changing, commenting, creating
 from tickets.privacy import views
@@ -119,6 +121,66 @@ def test_a_member_and_somebody_unknown_are_not_erased(desk: World) -> None:
         if b'name="so_far"' in page.content:
             refused: Any = alice.send(f"{PAGE}erase/", {"so_far": field(page), "typed_address": address})
             assert (refused.status_code, said in text_of(refused)) == (422, True)
+    assert stored() == before
+
+
+def test_of_an_address_that_the_desk_does_not_know_nothing_is_exported(
+    desk: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = desk.browser("alice", "acme")
+    page: Any = alice.send(PAGE, {"address": "nobody@example.org"})
+    before = stored()
+    refused: Any = alice.send(f"{PAGE}export/", {"so_far": page.context["so_far"]})
+    assert (refused.status_code, "knows nobody" in text_of(refused)) == (400, True)
+    monkeypatch.setattr(views, "STEP", 1)
+    page = alice.send(PAGE, {"address": BOB})
+    refused = alice.send(f"{PAGE}export/", {"so_far": field(page)})
+    assert (refused.status_code, "has not ended" in text_of(refused)) == (400, True)
+    assert stored() == before
+
+
+def test_the_page_promises_what_becomes_of_names_in_texts_and_leads_to_them(desk: World) -> None:
+    commenting.comment(desk.context("alice", "acme"), 1, body="Thanks, Bob!")
+    index_all()
+    alice = desk.browser("alice", "acme")
+    page = searched(alice)
+    assert "A name that somebody wrote in a title, a tag, a description or a comment stays" in text_of(page)
+    links = re.findall(r'<a href="([^"]*/search/[?]q=[^"]*)">(.*?)</a>', page.content.decode())
+    assert [text for _, text in links] == ["Bob Example", "Bob", "Example"]
+    assert "Thanks, <mark>Bob</mark>!" in alice.get(links[1][0]).content.decode()
+    told = text_of(erased(alice, page, texts="on"))
+    assert "Names that people wrote in texts are still there." in told
+    assert "Thanks, Bob!" in text_of(alice.get("/tickets/1/"))
+
+
+def as_of_another_version(state: str, *, without: str = "", beside: str = "") -> str:
+    """What was signed, as a version of the portal signs it that lacks one thing or has another one."""
+    told = signing.loads(state, salt="tickets.privacy")
+    for part in (told["state"], told["state"]["person"]):
+        part.pop(without, None)
+        if beside:
+            part[beside] = ""
+    return signing.dumps(told, salt="tickets.privacy", compress=True)
+
+
+@pytest.mark.parametrize("other", [{"without": "trail_shown"}, {"without": "names"}, {"beside": "mood"}])
+def test_what_another_version_of_the_portal_has_begun_is_to_be_begun_again(
+    desk: World, monkeypatch: pytest.MonkeyPatch, other: dict[str, str]
+) -> None:
+    alice = desk.browser("alice", "acme")
+    page = searched(alice)
+    monkeypatch.setattr(views, "STEP", 1)
+    half: Any = alice.send(f"{PAGE}erase/", {"so_far": field(page), "typed_address": BOB})
+    before = stored()
+    for path, sent in (
+        ("", {"so_far": field(page)}),
+        ("export/", {"so_far": field(page)}),
+        ("erase/", {"so_far": field(page), "typed_address": BOB}),
+        ("erase/", {"so_far": field(half), "erasing": "yes"}),
+    ):
+        sent["so_far"] = as_of_another_version(sent["so_far"], **other)
+        answer: Any = alice.send(PAGE + path, sent)
+        assert (answer.status_code, "Search for the person again." in text_of(answer)) == (400, True), path
     assert stored() == before
 
 

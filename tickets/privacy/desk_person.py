@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -47,8 +47,9 @@ class DeskPerson:
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> DeskPerson:
-        """Return what `asdict` made, also where it was JSON meanwhile."""
-        return cls(**{**told, "user_ids": tuple(told["user_ids"])})
+        """Return what `asdict` made, also where it was JSON meanwhile. Raises ValueError for what another version has
+        made."""
+        return cls(**{**of_this_form(cls, told), "user_ids": tuple(told["user_ids"])})
 
     @cached_property
     def mail(self) -> MailAddress:
@@ -58,6 +59,14 @@ class DeskPerson:
     def is_who(self, user_id: str) -> bool:
         """Tell whether an id, "" for nobody, is one of this person's."""
         return user_id in self.user_ids
+
+
+def of_this_form(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
+    """Return what was told of a dataclass, which has been to a browser and back. Raises ValueError where that is not
+    exactly what it has: between the pages another version of the portal may have come."""
+    if not isinstance(told, dict) or told.keys() != {field.name for field in fields(kind)}:
+        raise ValueError(f"this is no {kind.__name__} of this version")
+    return told
 
 
 def person_of(tenant: TenantContext, address: str) -> DeskPerson:

@@ -26,7 +26,7 @@ class ErasureForm(forms.Form):
     texts = forms.BooleanField(
         label="Replace the address in texts, too",
         required=False,
-        help_text="In titles, tags, descriptions, comments, and names of keys and endpoints.",
+        help_text="In titles, tags, descriptions, comments, and names of keys and endpoints. Names stay there.",
     )
     typed_address = forms.CharField(
         label="Type the address to confirm", widget=forms.TextInput(attrs={"autocomplete": "off"})

@@ -23,7 +23,7 @@ from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
-from tickets.privacy import beside_tickets, item_replacing, personal_places
+from tickets.privacy import beside_tickets, desk_person, item_replacing, personal_places
 from tickets.privacy.beside_tickets import CHANGED, NewName
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.person_finding import PersonFound
@@ -62,8 +62,8 @@ class Erasure:
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> Erasure:
-        """Return what `dumped` made."""
-        return cls(**{**told, "person": DeskPerson.load(told["person"])})
+        """Return what `dumped` made. Raises ValueError for what another version has made."""
+        return cls(**{**desk_person.of_this_form(cls, told), "person": DeskPerson.load(told["person"])})
 
     def dumped(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""

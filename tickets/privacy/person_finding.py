@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, Final
 
 from portal.dynamo.client import fan_out
+from portal.errors import Invalid
 from tenants.tenancy.context import TenantContext
-from tickets.privacy import beside_tickets, personal_places
+from tickets.privacy import beside_tickets, desk_person, personal_places
 from tickets.privacy.desk_person import DeskPerson, Raw
 from tickets.privacy.personal_places import Advance, PersonalPlace
 from tickets.verification.recount import AT_ONCE, last_number
@@ -48,8 +49,14 @@ class PersonFound:
 
     @classmethod
     def load(cls, told: dict[str, Any]) -> PersonFound:
-        """Return what `dumped` made."""
-        return cls(**{**told, "person": DeskPerson.load(told["person"]), "kinds": Counter(told["kinds"])})
+        """Return what `dumped` made. Raises ValueError for what another version has made."""
+        return cls(
+            **{
+                **desk_person.of_this_form(cls, told),
+                "person": DeskPerson.load(told["person"]),
+                "kinds": Counter(told["kinds"]),
+            }
+        )
 
     def dumped(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -80,6 +87,18 @@ class PersonFound:
         """Tell whether an erasure would do something: replace what is found, have the trail show a pseudonym, or end
         what one has begun."""
         return bool(self.texts or self._is_to_be_renamed)
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether the desk knows anything of the person, also what no erasure changes."""
+        return bool(self.is_to_be_erased or self.stays or self.person.erased_as)
+
+    def refuse_unknown(self) -> None:
+        """Raise Invalid where a whole search has found nothing: an answer about a mistyped address would be a false
+        one."""
+        if not self.is_known:
+            address = self.person.address
+            raise Invalid(f"This desk knows nobody with the address {address}. Nothing was exported.", field="address")
 
     @property
     def has_texts_alone(self) -> bool:

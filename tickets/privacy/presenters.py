@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from portal import clock
 from tenants.audit_trail import browsing
@@ -14,6 +17,7 @@ from tickets.privacy import personal_places
 from tickets.privacy.person_erasing import ENTITY, Erasure
 from tickets.privacy.person_finding import PersonFound
 
+_SEARCHES: Final = 8  # that are offered for names
 _LABELS: Final = {
     "requester": "Tickets they asked for",
     "assignee": "Tickets assigned to them",
@@ -34,7 +38,8 @@ def found(person: PersonFound) -> dict[str, Any]:
         "address": person.person.address,
         "counts": [(label, person.kinds[kind]) for kind, label in _LABELS.items() if person.kinds[kind]],
         "beside": [*person.beside, *person.beside_texts],
-        "nothing": not (person.is_to_be_erased or person.stays or person.person.erased_as),
+        "nothing": not person.is_known,
+        "name_searches": _name_searches(person.names),
         "erased_as": person.person.erased_as,
         "erased_at": clock.parse(erased_at) if erased_at else None,
         "more": person.kinds["text"] - len(person.mentions),
@@ -56,6 +61,13 @@ def erasures(tenant: TenantContext) -> list[dict[str, Any]]:
         for row in rows
         if row.action == AuditAction.PERSON_ERASED
     ]
+
+
+def _name_searches(names: list[str]) -> list[tuple[str, str]]:
+    """Return the names, and the words of each, with the address of a search for it."""
+    texts = dict.fromkeys(text for name in names for text in (name, *name.split()))
+    page = reverse("tickets:search")
+    return [(text, f"{page}?{urlencode({'q': text})}") for text in [*texts][:_SEARCHES]]
 
 
 def _percent(reached: int, last: int) -> int:

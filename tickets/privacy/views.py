@@ -6,7 +6,8 @@ signed for this owner in this desk; the page asks on by itself, or by its button
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from django.contrib import messages
 from django.core import signing
@@ -30,6 +31,8 @@ from tickets.privacy.forms import ErasureForm, PersonForm
 from tickets.privacy.person_erasing import Erasure
 from tickets.privacy.person_finding import PersonFound
 
+_State = TypeVar("_State")
+
 STEP = 200  # tickets of one request
 _SALT: Final = "tickets.privacy"
 _GOOD_FOR: Final = 3600  # seconds that a search or an erasure can be gone on with
@@ -47,7 +50,7 @@ def person_page(request: TenantRequest) -> HttpResponse:
         return _asking(request, PersonForm())
     tenant = request.tenant
     if "so_far" in request.POST:
-        found = PersonFound.load(_told(request, "found"))
+        found = _told(request, "found", PersonFound.load)
     else:
         form = PersonForm(request.POST)
         if not form.is_valid():
@@ -65,7 +68,10 @@ def person_page(request: TenantRequest) -> HttpResponse:
 def export_person(request: TenantRequest) -> HttpResponseBase:
     """Send what the desk holds of somebody while it is read. Recorded in the audit trail, without the address."""
     tenant = request.tenant
-    found = PersonFound.load(_told(request, "found"))
+    found = _told(request, "found", PersonFound.load)
+    if not found.is_whole:
+        raise Invalid("The search has not ended. Nothing was exported.")
+    found.refuse_unknown()
     by = actor_of(request)
     recording.record(AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "person", "a person's data"))
     name = f"person-{tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.json"
@@ -83,9 +89,9 @@ def erase_person(request: TenantRequest) -> HttpResponse:
     """Erase somebody, once the address is typed again, in the next tickets; the record comes with the last of them."""
     tenant = request.tenant
     if "erasing" in request.POST:
-        erasure = Erasure.load(_told(request, "erasing"))
+        erasure = _told(request, "erasing", Erasure.load)
     else:
-        found = PersonFound.load(_told(request, "found"))
+        found = _told(request, "found", PersonFound.load)
         form = ErasureForm(request.POST, address=found.person.address)
         try:
             if not (found.is_whole and form.is_valid()):
@@ -99,8 +105,8 @@ def erase_person(request: TenantRequest) -> HttpResponse:
         page = presenters.erasing(erasure) | {"so_far": _signed(request, "erasing", erasure.dumped())}
         return render(request, _PAGE, page)
     person_erasing.end(tenant, erasure, by=actor_of(request))
-    said = f"The person is erased, and is {erasure.name} from now on. {erasure.shortening}"
-    messages.success(request, said.strip())
+    said = f"The person is erased, and is {erasure.name} from now on. Names that people wrote in texts are still there."
+    messages.success(request, f"{said} {erasure.shortening}".rstrip())
     to = reverse("tickets:person")
     return HttpResponseClientRedirect(to) if "HX-Request" in request.headers else redirect(to)
 
@@ -120,13 +126,13 @@ def _signed(request: TenantRequest, kind: str, state: dict[str, Any]) -> str:
     return signing.dumps(told, salt=_SALT, compress=True)
 
 
-def _told(request: TenantRequest, kind: str) -> dict[str, Any]:
-    """Return what `_signed` has made for this owner and desk. Raises Invalid for anything else, and what is too old."""
+def _told(request: TenantRequest, kind: str, load: Callable[[dict[str, Any]], _State]) -> _State:
+    """Return what `_signed` has made for this owner and desk. Raises Invalid for anything else, and what is too old, or
+    of another version of the portal."""
     try:
         told = signing.loads(request.POST.get("so_far", ""), salt=_SALT, max_age=_GOOD_FOR)
         if told["for"] == [kind, request.tenant.tenant_id, request.tenant.user_id]:
-            state: dict[str, Any] = told["state"]
-            return state
-    except signing.BadSignature:
+            return load(told["state"])
+    except (signing.BadSignature, LookupError, TypeError, ValueError):
         pass
     raise Invalid("This search is too old to go on with. Search for the person again.")

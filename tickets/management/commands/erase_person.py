@@ -18,9 +18,10 @@ BY = Actor(origin="erase_person")
 class Command(PortalCommand):
     help = (
         "Replace somebody who is no member any more by a pseudonym in all tickets of a desk. The numbers stay. The "
-        "audit trail is not changed, and shows the pseudonym. find_person says beforehand what will be replaced. Exit "
-        "status: 0 done; 1 refused, such as for a member, for an address that nobody here has, or where nothing is "
-        "left to be erased; 130 stopped by Ctrl-C."
+        "audit trail is not changed, and shows the pseudonym. A name that somebody wrote in a text stays. find_person "
+        "says beforehand what will be replaced. Exit status: 0 done; 1 refused, such as for a member, for an address "
+        "that nobody here has, or where nothing is left to be erased, or tickets are left that have no room for the "
+        "pseudonym; 130 stopped by Ctrl-C."
     )
     again = "Run it again, and it goes on with what is left."
 

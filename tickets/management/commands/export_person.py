@@ -12,7 +12,7 @@ from portal.management.command import PortalCommand, Progress
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
-from tickets.privacy import desk_person, person_document
+from tickets.privacy import desk_person, person_document, person_finding
 from tickets.verification.recount import last_number
 
 BY = Actor(origin="export_person")
@@ -21,7 +21,8 @@ BY = Actor(origin="export_person")
 class Command(PortalCommand):
     help = (
         "Write what a desk holds of the person with an address, as one JSON document. The export is recorded in the "
-        "audit trail, without the address. Exit status: 0 written; 1 stopped by an error; 130 stopped by Ctrl-C."
+        "audit trail, without the address. An address that the desk does not know is refused: no file, no record. Exit "
+        "status: 0 written; 1 refused, or stopped by an error; 130 stopped by Ctrl-C."
     )
     again = "Run it again, and it begins anew."
 
@@ -33,12 +34,17 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["slug"]))
         person = desk_person.person_of(tenant, options["address"])
+        with Progress(self, "Looking for the person", last_number(tenant.repository)) as progress:
+            found = person_finding.begin(tenant, person)
+            for _ in person_finding.go_on(tenant, found, advance=progress.advance):
+                pass
+        found.refuse_unknown()
         recording.record(
             AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, BY, "export", "person", "a person's data")
         )
         try:
             with (
-                Progress(self, "Looking through tickets", last_number(tenant.repository)) as progress,
+                Progress(self, "Writing what tickets hold", last_number(tenant.repository)) as progress,
                 whole_file.writing(options["file"]) as place,
             ):
                 for piece in person_document.pieces(tenant, person, advance=progress.advance):
