@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from portal.nosql.items import SessionItem
-from portal.nosql.session_store import TENANT_KEY, SessionStore
+from portal.nosql.session_store import SessionStore
 from portal.nosql.tables import SESSIONS, SESSIONS_BY_USER
 from portal.schema import keys as all_keys
 from portal.schema import row_forms
@@ -69,7 +69,7 @@ def _without_desk(tenant_id: str, raw: Raw) -> Raw | None:
     session, store = SessionItem.from_raw_data(raw), SessionStore()
     if impersonation_session.of_item(session) is not None:
         return None
-    data = {name: value for name, value in store.decode(session.data).items() if name != TENANT_KEY}
+    data = {name: value for name, value in store.decode(session.data).items() if value != tenant_id}
     return {name: value for name, value in raw.items() if name != "tenant_id"} | {"data": {"S": store.encode(data)}}
 
 
