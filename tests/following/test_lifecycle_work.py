@@ -55,7 +55,7 @@ def test_an_ordered_purge_can_be_taken_back_for_ten_minutes_and_is_certified_the
     assert tenant_directory.find("acme").status == "closing"
     monkeypatch.setattr(purge_requests, "TAKEN_BACK_MINUTES", 0)
     assert carry_out() == "1 job has ended.\n"
-    assert "00000001 acme Acme" in root.says("/admin/deletions/")
+    assert "Download certificate 1 Acme (acme)" in root.says("/admin/deletions/")
     assert carry_out() == "0 jobs have ended.\n"
 
 
