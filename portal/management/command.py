@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 class Stopped(CommandError):
     """Ctrl-C or SIGTERM. Django prints the name of the class before the sentence."""
 
@@ -37,11 +33,14 @@ class PortalCommand(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
     # What to do after Ctrl-C or a database that went away.
     again = "Run it again; what is done already is left as it is."
+    _is_interrupted = False
 
     def handle(self, *args: Any, **options: Any) -> None:
         if getattr(self, "_called_from_command_line", False):
             # A service manager's way to stop long work, which ends with the same sentence as Ctrl-C.
-            signal.signal(signal.SIGTERM, _interrupt)
+            signal.signal(signal.SIGTERM, self._interrupt)
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, self._interrupt)
         try:
             self.work(options)
         except KeyboardInterrupt:
@@ -64,6 +63,17 @@ class PortalCommand(BaseCommand):
     def work(self, options: dict[str, Any]) -> None:
         raise NotImplementedError
 
+    def heed(self) -> None:
+        """Raise KeyboardInterrupt where one that came before got lost: some code in C drops whatever is raised while it
+        looks something up, and so does Python while it writes a traceback. Long work calls it with each step."""
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._is_interrupted = True
+        raise KeyboardInterrupt
+
 
 class Progress:
     """A bar on stderr while `with` lasts, nothing at all where stderr is no terminal.
@@ -71,7 +81,7 @@ class Progress:
     `say` writes a line, above the bar where there is one.
     """
 
-    def __init__(self, command: BaseCommand, label: str, total: int | None) -> None:
+    def __init__(self, command: PortalCommand, label: str, total: int | None) -> None:
         self._command, self._label, self._total = command, label, total
         self._bar: RichProgress | None = None
         self._has_waited = False
@@ -95,6 +105,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, steps: int = 1) -> None:
+        self._command.heed()
         if self._bar:
             self._bar.advance(self._task, steps)
 

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import time
+from contextlib import suppress
 from html.parser import HTMLParser
 from itertools import count
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
+from portal.management.command import PortalCommand, Progress, Stopped
 from portal.noise import noise_teller
 from portal.nosql.session_store import SessionStore
 from portal.nosql.tables import SESSIONS
@@ -140,6 +142,29 @@ def test_ctrl_c_in_a_shell_ends_it_and_cleans_up() -> None:
     assert ended.status == 130, ended.err
     assert "Traceback" not in ended.err
     assert stored() == before
+
+
+class Deaf(PortalCommand):
+    """Work in the midst of which some code drops what is raised, as C code does that looks up a key."""
+
+    def work(self, options: dict[str, Any]) -> None:
+        with Progress(self, "Working", None) as progress:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            progress.advance()
+            pytest.fail("it went on")
+
+
+def test_an_interrupt_that_gets_lost_in_the_work_ends_it_with_its_next_step() -> None:
+    kept = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        command = Deaf()
+        command._called_from_command_line = True
+        with pytest.raises(Stopped, match="Run it again"):
+            command.handle()
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("quick")

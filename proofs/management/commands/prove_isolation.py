@@ -141,6 +141,7 @@ class Bars:
 
         def advance(steps: int) -> None:
             nonlocal done
+            self._command.heed()
             before, done = done, done + steps
             if total and done * 10 // total > before * 10 // total:
                 bar.say(f"{label}: {done:,} of {total:,}")
