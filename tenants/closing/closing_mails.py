@@ -34,7 +34,7 @@ def to_owners(
     request: HttpRequest | None = None,
 ) -> list[OutgoingMail]:
     """Return a mail for each owner; see `desk_closing.Write`. `request` is that of a page, which a command has not."""
-    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    desk = _desk(tenant)
     until = clock.parse(closes_at) if closes_at else None
     subject = f"{desk} may be deleted from {until:%-d %B %Y} on" if until else f"{desk} will not be deleted"
     more: dict[str, Any] = {"until": until, "has_grace": until and until > clock.now(), "reason": _quoted(reason)}
@@ -52,10 +52,13 @@ def of_deletion(
     request: HttpRequest | None = None,
 ) -> list[OutgoingMail]:
     """Return a mail for each owner of a closed desk that says that an operator has ordered its deletion."""
-    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
     more: dict[str, Any] = {"begins": begins, "reason": _quoted(reason)}
-    subject = f"{desk} will be deleted today"
+    subject = f"{_desk(tenant)} is about to be deleted"
     return _mails(tenant, owners, subject, "tenants/mail/deletion.txt", "desk_deletion", by=by, request=request, **more)
+
+
+def _desk(tenant: TenantItem) -> str:
+    return plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
 
 
 def _quoted(reason: str) -> str:
@@ -77,8 +80,7 @@ def _mails(
         url = page_for_mail(reverse("tickets:queue" if kind == "desk_reopened" else "tenants:close"), request)
     # An operator is no member whom the owners know: they read who runs the platform.
     who = "Your Pooldesk provider" if by.id not in {owner.id for owner in owners} else by.email
-    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
-    text = render_to_string(template, {"tenant_name": desk, "who": who, "url": url, **more})
+    text = render_to_string(template, {"tenant_name": _desk(tenant), "who": who, "url": url, **more})
     return [
         OutgoingMail(
             to=owner.email,

@@ -72,6 +72,12 @@ def test_the_trail_tells_how_many_went_to_whom(left: World) -> None:
     assert row.after == {"tickets": "2", "to": "nobody"}
 
 
+def test_the_trail_names_who_got_them_by_the_address_that_an_erasure_would_cover(left: World) -> None:
+    left.browser("alice", "acme").send(path(left), {"to": left.users["alice"].id})
+    row = browsing.page(left.context("alice", "acme").repository, only=browsing.TrailFilter()).rows[0]
+    assert row.after == {"tickets": "2", "to": "alice@example.com"}
+
+
 @pytest.mark.parametrize("to", ["vera", "bob", "charlie", "nobody at all"])
 def test_nobody_gets_them_who_cannot_have_tickets(left: World, to: str) -> None:
     who = left.users[to].id if to in left.users else "x"

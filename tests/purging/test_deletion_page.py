@@ -60,7 +60,7 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     )
     assert f"The deletion of acme is ordered. It begins after {begins:%H:%M} UTC." in root.says("/admin/")
     told = mail.outbox[-1]
-    assert (told.to, told.subject) == (["alice@example.com"], "Acme will be deleted today")
+    assert (told.to, told.subject) == (["alice@example.com"], "Acme is about to be deleted")
     assert "The reason given: They left." in str(told.body)
     taken_back = root.post(f"{PAGE}?tenant=acme", {"withdraw": "1"}, follow=True)
     assert "The purge of Acme is not ordered any more." in text_of(taken_back)

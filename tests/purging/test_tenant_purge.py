@@ -22,6 +22,8 @@ from portal.errors import Conflict, Invalid
 from portal.isolation import guard, iam, policies
 from portal.noise.items import NoiseItem
 from portal.noise.keys import notes_of
+from portal.nosql.session_store import SessionStore
+from portal.nosql.tables import SESSIONS
 from portal.schema import holdings, registry
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
@@ -191,8 +193,10 @@ def test_the_accounts_of_members_stay_and_the_desk_is_no_more_for_them(purged: P
 def test_who_had_the_desk_open_stays_signed_in_and_is_asked_for_another_one(small: World) -> None:
     alice = small.browser("alice", "acme")
     alice.get("/tickets/")
-    purge(begin(small.tenants["acme"].tenant_id), follow())
+    acme = small.tenants["acme"].tenant_id
+    purge(begin(acme), follow())
     assert alice.get("/account/").status_code == 200
+    assert not any(acme in SessionStore().decode(raw["data"]["S"]).values() for raw in everything(SESSIONS))
     assert alice.get("/acme/tickets/").headers["Location"].startswith("/tenants/")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -275,11 +274,18 @@ def test_a_silent_process_loses_its_lock(later: Any) -> None:
     assert merging.merge_due(store) > 0
 
 
-@pytest.mark.parametrize("silent", [0, 61])
-def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(
-    later: Any, monkeypatch: pytest.MonkeyPatch, silent: int
-) -> None:
-    monkeypatch.setattr(merging, "_LOOK_EVERY", 1)
+def test_a_lock_that_was_deleted_with_its_index_is_not_made_again(later: Any) -> None:
+    store = prepared_store(PREPARED, LAST)
+    lock = IndexLock(store)
+    assert lock.take()
+    store.directory.clear()
+    later(seconds=50)
+    with pytest.raises(LockLost):
+        lock.keep()
+    assert store.directory == {}
+
+
+def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     store = prepared_store(PREPARED, LAST)
     write = store.put_blocks
 
@@ -287,11 +293,9 @@ def test_a_merge_whose_index_is_deleted_meanwhile_leaves_nothing(
         store.directory.clear()
         store.stored.clear()
         write(segment, blocks)
-        later(seconds=silent)
 
     monkeypatch.setattr(store, "put_blocks", deleted_first)
-    with suppress(LockLost):
-        merging.merge_due(store)
+    merging.merge_due(store)
     assert (store.directory, store.stored) == ({}, {})
 
 
