@@ -31,12 +31,12 @@ def main() -> int:
     from portal.dynamo import meter
     from portal.limits.tenant_limiter import TenantLimiter
     from tenants.api_keys import calling, key_text
-    from tenants.tenancy import pinned_tenant
+    from tenants.tenancy import session_cookie
 
     limiter = TenantLimiter()
     chance = random.Random(7)  # noqa: S311  # repeatable
     tenants = [f"{chance.randrange(TENANTS):032x}" for _ in range(DECISIONS)]
-    cookie = pinned_tenant.write_cookie(pinned_tenant.Ids("s" * 32, "a" * 32, "b" * 32))
+    cookie = session_cookie.write(session_cookie.Ids("s" * 32, "a" * 32, "b" * 32))
 
     def decide() -> None:
         for tenant in tenants:
@@ -50,7 +50,7 @@ def main() -> int:
 
     def check() -> None:
         for _ in tenants:
-            pinned_tenant.read_cookie(cookie)
+            session_cookie.read(cookie)
 
     text = key_text.new("b" * 32, "0aZ9bY8c")
     stored = key_text.digest(text)

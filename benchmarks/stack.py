@@ -19,7 +19,8 @@ from typing import Any
 from benchmarks.exchange import RawRequest
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import Engine, start_engine
-from portal.engines.processes import LOOPBACK, Child, acquire_lock, free_port, release_lock
+from portal.engines.ports import LOOPBACK, free_port
+from portal.engines.processes import Child, acquire_lock, release_lock
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "var" / "benchmarks"

@@ -30,11 +30,11 @@ from api.door.routing import ApiRequest, ApiRoute
 from portal.errors import NotFound, PortalError
 from portal.web import request_limits
 from portal.web.access import SAFE, Access
+from portal.web.client_address import client_address
 from tenants.api_keys import calling, key_text
 from tenants.api_keys.calling import ApiCaller, KeyRefused
 from tenants.tenancy import admission
 from tenants.tenancy.admission import NotAdmitted
-from tenants.tenancy.client_address import client_address
 
 log = logging.getLogger("pooldesk.api")
 

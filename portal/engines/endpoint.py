@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import MutableMapping
 
-from portal.engines.processes import LOOPBACK
+from portal.engines.ports import LOOPBACK
 
 # Always the same one: ministack keeps the regions apart, so in another the saved data would seem gone.
 REGION = "eu-central-1"

@@ -20,16 +20,8 @@ from typing import IO, Self
 from portal.engines import dynamodb_local
 from portal.engines.dynamodb_local import dynamodb_local_available
 from portal.engines.endpoint import REGION, answers
-from portal.engines.processes import (
-    LOOPBACK,
-    Child,
-    acquire_lock,
-    free_port,
-    inspect_lock,
-    lock_note,
-    port_obstacle,
-    release_lock,
-)
+from portal.engines.ports import LOOPBACK, free_port, port_obstacle
+from portal.engines.processes import Child, acquire_lock, inspect_lock, lock_note, release_lock
 
 __all__ = ["ENGINES", "Engine", "EngineError", "dynamodb_local_available", "running_engine", "start_engine"]
 

@@ -24,7 +24,8 @@ from typing import Any, Final
 
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import start_engine
-from portal.engines.processes import LOOPBACK, Child, free_port
+from portal.engines.ports import LOOPBACK, free_port
+from portal.engines.processes import Child
 
 _START_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.05
@@ -68,7 +69,7 @@ def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
     from tenants.audit_trail.recording import SYSTEM
     from tenants.identity import accounts
     from tenants.provisioning import tenant_lifecycle
-    from tenants.tenancy import context, page_mark, pinned_tenant
+    from tenants.tenancy import context, page_mark, session_cookie
     from tickets.desk import creating
 
     provisioning.create_all()
@@ -82,7 +83,7 @@ def _desks(*, noisy_rate: int) -> dict[int, _Desk]:
         tenant = context.for_system(made)
         for ticket in range(_TICKETS):
             creating.create(tenant, title=f"Ticket {ticket}", description="It broke.")
-        cookie = pinned_tenant.write_cookie(visitors.mint(owner, made.tenant_id))
+        cookie = session_cookie.write(visitors.mint(owner, made.tenant_id))
         desks[number] = _Desk(made.slug, cookie, page_mark.make(owner.id, made.tenant_id))
     return desks
 

@@ -17,7 +17,7 @@ from django.core.management.base import CommandError
 
 from portal.engines.endpoint import point_at
 from portal.engines.engine_process import running_engine
-from portal.engines.processes import free_port
+from portal.engines.ports import free_port
 
 _STOP_SECONDS: Final = 300
 _START_SECONDS: Final = 300

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from http.cookies import SimpleCookie
 from typing import Final
 
-from portal.engines.processes import LOOPBACK
+from portal.engines.ports import LOOPBACK
 
 _TIMEOUT: Final = 30  # seconds for one answer
 

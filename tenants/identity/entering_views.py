@@ -15,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
+from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
@@ -23,7 +24,6 @@ from tenants.identity.models import User
 from tenants.identity.throttle import CountedAttempt
 from tenants.membership import members
 from tenants.tenancy import context, page_mark
-from tenants.tenancy.client_address import client_address
 from tenants.tenancy.request import enter_desk, pin_tenant, start_session
 
 

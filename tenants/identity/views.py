@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.web.access import leads_out, public, signed_in, unlimited
+from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
 from tenants.audit_trail.recording import Actor
@@ -29,7 +30,6 @@ from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
 from tenants.second_factors import second_step_views
 from tenants.tenancy import context, pinned_tenant, refusal_views
-from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import absolute_url, actor_of, enter_desk, pin_tenant
 

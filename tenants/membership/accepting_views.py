@@ -14,13 +14,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.errors import Conflict, NotFound
 from portal.web.access import public, signed_in
+from portal.web.client_address import client_address
 from tenants.identity import accounts
 from tenants.identity.forms import NewAccountForm
 from tenants.identity.models import User
 from tenants.membership import accepting
 from tenants.membership.accepting import InviteOffer
 from tenants.tenancy import context
-from tenants.tenancy.client_address import client_address
 from tenants.tenancy.request import actor_of, enter_desk, start_session
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.errors import Invalid
 from portal.web.access import public, unlimited
+from portal.web.client_address import client_address
 from portal.web.stash import Stash
 from tenants.identity import entering_views, known_browsers, session_lifecycle, throttle
 from tenants.identity.forms import SignInForm
@@ -22,7 +23,6 @@ from tenants.identity.throttle import CountedAttempt
 from tenants.second_factors import factor_checking, factor_store, half_signed_in, passkey_ceremony, recovery_codes
 from tenants.second_factors.forms import SecondStepForm
 from tenants.second_factors.passkey_ceremony import PasskeySite
-from tenants.tenancy.client_address import client_address
 
 COOKIE = "pooldesk_second_step"
 _WRONG = "This code is wrong, or was used before. Wait for the next one."

@@ -16,7 +16,7 @@ from portal.errors import PortalError
 from portal.web import desk_prefix, error_pages
 from tenants.identity import impersonation_session
 from tenants.identity.impersonation_session import ActingIds
-from tenants.tenancy import pinned_tenant
+from tenants.tenancy import pinned_tenant, session_cookie
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -33,7 +33,7 @@ class IdentityMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
-        ids = pinned_tenant.read_cookie(cookie) if cookie else None
+        ids = session_cookie.read(cookie) if cookie else None
         request.user, request.tenant = AnonymousUser(), None  # type: ignore[attr-defined]  # tenant is ours
         request.acting, request.acting_has_ended = None, False  # type: ignore[attr-defined]  # ours
         with desk_prefix.addresses_of(""):
@@ -71,10 +71,10 @@ class IdentityMiddleware:
                 # Signed out in another tab while this request ran: signed out it stays.
                 response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
                 return response
-        ids = pinned_tenant.Ids(
+        ids = session_cookie.Ids(
             session.session_key or "", session.get(SESSION_KEY, ""), session.get(pinned_tenant.TENANT_KEY, "")
         )
-        value = pinned_tenant.write_cookie(ids)
+        value = session_cookie.write(ids)
         if value != cookie:
             response.set_cookie(
                 settings.SESSION_COOKIE_NAME,

@@ -18,7 +18,7 @@ from portal.limits.tenant_limiter import RateAnswer
 from portal.schema import keys
 from portal.web import error_pages
 from portal.web.access import SAFE, is_unlimited
-from tenants.tenancy import admission, pinned_tenant
+from tenants.tenancy import admission, session_cookie
 from tenants.tenancy.admission import NotAdmitted
 from tenants.tenancy.context import TenantContext
 
@@ -32,7 +32,7 @@ class TenantLimitMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        ids = pinned_tenant.read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+        ids = session_cookie.read(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
         if ids is None or not keys.TENANT_ID.match(ids.tenant_id):
             return self.get_response(request)
         units = admission.units_of(changes=request.method not in SAFE)

@@ -1,4 +1,4 @@
-"""Resolve the session cookie to its person and the tenant pinned to the session, anew at each request.
+"""Resolve the ids of the session cookie to their person and the tenant pinned to the session, anew at each request.
 
 The cookie holds three ids under one signature: session, account, tenant. They are the keys of a single BatchGetItem
 that brings session, account, membership and tenant together. The ids only say what to read; what may be done follows
@@ -13,7 +13,6 @@ from typing import Any
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
-from django.core import signing
 from django.utils.crypto import constant_time_compare
 
 from portal.dynamo import platform
@@ -29,17 +28,9 @@ from tenants.identity.models import User
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
+from tenants.tenancy.session_cookie import Ids
 
 TENANT_KEY = session_store.TENANT_KEY
-
-
-@dataclass(frozen=True)
-class Ids:
-    """The three ids of a session cookie. `tenant_id` is "" before a tenant is chosen."""
-
-    session_key: str
-    user_id: str
-    tenant_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,26 +46,6 @@ class Identity:
     tenant: TenantContext | None = None
     acting: Impersonation | None = None
     has_ended: bool = False
-
-
-def _signer() -> signing.Signer:
-    # Made at use: the key may be missing while settings are being checked, and differs between tests.
-    return signing.Signer(salt="pooldesk.session-cookie")
-
-
-def write_cookie(ids: Ids) -> str:
-    return _signer().sign(f"{ids.session_key}.{ids.user_id}.{ids.tenant_id}")
-
-
-def read_cookie(value: str) -> Ids | None:
-    """The ids, or None for a cookie that we did not sign."""
-    if len(value) > 300:
-        return None
-    try:
-        session_key, user_id, tenant_id = _signer().unsign(value).split(".")
-    except (signing.BadSignature, ValueError):
-        return None
-    return Ids(session_key, user_id, tenant_id)
 
 
 def resolve(ids: Ids | None) -> Identity:

@@ -12,13 +12,13 @@ from django.utils.http import escape_leading_slashes
 
 from portal.web import error_pages
 from portal.web.access import SAFE
+from portal.web.client_address import client_address
 from portal.web.stash import Stash
 from tenants.identity import impersonation_session
 from tenants.impersonation import impersonating
 from tenants.membership import members
 from tenants.membership.members import DeskMembership
 from tenants.tenancy import page_mark
-from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 
 

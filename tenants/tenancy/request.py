@@ -12,11 +12,11 @@ from django.http import HttpRequest
 
 from portal.nosql.session_store import SessionStore
 from portal.web import desk_prefix
+from portal.web.client_address import client_address
 from tenants.audit_trail.recording import Actor
 from tenants.identity import session_lifecycle
 from tenants.identity.impersonation_session import Impersonation
 from tenants.identity.models import User
-from tenants.tenancy.client_address import client_address
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.pinned_tenant import TENANT_KEY
 

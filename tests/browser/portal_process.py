@@ -18,7 +18,8 @@ from pathlib import Path
 from django.conf import settings
 from django.test import override_settings
 
-from portal.engines.processes import LOOPBACK, Child, free_port
+from portal.engines.ports import LOOPBACK, free_port
+from portal.engines.processes import Child
 from tests.support.served import served
 
 HOST = "localhost"  # browsers make passkeys for names alone

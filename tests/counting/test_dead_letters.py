@@ -17,7 +17,7 @@ from tenants.operators.facades import AuditRow
 from tests.support.commands import run
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
-from tickets.counting import aggregates, dead_letters
+from tickets.counting import contributions, dead_letters
 from tickets.counting.items import DeadLetterItem
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
@@ -63,7 +63,7 @@ def opened(world: World) -> int:
 def knows_escalated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker of tomorrow takes the new status for a resolved one."""
     real = Status
-    monkeypatch.setattr(aggregates, "Status", lambda text: real("resolved" if text == "escalated" else text))
+    monkeypatch.setattr(contributions, "Status", lambda text: real("resolved" if text == "escalated" else text))
 
 
 # --- the rules ---
@@ -72,7 +72,7 @@ def knows_escalated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_dead_letter_is_counted_once_when_it_is_understood(acme: World, knows_escalated: None) -> None:
     # Buried by a worker that does not know the status, replayed by one that does.
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         assert Follower().fold().counts["dead"] == 1
     dead_letter = only()
     assert opened(acme) == 2
@@ -102,7 +102,7 @@ def raise_epoch(world: World) -> None:
 
 def test_after_a_rebuild_a_dead_letter_of_before_is_refused(acme: World, knows_escalated: None) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         Follower().fold()
     raise_epoch(acme)
     with pytest.raises(Conflict, match="The aggregates were rebuilt since; drop it"):
@@ -112,7 +112,7 @@ def test_after_a_rebuild_a_dead_letter_of_before_is_refused(acme: World, knows_e
 
 def test_of_a_ticket_that_a_rebuild_has_moved_only_the_new_epoch_is_counted(acme: World, knows_escalated: None) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         follower = Follower()
         follower.fold()
         dead_letters.drop(only(), by=SYSTEM)
@@ -130,12 +130,12 @@ def test_a_settled_dead_letter_does_not_come_back_with_a_redelivery(
 ) -> None:
     follower = Follower()
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         follower.fold()
     settle(only(), by=SYSTEM)
     counted = numbers(acme.context("alice", "acme"))
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         follower.apply(follower.all)
     assert list(dead_letters.stored()) == []
     assert numbers(acme.context("alice", "acme")) == counted
@@ -160,7 +160,7 @@ def test_of_many_who_settle_a_dead_letter_at_the_same_moment_one_does_and_the_tr
     acme: World, knows_escalated: None
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         Follower().fold()
     dead_letter = only()
 
@@ -184,7 +184,7 @@ def test_a_dead_letter_stays_and_nothing_is_counted_where_the_row_cannot_be_writ
     acme: World, knows_escalated: None, settle: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         Follower().fold()
     monkeypatch.setattr(recording, "_add_rows", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -201,7 +201,7 @@ def test_a_dead_letter_is_settled_with_its_row_in_one_transaction(
     acme: World, knows_escalated: None, settle: Callable[..., None], action: str, bill: meter.Meter
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         Follower().fold()
     dead_letter, before_that = only(), len(bill.calls)
     settle(dead_letter, by=SYSTEM)
@@ -249,7 +249,7 @@ def test_replay_says_what_stays_and_why(acme: World) -> None:
 
 def test_replay_counts_the_dead_letter_that_is_named(acme: World, knows_escalated: None) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(aggregates, "Status", Status)
+        before.setattr(contributions, "Status", Status)
         Follower().fold()
     ended = run("dead_letters", "replay", "--id", dead_letters.id_of(only()))
     assert ended.status == 0

@@ -19,7 +19,7 @@ from portal.streams import stream_source
 from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
-from tickets.counting import aggregates, keys, leader_counts, merge, stored_counts, stream_handler, tail_counts
+from tickets.counting import contributions, keys, leader_counts, merge, stored_counts, stream_handler, tail_counts
 from tickets.counting.recent_counts import Recent
 from tickets.counting.stream_handler import handle
 
@@ -205,7 +205,7 @@ class Interleavings(RuleBasedStateMachine):
                 rest = self.records[shard][int(self.table.positions.get(shard) or 0) :]
                 if rest:
                     handle(batch_of(ARN, shard, rest))
-            truth = aggregates.total(contribution(one) for images in self.images.values() for one in images)
+            truth = contributions.total(contribution(one) for images in self.images.values() for one in images)
             recent = Recent.of(self.table.items[keys.aggregate(ACME), keys.RECENT])
             assert stored_counts.of(list(self.table.items.values()), recent).counts == truth
         finally:
@@ -259,7 +259,7 @@ def forget(tenant_id: str) -> None:
 def opened(table: AggregateTable) -> int:
     recent = Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])
     counts = stored_counts.of(list(table.items.values()), recent).counts
-    return counts[aggregates.Part("TOTALS", "", 0)]["open.normal"]
+    return counts[contributions.Part("TOTALS", "", 0)]["open.normal"]
 
 
 def merge_now(table: AggregateTable) -> None:

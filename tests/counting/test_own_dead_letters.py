@@ -16,7 +16,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tests.support import folding, placed
 from tests.support.folding import ARN, created, numbers
 from tests.support.world import World
-from tickets.counting import aggregates, dead_letters
+from tickets.counting import contributions, dead_letters
 from tickets.counting.items import DeadLetterItem
 from tickets.counting.stream_handler import handle
 from tickets.ticket.fields import Status
@@ -40,7 +40,7 @@ def letter(source: StreamSource) -> DeadLetterItem:
 def knows_escalated(letter: DeadLetterItem, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker of tomorrow takes the new status for a resolved one."""
     real = Status
-    monkeypatch.setattr(aggregates, "Status", lambda text: real("resolved" if text == "escalated" else text))
+    monkeypatch.setattr(contributions, "Status", lambda text: real("resolved" if text == "escalated" else text))
 
 
 def fold(source: StreamSource) -> None:

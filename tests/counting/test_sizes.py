@@ -14,7 +14,7 @@ from portal.dynamo.meter import item_size
 from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import aggregates, keys, stored_counts
+from tickets.counting import contributions, keys, stored_counts
 from tickets.counting.recent_counts import Recent
 from tickets.ticket.fields import Priority, Status
 
@@ -72,8 +72,8 @@ class Desk:
             self.table.positions[shard] = str(self.sequence).zfill(40)
             self.batches += 1
 
-    def truth(self) -> aggregates.Contribution:
-        return aggregates.total(map(contribution, self.last.values()))
+    def truth(self) -> contributions.Contribution:
+        return contributions.total(map(contribution, self.last.values()))
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[AggregateTable]:
     folding.remember_nothing()
 
 
-def stored_by(table: AggregateTable) -> aggregates.Contribution:
+def stored_by(table: AggregateTable) -> contributions.Contribution:
     items = list(table.items.values())
     return stored_counts.of(items, Recent.of(table.items[keys.aggregate(ACME), keys.RECENT])).counts
 

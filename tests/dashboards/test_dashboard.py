@@ -18,8 +18,8 @@ from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import embedded, folding
 from tests.support.world import Browser, World
-from tickets.counting import aggregates, histogram, tail_counts
-from tickets.counting.aggregates import Part
+from tickets.counting import contributions, histogram, tail_counts
+from tickets.counting.contributions import Part
 from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating
 from tickets.ticket.fields import Priority, Status
@@ -131,7 +131,7 @@ def test_tags_and_priorities_are_counted_by_status(desk: World) -> None:
 
 def test_the_backlog_is_told_by_calendar_weeks(world: World) -> None:
     tenant = world.context("alice", "acme")
-    monday = date.fromisoformat(aggregates.monday(clock.now().date()))
+    monday = date.fromisoformat(contributions.monday(clock.now().date()))
     for weeks, count in ((0, 1), (1, 2), (2, 4), (4, 8), (5, 16), (13, 32), (14, 64), (200, 128)):
         folding.plant(tenant, "TOTALS", **{f"w_{monday - timedelta(weeks=weeks)}": count})
     ages = dashboard.read(tenant, days=30).ages

@@ -23,7 +23,8 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
-from portal.engines.processes import Child, free_port
+from portal.engines.ports import free_port
+from portal.engines.processes import Child
 from tests.support.waiting import wait_until
 
 CHAPTER = (

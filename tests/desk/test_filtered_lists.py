@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from portal import clock
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import filters, lists, shard_merge
 from tickets.desk.filters import EVERYTHING, Days, TicketFilter
 from tickets.desk.lists import TicketPage

@@ -12,7 +12,7 @@ import pytest
 from django.conf import LazySettings
 
 from portal.dynamo import client
-from portal.engines.processes import free_port
+from portal.engines.ports import free_port
 from tests.support.world import Browser, World
 
 FORM = {"body": "An hour of work", "request_id": "a" * 32}

@@ -9,7 +9,8 @@ from typing import IO
 
 import pytest
 
-from portal.engines.processes import Child, acquire_lock, free_port, lock_note, port_obstacle, release_lock
+from portal.engines.ports import free_port, port_obstacle
+from portal.engines.processes import Child, acquire_lock, lock_note, release_lock
 from tests.support.waiting import wait_until
 
 IGNORES_SIGTERM = (

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from portal.engines import queue_engine
 from portal.engines.endpoint import ACCESS_KEY, REGION, has_queues
-from portal.engines.processes import free_port
+from portal.engines.ports import free_port
 from portal.engines.queue_engine import ENDPOINT_VARIABLE
 
 

@@ -21,7 +21,7 @@ from tenants.identity import accounts
 from tenants.identity import keys as identity_keys
 from tenants.membership.mails import wait_until_sent
 from tenants.operators.facades import AuditRow
-from tenants.tenancy import pinned_tenant
+from tenants.tenancy import session_cookie
 from tests.desk.test_cost import _watching
 from tests.support.hashers import QuickArgon2
 from tests.support.world import PASSWORD, Browser, World
@@ -30,7 +30,7 @@ COOKIE = "pooldesk_session"
 
 
 def session_key(browser: Client) -> str:
-    ids = pinned_tenant.read_cookie(browser.cookies[COOKIE].value)
+    ids = session_cookie.read(browser.cookies[COOKIE].value)
     assert ids is not None
     return ids.session_key
 
@@ -179,7 +179,7 @@ def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
 
 def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
     browser = world.browser("bob")
-    forged = pinned_tenant.write_cookie(pinned_tenant.Ids(session_key(browser), world.users["alice"].id, ""))
+    forged = session_cookie.write(session_cookie.Ids(session_key(browser), world.users["alice"].id, ""))
     browser.cookies[COOKIE] = forged
     assert not signed_in(browser)
 

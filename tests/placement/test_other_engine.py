@@ -18,7 +18,7 @@ from delivery.outbox.tables import OUTBOX
 from portal.dynamo import client
 from portal.dynamo.placement import Placement
 from portal.engines.endpoint import REGION
-from portal.engines.processes import free_port
+from portal.engines.ports import free_port
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
 from portal.streams.stream_source import StreamSource

@@ -16,7 +16,7 @@ from portal.errors import Invalid
 from portal.streams import watermark
 from tests.support.operators import text_of
 from tests.support.world import Browser, World
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import creating
 from tickets.desk.filters import Days, TicketFilter
 from tickets.search import ticket_search

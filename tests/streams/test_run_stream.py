@@ -16,7 +16,7 @@ from django.test import override_settings
 
 from portal.dynamo import client, provisioning
 from portal.engines.engine_process import Engine, start_engine
-from portal.engines.processes import free_port
+from portal.engines.ports import free_port
 from portal.streams import leases, shards, watermark
 from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller

@@ -15,9 +15,9 @@ from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, 
 from portal.streams.poller import Poller
 from tenants.tenancy.context import TenantContext
 from tests.support.waiting import PATIENCE
-from tickets.counting import aggregate_store, aggregates, coding, dead_letters, keys, merge, stream_handler
+from tickets.counting import aggregate_store, coding, contributions, dead_letters, keys, merge, stream_handler
 from tickets.counting import stored_counts as storing
-from tickets.counting.aggregates import Contribution, Kind, Part
+from tickets.counting.contributions import Contribution, Kind, Part
 from tickets.counting.recent_counts import Recent
 from tickets.counting.record_changes import Change
 from tickets.counting.stream_handler import handle
@@ -136,13 +136,13 @@ def stored(tenant: TenantContext | str) -> Contribution:
 
 
 def recounted(tenant: TenantContext) -> Contribution:
-    return aggregates.difference(recount.recount(tenant.repository).counts, {})
+    return contributions.difference(recount.recount(tenant.repository).counts, {})
 
 
 def numbers(tenant: TenantContext) -> dict[str, int]:
     """All counts as a reader sees them, epochs added up: "open.normal", "tag open.vpn", "2026-11-20 created"."""
     found: dict[str, int] = {}
-    for (kind, day), counts in aggregates.merged(stored(tenant)).items():
+    for (kind, day), counts in contributions.merged(stored(tenant)).items():
         prefix = {"TOTALS": "", "PEOPLE": "r.", "TAGS": "tag ", "DAY": f"{day} "}[kind]
         found |= {prefix + name: n for name, n in counts.items() if n}
     return found

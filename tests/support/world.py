@@ -20,7 +20,7 @@ from tenants.identity import accounts
 from tenants.identity.models import User
 from tenants.membership import members, seeding
 from tenants.provisioning import tenant_lifecycle
-from tenants.tenancy import context, page_mark, pinned_tenant
+from tenants.tenancy import context, page_mark, session_cookie
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
@@ -88,7 +88,7 @@ class World:
         only = mine[0] if len(mine) == 1 else ""
         tenant_id = self.tenants[where].tenant_id if where else only
         ids = engine_memory.continued(f"{who}-at-{tenant_id}", lambda: visitors.mint(user, tenant_id))
-        client.cookies[settings.SESSION_COOKIE_NAME] = pinned_tenant.write_cookie(ids)
+        client.cookies[settings.SESSION_COOKIE_NAME] = session_cookie.write(ids)
         return client
 
 
@@ -116,10 +116,10 @@ class Browser(Client):
         return f"/{self.slugs[tenant_id]}{path}"
 
     @property
-    def ids(self) -> pinned_tenant.Ids | None:
+    def ids(self) -> session_cookie.Ids | None:
         """What this browser's cookie holds, None where nobody is signed in."""
         cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
-        return pinned_tenant.read_cookie(cookie.value) if cookie else None
+        return session_cookie.read(cookie.value) if cookie else None
 
     def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> object:
         return self.post("/login/", {"email": email, "password": password, **extra})

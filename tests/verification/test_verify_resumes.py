@@ -14,8 +14,8 @@ from tenants.tenancy.context import TenantContext
 from tests.support import commands, engine_memory
 from tests.support.folding import Follower, contribution, plant
 from tests.support.world import World
-from tickets.counting import aggregates
-from tickets.counting.aggregates import Part
+from tickets.counting import contributions
+from tickets.counting.contributions import Part
 from tickets.desk import changing, creating, summaries
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
@@ -153,7 +153,7 @@ def test_drift_that_a_change_in_the_break_makes_up_for_is_found(alice: TenantCon
     changing.change_status(alice, 1, to=Status.CLOSED, version=1)
     after = contribution(summaries.read(alice, 1).serialize())
     follower.fold()
-    undone = aggregates.difference(before, after)[Part("TOTALS", "", 0)]
+    undone = contributions.difference(before, after)[Part("TOTALS", "", 0)]
     plant(alice, "TOTALS", **{name.replace(".", "_"): n for name, n in undone.items()})
     verdict, _ = gone_on(alice)
     assert verdict.state == verify.DRIFT

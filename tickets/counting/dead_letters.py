@@ -38,9 +38,9 @@ from portal.streams.batch import Batch
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import tenant_directory
-from tickets.counting import aggregate_store, aggregates, coding, keys, record_changes
+from tickets.counting import aggregate_store, coding, contributions, keys, record_changes
 from tickets.counting.aggregate_store import Bill
-from tickets.counting.aggregates import Contribution
+from tickets.counting.contributions import Contribution
 from tickets.counting.items import DeadLetterItem
 from tickets.counting.recent_counts import AT, VERSION
 from tickets.counting.record_changes import Change
@@ -262,7 +262,7 @@ def _counts(dead_letter: DeadLetterItem) -> Contribution:
         raise Conflict(f"It still cannot be counted: {dead_letter.reason}")
     try:
         counts = record_changes.counted(records.parse(raw))
-    except aggregates.UNCOUNTABLE as error:
+    except contributions.UNCOUNTABLE as error:
         raise Conflict(f"It still cannot be counted: {type(error).__name__}: {error}") from error
     if counts and Placement.parse(tenant_directory.get(dead_letter.tenant_id).placement) != placement_of(dead_letter):
         raise Conflict(MOVED)

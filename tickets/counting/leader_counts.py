@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tickets.counting import coding
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.counting.recent_counts import Tail
 from tickets.ticket.fields import Status
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from portal.streams.batch import Image, Record, plain
-from tickets.counting import aggregates, coding, keys
-from tickets.counting.aggregates import Contribution, Counts
+from tickets.counting import coding, contributions, keys
+from tickets.counting.contributions import Contribution, Counts
 from tickets.ticket.keys import SUMMARY, owner_of
 
 REASON_LIMIT: Final = 300  # characters
@@ -74,13 +74,13 @@ class _Contributions:
 
 
 def _contribution(typed: Image | None) -> Contribution:
-    return aggregates.contribution(plain(typed, aggregates.COUNTED)) if typed is not None else {}
+    return contributions.contribution(plain(typed, contributions.COUNTED)) if typed is not None else {}
 
 
 def _change(record: Record, known: _Contributions) -> Change | None:
     try:
         counts = counted(record, known)
-    except aggregates.UNCOUNTABLE as error:
+    except contributions.UNCOUNTABLE as error:
         return Change(record.sequence, record, reason=f"{type(error).__name__}: {error}"[:REASON_LIMIT])
     return Change(record.sequence, record, coding.coded(with_touches(counts))) if counts else None
 
@@ -89,7 +89,7 @@ def counted(record: Record, known: _Contributions | None = None) -> Contribution
     """Return what a record changes, in counts. Raises one of UNCOUNTABLE."""
     known, pk = known or _Contributions(), record.keys.get("pk", "")
     old = known.old(pk, record.typed_old)
-    return aggregates.difference(known.new(pk, record.typed_new), old)
+    return contributions.difference(known.new(pk, record.typed_new), old)
 
 
 def with_touches(counts: Contribution) -> Contribution:

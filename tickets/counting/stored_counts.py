@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Throttled
-from tickets.counting import aggregates, coding, keys, merge, tail_counts
-from tickets.counting.aggregates import Contribution, Counts, Kind, Part
+from tickets.counting import coding, contributions, keys, merge, tail_counts
+from tickets.counting.contributions import Contribution, Counts, Kind, Part
 from tickets.counting.leader_counts import Leaders
 from tickets.counting.recent_counts import Recent
 from tickets.ticket.tables import TICKETS
@@ -61,7 +61,7 @@ def people(repository: TenantRepository) -> dict[str, Counts]:
     outside = _range(repository, keys.RUNS, keys.after_pages())
     items = [*outside, *_range(repository, keys.LEADERS, keys.RECENT)]
     recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == keys.RECENT), {}))
-    counted = aggregates.merged(of(items, recent).counts).get(("PEOPLE", ""), Counter())
+    counted = contributions.merged(of(items, recent).counts).get(("PEOPLE", ""), Counter())
     by_person: defaultdict[str, Counts] = defaultdict(Counter)
     for name, n in counted.items():
         person, _, status = name.rpartition(".")

@@ -24,9 +24,9 @@ from portal.dynamo.client import fan_out
 from portal.streams import watermark
 from tenants.membership import members
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates, stored_counts
+from tickets.counting import contributions, stored_counts
 from tickets.counting import keys as aggregate_keys
-from tickets.counting.aggregates import UNRESOLVED, Counts
+from tickets.counting.contributions import UNRESOLVED, Counts
 from tickets.counting.stored_counts import Stored
 from tickets.dashboards import ticket_loads
 from tickets.dashboards.durations import Durations
@@ -214,9 +214,9 @@ def tags(tenant: TenantContext) -> TagNumbers:
 
 def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:
     """Counts of totals, people and tags, and by day."""
-    merged = aggregates.merged(seen.counts)
+    merged = contributions.merged(seen.counts)
     by_day: defaultdict[date, Counts] = defaultdict(Counter)
-    by_day |= {date.fromisoformat(day): counts for (kind, day), counts in merged.items() if kind == aggregates.DAY}
+    by_day |= {date.fromisoformat(day): counts for (kind, day), counts in merged.items() if kind == contributions.DAY}
     totals, people, tags = (merged.get((kind, ""), Counter()) for kind in ("TOTALS", "PEOPLE", "TAGS"))
     return totals, people, tags, by_day
 
@@ -239,7 +239,7 @@ def _ages(totals: Counts, today: date) -> list[Age]:
     held = {name[2:]: n for name, n in totals.items() if name.startswith("w.") and n > 0}
     long_ago = held.pop("", 0)
     weeks = {date.fromisoformat(week): n for week, n in held.items()}
-    monday = date.fromisoformat(aggregates.monday(today))
+    monday = date.fromisoformat(contributions.monday(today))
     ages: list[Age] = []
     last: date | None = None  # the current week also takes what a fast clock dated into the next one
     for label, back in _AGES:
@@ -254,7 +254,7 @@ def _ages(totals: Counts, today: date) -> list[Age]:
 def _weeks(shown: Period, durations: Mapping[date, tuple[Durations, Durations]]) -> list[Week]:
     by_monday: dict[str, list[date]] = {}
     for day in shown.dates():
-        by_monday.setdefault(aggregates.monday(day), []).append(day)
+        by_monday.setdefault(contributions.monday(day), []).append(day)
     return [
         Week(
             Period(days[0], days[-1]),

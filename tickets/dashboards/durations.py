@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from tickets.counting.aggregates import Counts
+from tickets.counting.contributions import Counts
 from tickets.counting.histogram import BUCKETS, OVER
 
 _NAMES: Final = (*map(str, BUCKETS), OVER)

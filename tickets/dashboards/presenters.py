@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from tenants.tenancy.context import TenantContext
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.dashboards import verify_runs
 from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Week
 from tickets.dashboards.durations import Durations

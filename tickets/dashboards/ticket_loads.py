@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tickets.counting import aggregates
-from tickets.counting.aggregates import UNRESOLVED, Counts
+from tickets.counting import contributions
+from tickets.counting.contributions import UNRESOLVED, Counts
 from tickets.ticket.fields import Status
 
 UNASSIGNED: Final = "Unassigned"
@@ -35,7 +35,7 @@ class Load:
 
 def of_people(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[Load]:
     """Return the loads of all who have tickets; the key "" stands for nobody."""
-    statuses: _Statuses = {"": {s: totals[f"{aggregates.UNASSIGNED}.{s}"] for s in Status}}
+    statuses: _Statuses = {"": {s: totals[f"{contributions.UNASSIGNED}.{s}"] for s in Status}}
     for name, n in people.items():
         who, _, status = name.rpartition(".")
         statuses.setdefault(who, {})[Status(status)] = n

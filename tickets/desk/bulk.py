@@ -26,7 +26,7 @@ from portal.dynamo.companions import Companion
 from portal.dynamo.repository import TRANSACTION_LIMIT, Transaction
 from portal.errors import TRANSACTION_CONFLICT, Conflict, Invalid, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates
+from tickets.counting import contributions
 from tickets.desk import summaries
 from tickets.desk.summaries import ITEMS_PER_REVISION, TicketState
 from tickets.ticket import keys, ticket_events
@@ -196,7 +196,7 @@ def _write_unchanged(
 
 
 def _receipt(tenant: TenantContext, tickets: list[TicketState], to: Status, begun: str) -> str:
-    if aggregates.is_unresolved(to) and not all(aggregates.is_unresolved(t.status) for t in tickets):
+    if contributions.is_unresolved(to) and not all(contributions.is_unresolved(t.status) for t in tickets):
         return ""
     moved = [[t.number, t.version, t.status.value, t.resolver] for t in tickets]
     receipt = cursor.dump([to.value, begun, *moved], tenant_id=tenant.tenant_id, query=_purpose(tenant))

@@ -16,7 +16,7 @@ from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
 from portal.errors import Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates
+from tickets.counting import contributions
 from tickets.desk import summaries
 from tickets.desk.creating import REQUEST, new_request_id, request_digest, request_record
 from tickets.desk.summaries import TicketState, counted
@@ -171,7 +171,7 @@ def _counting(tenant: TenantContext, summary: SummaryItem, at: str) -> list[Acti
     """Let the summary remember a comment: how many there are, the last one, and the first that answers."""
     actions: list[Action] = [
         SummaryItem.commented_at.set(at),
-        counted(aggregates.COMMENTED, at),
+        counted(contributions.COMMENTED, at),
         SummaryItem.comment_count.add(1),
     ]
     if tenant.user_id != summary.requester:

@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from portal.errors import Invalid
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.ticket import fields
 from tickets.ticket.fields import Priority, Status
 

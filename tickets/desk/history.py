@@ -15,7 +15,7 @@ from typing import Any
 
 from portal import clock
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates
+from tickets.counting import contributions
 from tickets.desk.summaries import derived
 from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
@@ -86,19 +86,19 @@ class History:
             if entry.kind == "note":
                 found["noted_at"] = at
             elif entry.kind == "comment":
-                days[aggregates.day_count(aggregates.COMMENTED, at)] += 1
+                days[contributions.day_count(contributions.COMMENTED, at)] += 1
                 found["commented_at"] = at
                 if (entry.author, entry.author_name) != requester:
                     found.setdefault("responded_at", at)
             for name, before, after in entry.changes:
-                if name != "status" or aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+                if name != "status" or contributions.is_unresolved(before) == contributions.is_unresolved(after):
                     continue
-                if aggregates.is_unresolved(after):
-                    days[aggregates.day_count(aggregates.REOPENED, at)] += 1
+                if contributions.is_unresolved(after):
+                    days[contributions.day_count(contributions.REOPENED, at)] += 1
                     found["reopened_at"] = at
                     del found["resolved_at"]
                 else:
-                    days[aggregates.day_count(aggregates.RESOLVED, at)] += 1
+                    days[contributions.day_count(contributions.RESOLVED, at)] += 1
                     found["resolved_at"] = at
         return found | {"days": dict(days)}
 

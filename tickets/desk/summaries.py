@@ -16,7 +16,7 @@ from delivery.events.event_types import Event
 from portal.dynamo.repository import Action, Condition, Transaction
 from portal.errors import Invalid, NotFound
 from tenants.tenancy.context import TenantContext
-from tickets.counting import aggregates
+from tickets.counting import contributions
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import keys, ticket_events
 from tickets.ticket.fields import Status
@@ -161,14 +161,14 @@ def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequen
 
 def dates(before: str, after: str, at: str) -> dict[str, str | None]:
     """Return the moments that a ticket has by a change of status at this moment; None for one that it has no more."""
-    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+    if contributions.is_unresolved(before) == contributions.is_unresolved(after):
         return {}
-    return {"resolved_at": None, "reopened_at": at} if aggregates.is_unresolved(after) else {"resolved_at": at}
+    return {"resolved_at": None, "reopened_at": at} if contributions.is_unresolved(after) else {"resolved_at": at}
 
 
 def dates_counted(before: str, after: str, at: str) -> list[Action]:
     """Count what `dates` tells of, on its day."""
-    kinds = {"resolved_at": aggregates.RESOLVED, "reopened_at": aggregates.REOPENED}
+    kinds = {"resolved_at": contributions.RESOLVED, "reopened_at": contributions.REOPENED}
     return [counted(kinds[name], moment) for name, moment in dates(before, after, at).items() if moment]
 
 
@@ -190,15 +190,15 @@ def forgotten(before: str, after: str, at: str) -> list[Action]:
 
     Raises ValueError for a ticket that was reopened by it: when it had been resolved before is not known any more.
     """
-    if aggregates.is_unresolved(before) == aggregates.is_unresolved(after):
+    if contributions.is_unresolved(before) == contributions.is_unresolved(after):
         return []
-    if aggregates.is_unresolved(after):
+    if contributions.is_unresolved(after):
         raise ValueError("a reopening cannot be taken back")
-    return [SummaryItem.resolved_at.remove(), counted(aggregates.RESOLVED, at, by=-1)]
+    return [SummaryItem.resolved_at.remove(), counted(contributions.RESOLVED, at, by=-1)]
 
 
 def counted(kind: str, at: str, *, by: int = 1) -> Action:
-    """Count an event of this kind on the day of this moment; see `aggregates.day_count`."""
-    stored: Any = SummaryItem.days[aggregates.day_count(kind, at)]
+    """Count an event of this kind on the day of this moment; see `contributions.day_count`."""
+    stored: Any = SummaryItem.days[contributions.day_count(kind, at)]
     action: Action = stored.set((stored | 0) + by)
     return action

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tickets.counting import aggregates
+from tickets.counting import contributions
 from tickets.desk.timelines import Activity
 from tickets.ticket import keys
 from tickets.ticket.items import SummaryItem
@@ -67,7 +67,7 @@ def _days(summary: SummaryItem) -> Json:
     """Return how often something happened on each day: {"2026-11-20": {"commented": 2}}."""
     told: Json = {}
     for name, count in sorted(summary.days.attribute_values.items()):
-        told.setdefault(name[:-1], {})[aggregates.EVENT_NAMES[name[-1]]] = int(count)
+        told.setdefault(name[:-1], {})[contributions.EVENT_NAMES[name[-1]]] = int(count)
     return told
 
 

@@ -25,7 +25,7 @@ from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.counting import stored_counts
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import bulk, changing, lists, summaries
 from tickets.desk.summaries import TicketState
 from tickets.desk.ticket_rows import TicketRow

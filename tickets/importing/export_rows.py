@@ -16,7 +16,7 @@ from typing import Any, Final
 from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
-from tickets.counting import aggregates
+from tickets.counting import contributions
 from tickets.desk.history import History, PastEntry
 from tickets.exporting.ticket_lines import MOMENTS
 from tickets.importing.archive_reader import RawRow
@@ -30,7 +30,7 @@ WORDS_LIMIT: Final = 200  # characters of a verb
 _ENTRY_ID: Final = re.compile(r"[0-9a-z]{1,40}\Z")
 _FIELD: Final = re.compile(r"[a-z_]{1,40}\Z")
 _KINDS: Final = ("comment", "note", "event")
-_EVENTS: Final = {name: letter for letter, name in aggregates.EVENT_NAMES.items()}
+_EVENTS: Final = {name: letter for letter, name in contributions.EVENT_NAMES.items()}
 
 
 @dataclass(frozen=True)

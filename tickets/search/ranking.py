@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from portal import clock
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.search.results import Where
 from tickets.search.text_match import FieldMatch, TicketMatch
 from tickets.search.ticket_texts import text_in

@@ -10,7 +10,7 @@ from typing import Final
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
-from tickets.counting.aggregates import UNRESOLVED
+from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import lists
 from tickets.desk.ticket_rows import TicketRow
 from tickets.search import tokenizer

@@ -24,7 +24,7 @@ class SummaryItem(Item):
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened and commented on; in `days` how often which of these happened on which day
-    (`aggregates.day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
+    (`contributions.day_count`), some 15 bytes for each; and the epoch of aggregates that it is counted in.
     """
 
     table = TICKETS

@@ -27,8 +27,8 @@ from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards, worker
 from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored_counts
-from tickets.counting.aggregates import Counts, Part
 from tickets.counting.barrier import Say, WorkerAway
+from tickets.counting.contributions import Counts, Part
 from tickets.counting.recent_counts import CORRECTION, MERGES, VERSION, Recent
 from tickets.counting.stored_counts import Stored
 from tickets.counting.stream_handler import Positions

@@ -12,8 +12,8 @@ from portal.dynamo.batches import BATCH_GET_LIMIT
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import TenantRepository
 from portal.streams.batch import plain
-from tickets.counting import aggregates
-from tickets.counting.aggregates import Contribution
+from tickets.counting import contributions
+from tickets.counting.contributions import Contribution
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem
 from tickets.ticket.tables import TICKETS
@@ -38,8 +38,8 @@ class Recount:
     def add(self, image: dict[str, Any]) -> None:
         self.tickets += 1
         try:
-            contributed = aggregates.contribution(plain(image) or {})
-        except aggregates.UNCOUNTABLE:
+            contributed = contributions.contribution(plain(image) or {})
+        except contributions.UNCOUNTABLE:
             self.uncountable.append((ticket_keys.owner_of(image["pk"]["S"]) or ("", 0))[1])
             return
         self.add_counts(contributed)

@@ -21,9 +21,9 @@ from functools import partial
 from typing import Final, Literal
 
 from portal.dynamo.repository import TenantRepository
-from tickets.counting import aggregates, barrier, coding, stored_counts
-from tickets.counting.aggregates import Contribution, Counts
+from tickets.counting import barrier, coding, contributions, stored_counts
 from tickets.counting.barrier import WorkerAway
+from tickets.counting.contributions import Contribution, Counts
 from tickets.counting.stored_counts import Group, Stored
 from tickets.verification import recount as recounting
 from tickets.verification import recount_progress
@@ -45,7 +45,7 @@ Begun = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Difference:
-    """One count that is wrong. `item` is TOTALS, PEOPLE, TAGS or a date; `count` is its name in aggregates.py."""
+    """One count that is wrong. `item` is TOTALS, PEOPLE, TAGS or a date; `count` is its name in contributions.py."""
 
     item: str
     count: str
@@ -149,13 +149,13 @@ def _compared(truth: Recount, now: Stored, *, at: Iterable[Stored]) -> tuple[set
 
 
 def _grouped(counts: Contribution, weeks_from: str) -> dict[Group, Counts]:
-    return _with_weeks(aggregates.merged(counts), weeks_from)
+    return _with_weeks(contributions.merged(counts), weeks_from)
 
 
 def _with_weeks(grouped: Mapping[Group, Counts], weeks_from: str) -> dict[Group, Counts]:
     """Return the same with the old weeks of all sides in one count."""
     return {
-        group: coding.without_old_weeks(counts, weeks_from) if group[0] == aggregates.TOTALS else counts
+        group: coding.without_old_weeks(counts, weeks_from) if group[0] == contributions.TOTALS else counts
         for group, counts in grouped.items()
     }
 

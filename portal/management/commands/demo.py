@@ -31,7 +31,8 @@ from portal.engines.engine_process import (
     running_engine,
     start_engine,
 )
-from portal.engines.processes import LOOPBACK, Child, acquire_lock, port_obstacle, release_lock
+from portal.engines.ports import LOOPBACK, port_obstacle
+from portal.engines.processes import Child, acquire_lock, release_lock
 from portal.engines.supervisor import GaveUp, Job, StartError, Supervisor
 from portal.management import demo_processes
 from portal.management.demo_processes import CREATE_QUEUES

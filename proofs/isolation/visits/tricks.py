@@ -18,7 +18,7 @@ from proofs.isolation.visits.visit import Visit, aimed, person
 from proofs.isolation.visits.visitors import Visitor, Visitors
 from tenants.identity import impersonation_session
 from tenants.identity.impersonation_session import ActingIds
-from tenants.tenancy import page_mark, pinned_tenant
+from tenants.tenancy import page_mark, session_cookie
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -119,16 +119,16 @@ def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     theirs, mine = visitors.members.get(v.victim.id, v.visitor).ids, v.visitor.ids
     parts = rng.choice(
         [
-            pinned_tenant.Ids(mine.session_key, mine.user_id, theirs.tenant_id),
-            pinned_tenant.Ids(mine.session_key, theirs.user_id, theirs.tenant_id),
-            pinned_tenant.Ids(theirs.session_key, mine.user_id, theirs.tenant_id),
-            pinned_tenant.Ids(theirs.session_key, mine.user_id, mine.tenant_id),
-            pinned_tenant.Ids(mine.session_key, theirs.user_id, mine.tenant_id),
+            session_cookie.Ids(mine.session_key, mine.user_id, theirs.tenant_id),
+            session_cookie.Ids(mine.session_key, theirs.user_id, theirs.tenant_id),
+            session_cookie.Ids(theirs.session_key, mine.user_id, theirs.tenant_id),
+            session_cookie.Ids(theirs.session_key, mine.user_id, mine.tenant_id),
+            session_cookie.Ids(mine.session_key, theirs.user_id, mine.tenant_id),
         ]
     )
-    signed = pinned_tenant.write_cookie(parts)
+    signed = session_cookie.write(parts)
     if rng.random() < 0.5:
-        signed = signed.rpartition(":")[0] + ":" + pinned_tenant.write_cookie(theirs).rpartition(":")[2]
+        signed = signed.rpartition(":")[0] + ":" + session_cookie.write(theirs).rpartition(":")[2]
     path = _at_victims_desk(v) if parts.tenant_id == theirs.tenant_id else v.path
     return replace(v, cookie=signed, homes=v.visitor.homes, path=path)
 
@@ -139,7 +139,7 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     if stale is None:
         return v
     form = v.form | {"_page": page_mark.make(stale.user.id, v.victim.id)}
-    cookie = pinned_tenant.write_cookie(stale.ids)
+    cookie = session_cookie.write(stale.ids)
     return replace(v, cookie=cookie, homes=frozenset(), form=form, path=_at_victims_desk(v))
 
 

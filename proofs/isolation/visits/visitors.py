@@ -24,7 +24,7 @@ from tenants.identity import keys as identity_keys
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.membership import members, seeding
-from tenants.tenancy import pinned_tenant
+from tenants.tenancy import pinned_tenant, session_cookie
 from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
 
@@ -41,8 +41,8 @@ class Visitor:
     homes: frozenset[str]
 
     @property
-    def ids(self) -> pinned_tenant.Ids:
-        return pinned_tenant.Ids(self.session_key, self.user.id, self.target.id)
+    def ids(self) -> session_cookie.Ids:
+        return session_cookie.Ids(self.session_key, self.user.id, self.target.id)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
         remove_scratch(targets)
 
 
-def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> pinned_tenant.Ids:
+def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> session_cookie.Ids:
     """Return a session as signing in starts one, without a password and without a trace in the audit trail.
 
     It is added to `minted` before it is written: whoever is interrupted meanwhile knows its key.
@@ -82,7 +82,7 @@ def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -
     session.begin(address="", agent="")
     session.set_expiry(_SESSION)
     session.create()
-    return pinned_tenant.Ids(session.session_key or "", user.id, tenant_id)
+    return session_cookie.Ids(session.session_key or "", user.id, tenant_id)
 
 
 def _visitor(target: Target, user: User, minted: list[SessionStore], homes: frozenset[str] | None = None) -> Visitor:

@@ -14,8 +14,8 @@ from portal import clock
 from tenants.identity.accounts import new_id
 from tests.support import fakes
 from tests.support.folding import apply, contribution, created, image, record, stored
-from tickets.counting import aggregate_store, aggregates, dead_letters, keys
-from tickets.counting.aggregates import Part
+from tickets.counting import aggregate_store, contributions, dead_letters, keys
+from tickets.counting.contributions import Part
 from tickets.counting.items import DeadLetterItem
 from tickets.ticket.fields import Priority, Status
 
@@ -32,7 +32,9 @@ def day(date: str) -> Part:
 
 FIRST, LAST = datetime.fromisoformat("2026-11-18"), datetime.fromisoformat("2026-11-20")
 moments = st.datetimes(FIRST, LAST, timezones=st.just(UTC)).map(clock.stamp)
-days = st.dictionaries(st.builds(aggregates.day_count, st.sampled_from("cro"), moments), st.integers(1, 3), max_size=3)
+days = st.dictionaries(
+    st.builds(contributions.day_count, st.sampled_from("cro"), moments), st.integers(1, 3), max_size=3
+)
 facts = st.fixed_dictionaries(
     {
         "status": st.sampled_from([s.value for s in Status]),
@@ -83,7 +85,7 @@ def test_any_deliveries_of_any_changes_equal_the_recount(
     for shard, records in shards.items():
         for start, end in data.draw(deliveries(len(records))):
             apply(records[start:end], shard)
-    assert stored(tenant_id) == aggregates.total(map(contribution, last.values()))
+    assert stored(tenant_id) == contributions.total(map(contribution, last.values()))
 
 
 # --- single changes ---
