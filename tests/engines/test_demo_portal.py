@@ -109,7 +109,8 @@ def test_a_ticket_that_is_opened_is_counted_also_when_the_demo_is_stopped_at_onc
     log = demo.directory / "var" / "log" / "verify_aggregates.log"
     wait_until(lambda: "nothing is wrong" in log.read_text())
     rebuilt = demo.directory / "var" / "log" / "rebuild_search.log"
-    wait_until(lambda: "acme: 6 tickets read into" in rebuilt.read_text())
+    # It began when the portal answered, which may be before the ticket was opened.
+    wait_until(lambda: re.search("acme: [56] tickets read into", rebuilt.read_text()))
 
     assert demo.running
     (worker,) = (
