@@ -1,18 +1,24 @@
 """Which tests one process of `make test` runs one after the other: those of a file, and those that share what is dear.
 
 A server with its browser, and the engines other than the embedded one, take seconds of processor time to start. Files
-that ask for the same ones go to the same process, so that each is started once.
+that ask for the same ones go to the same process, so that each is started once. Files that mostly wait, for leases to
+end and for workers to come back, go to one process too, so that the others always have work for the processor.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 TESTS = Path(__file__).parent.parent
 BROWSER = "tests/browser/"
 ENGINES = "tests.support.engines"
+# How the names of the files begin that wait most of their time: beside each other they would leave processors idle.
+WAITING = ("tests/consuming/", "tests/engines/test_demo", "tests/proofs/test_torture", "tests/streams/test_run_stream")
 
 
 class SharedScheduling(LoadFileScheduling):
@@ -24,8 +30,22 @@ class SharedScheduling(LoadFileScheduling):
         if f'pytest_plugins = ["{ENGINES}"]' in path.read_text()
     )
 
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        gone = [start for start in WAITING if not any(TESTS.parent.glob(f"{start}*"))]
+        if gone:
+            raise pytest.UsageError(f"tests/support/scheduling.py names as waiting what is not there: {gone}")
+
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         if file.startswith(BROWSER):
             return BROWSER
         return ENGINES if file in self._of_engines else file
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        waits = node is self.nodes[0]
+        for scope in self.workqueue:
+            if scope.startswith((ENGINES, *WAITING)) == waits:
+                self.workqueue.move_to_end(scope, last=False)
+                break
+        super()._assign_work_unit(node)
