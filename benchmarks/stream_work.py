@@ -22,7 +22,7 @@ from benchmarks.summary import table
 from portal.engines.processes import Child
 from portal.streams import shards
 from tickets.counting import aggregate_store, keys, merge
-from tickets.counting.recent_counts import Recent
+from tickets.counting.exactly_once import Recent
 from tickets.counting.stream_handler import Positions
 from tickets.search.care import index_check, index_rebuild
 from tickets.ticket.tables import TICKETS

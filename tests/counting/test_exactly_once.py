@@ -19,7 +19,7 @@ from tenants.tenancy.context import TenantContext
 from tests.support import engine_memory, fakes, folding
 from tests.support.folding import Follower, apply, created, recounted, stored
 from tests.support.world import World
-from tickets.counting import aggregate_store, merge, recent_counts, stream_handler
+from tickets.counting import aggregate_store, exactly_once, merge, stream_handler
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.summaries import TicketState
 from tickets.ticket.fields import Status
@@ -244,7 +244,7 @@ def test_hostile_deliveries_do_no_harm(alice: TenantContext) -> None:
 
 
 def test_the_torture_notices_an_update_without_its_condition(alice: TenantContext, patch: pytest.MonkeyPatch) -> None:
-    real = recent_counts.addition
+    real = exactly_once.addition
 
     def careless(*args: Any, **kwargs: Any) -> dict[str, Any]:
         request = real(*args, **kwargs)
@@ -254,6 +254,6 @@ def test_the_torture_notices_an_update_without_its_condition(alice: TenantContex
         request["ExpressionAttributeNames"].pop("#merges", None)
         return request
 
-    patch.setattr(recent_counts, "addition", careless)
-    patch.setattr(recent_counts.Recent, "floor", lambda self, mark: "")
+    patch.setattr(exactly_once, "addition", careless)
+    patch.setattr(exactly_once.Recent, "floor", lambda self, mark: "")
     assert not tortured(alice, stream_handler.handle)

@@ -20,7 +20,7 @@ from portal.streams.batch import batch_of
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import contributions, keys, leader_counts, merge, stored_counts, stream_handler, tail_counts
-from tickets.counting.recent_counts import Recent
+from tickets.counting.exactly_once import Recent
 from tickets.counting.stream_handler import handle
 
 ACME = "a" * 32

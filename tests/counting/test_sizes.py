@@ -15,7 +15,7 @@ from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
 from tickets.counting import contributions, keys, stored_counts
-from tickets.counting.recent_counts import Recent
+from tickets.counting.exactly_once import Recent
 from tickets.ticket.fields import Priority, Status
 
 ACME = "a" * 32

@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE
 from tickets.counting import aggregate_store, coding, contributions, dead_letters, keys, merge, stream_handler
 from tickets.counting import stored_counts as storing
 from tickets.counting.contributions import Contribution, Kind, Part
-from tickets.counting.recent_counts import Recent
+from tickets.counting.exactly_once import Recent
 from tickets.counting.record_changes import Change
 from tickets.counting.stream_handler import handle
 from tickets.following import ticket_stream

@@ -41,8 +41,8 @@ from tenants.tenancy import tenant_directory
 from tickets.counting import aggregate_store, coding, contributions, keys, record_changes
 from tickets.counting.aggregate_store import Bill
 from tickets.counting.contributions import Contribution
+from tickets.counting.exactly_once import AT, VERSION
 from tickets.counting.items import DeadLetterItem
-from tickets.counting.recent_counts import AT, VERSION
 from tickets.counting.record_changes import Change
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import CounterItem

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tickets.counting import coding
 from tickets.counting.contributions import UNRESOLVED
-from tickets.counting.recent_counts import Tail
+from tickets.counting.exactly_once import Tail
 from tickets.ticket.fields import Status
 
 BUDGET: Final = {"P": 1200, "G": 1200}  # bytes, by the first letter of a code

@@ -18,8 +18,8 @@ from portal.errors import TransactionRefused
 from tickets.counting import aggregate_store, coding, keys, leader_counts
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.contributions import Counts, Kind, Part
+from tickets.counting.exactly_once import Recent, Tail
 from tickets.counting.leader_counts import Leaders
-from tickets.counting.recent_counts import Recent, Tail
 from tickets.counting.record_changes import Change
 
 FULL: Final = 2048  # bytes of RECENT

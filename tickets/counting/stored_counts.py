@@ -11,8 +11,8 @@ from portal.dynamo.repository import TenantRepository
 from portal.errors import Throttled
 from tickets.counting import coding, contributions, keys, merge, tail_counts
 from tickets.counting.contributions import Contribution, Counts, Kind, Part
+from tickets.counting.exactly_once import Recent
 from tickets.counting.leader_counts import Leaders
-from tickets.counting.recent_counts import Recent
 from tickets.ticket.tables import TICKETS
 
 _TRIES: Final = 30  # to read all items between two merges

@@ -1,7 +1,7 @@
 """Apply the changes in a batch of stream records to the aggregates, each exactly once.
 
 The way of a record: `handle` takes the batch apart by tenant (record_changes.py); each tenant's changes are added to
-its item RECENT (recent_counts.py); when that is full, a merge moves its counts on (merge.py), and now and then a
+its item RECENT (exactly_once.py); when that is full, a merge moves its counts on (merge.py), and now and then a
 compaction tidies up behind it (tail_counts.py). Both hosts, the poller and the Lambda function, call `handle`.
 
 Tenants are applied at the same time and fail alone: whoever is throttled gets its records back, the others are done.
@@ -25,9 +25,9 @@ from portal.memory import Memory
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.stream_source import StreamSource
-from tickets.counting import aggregate_store, dead_letters, keys, merge, recent_counts, record_changes, tail_counts
+from tickets.counting import aggregate_store, dead_letters, exactly_once, keys, merge, record_changes, tail_counts
 from tickets.counting.aggregate_store import Bill, Raw
-from tickets.counting.recent_counts import Recent
+from tickets.counting.exactly_once import Recent
 from tickets.counting.record_changes import Change
 
 log = logging.getLogger("pooldesk.stream")
@@ -108,7 +108,7 @@ class Share:
 
     def __init__(self, batch: Batch, tenant_id: str, some: Sequence[Change], known: Positions) -> None:
         self.batch, self.tenant_id, self.left, self.positions = batch, tenant_id, list(some), known
-        self.mark = recent_counts.mark_name(batch.stream_arn, batch.shard_id)
+        self.mark = exactly_once.mark_name(batch.stream_arn, batch.shard_id)
         self.name = stream_source.current(), tenant_id
         self.state = _memory.get(self.name)
         self.failed: Unavailable | None = None
@@ -157,8 +157,8 @@ class Share:
                 return
             state = self._known(self.state or Recent.of(self._read_raw()))
             floor = state.floor(self.mark) or ""
-            if recent_counts.packed(some[0].sequence) <= floor:
-                known = bisect_right(some, floor, key=lambda change: recent_counts.packed(change.sequence))
+            if exactly_once.packed(some[0].sequence) <= floor:
+                known = bisect_right(some, floor, key=lambda change: exactly_once.packed(change.sequence))
                 self._keep(some[:known], state, True)
                 continue
             group, fills = merge.first_group(state, some)
@@ -190,9 +190,9 @@ class Share:
     def _send(self, state: Recent | None, group: Sequence[Change]) -> tuple[Recent, bool]:
         """Add a group to RECENT as it is known or not, and keep its dead letters in the same transaction. RECENT as it
         is then, and whether it took the group."""
-        first, last = recent_counts.packed(group[0].sequence), recent_counts.packed(group[-1].sequence)
+        first, last = exactly_once.packed(group[0].sequence), exactly_once.packed(group[-1].sequence)
         dead = [change for change in group if change.reason]
-        request = recent_counts.addition(state, self.mark, first=first, last=last, counts=record_changes.summed(group))
+        request = exactly_once.addition(state, self.mark, first=first, last=last, counts=record_changes.summed(group))
         try:
             if dead:
                 dead_letters.keep(self.batch, self.tenant_id, dead, beside=request, bill=self.bill)
@@ -216,7 +216,7 @@ class Share:
             self.tenant_id,
             state,
             self.mark,
-            last=recent_counts.packed(group[-1].sequence),
+            last=exactly_once.packed(group[-1].sequence),
             counts=record_changes.summed(group),
             position=self.positions,
             bill=self.bill,
@@ -281,7 +281,7 @@ def _later(state: Recent | None, raw: Raw) -> Recent:
 def position(stream_arn: str, shard_id: str) -> str:
     """The packed position of a shard, "" where nobody has said any."""
     read = positions.read(stream_arn, shard_id)
-    return recent_counts.packed(read) if read else ""
+    return exactly_once.packed(read) if read else ""
 
 
 @dataclass
@@ -293,6 +293,6 @@ class Positions:
 
     def __call__(self, mark: str) -> str:
         if mark not in self.read:
-            shard_id = recent_counts.marked_shard(self.stream_arn, mark)
+            shard_id = exactly_once.marked_shard(self.stream_arn, mark)
             self.read[mark] = position(self.stream_arn, shard_id) if shard_id else ""
         return self.read[mark]

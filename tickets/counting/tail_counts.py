@@ -20,9 +20,9 @@ from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed
 from tickets.counting import aggregate_store, coding, keys, leader_counts, merge
 from tickets.counting.aggregate_store import Bill, Raw
+from tickets.counting.exactly_once import VERSION, Recent, Tail
 from tickets.counting.leader_counts import Leaders
 from tickets.counting.merge import Position
-from tickets.counting.recent_counts import VERSION, Recent, Tail
 
 RUN_BYTES: Final = 16 * 1024  # of runs at least, before they are compacted
 PAGE_LIMIT: Final = 3500  # bytes

@@ -29,7 +29,7 @@ from portal.streams import shards, worker
 from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored_counts
 from tickets.counting.barrier import Say, WorkerAway
 from tickets.counting.contributions import Counts, Part
-from tickets.counting.recent_counts import CORRECTION, MERGES, VERSION, Recent
+from tickets.counting.exactly_once import CORRECTION, MERGES, VERSION, Recent
 from tickets.counting.stored_counts import Stored
 from tickets.counting.stream_handler import Positions
 from tickets.ticket import keys as ticket_keys

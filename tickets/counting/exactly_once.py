@@ -1,4 +1,4 @@
-"""Model the item RECENT, through which every change of a tenant's aggregates goes, and which remembers what it took.
+"""Count each record exactly once: in the item RECENT, through which all changes go, and which remembers what it took.
 
 A batch of one stream shard is added to RECENT by one UpdateItem, and so is the *mark* of that shard: the last sequence
 number taken from it. The update holds only if the mark is absent or smaller than the first record of the batch. So a
