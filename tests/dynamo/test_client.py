@@ -269,7 +269,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 BUSY = b'{"__type": "com.amazonaws#ProvisionedThroughputExceededException"}'
-THROTTLED = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n%b" % (len(BUSY), BUSY)
+# It says that the connection ends: a client that keeps it would send into it until the end has arrived.
+THROTTLED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(BUSY), BUSY)
 
 
 def test_what_passes_is_sent_again_after_pauses_drawn_below_bounds_that_double(
