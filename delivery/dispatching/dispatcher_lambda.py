@@ -82,7 +82,7 @@ def _take_notes() -> None:
 def _handle(batch: Batch) -> BatchResult:
     dispatcher = _dispatcher()
     dispatcher.look_up()  # another process may have seen the answers
-    return stream_source.own_only(OUTBOX, dispatcher.handle)(batch)
+    return dispatcher.handle(stream_source.own(OUTBOX, batch))
 
 
 @lru_cache(maxsize=1)

@@ -52,7 +52,7 @@ class Poller:
         self.me = uuid.uuid4().hex
         self.metrics = Metrics()
         self.taking = True
-        self._table, self._handler, self._if_lost = table, stream_source.own_only(table, handler), if_lost
+        self._table, self._handler, self._if_lost = table, handler, if_lost
         self._watch = leases.HeartbeatWatch(lease_seconds)
         self._rest_seconds = idle_seconds
         self._lease_seconds, self._look_seconds = lease_seconds, min(LOOK_SECONDS, lease_seconds / 4)
@@ -212,7 +212,9 @@ class Poller:
                 self._hold(taken)
 
     def _hold(self, lease: LeaseItem) -> None:
-        self._readers[lease.shard] = ShardReader(lease, self.me, self._handler, self.metrics, self._if_lost)
+        self._readers[lease.shard] = ShardReader(
+            self._table, lease, self.me, self._handler, self.metrics, self._if_lost
+        )
         for reader in self._readers.values():
             reader.save_seconds = max(SAVE_SECONDS, len(self._readers) / SAVES_PER_SECOND)
         log.info("Shard %s is read here from %s on.", lease.shard, lease.checkpoint or "its beginning")

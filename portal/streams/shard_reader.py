@@ -19,7 +19,8 @@ from typing import Final
 
 from portal import clock
 from portal.errors import Unavailable
-from portal.streams import backoff, leases, shards
+from portal.schema.tables import Table
+from portal.streams import backoff, leases, shards, stream_source
 from portal.streams.batch import Batch, Handler, Record
 from portal.streams.items import LeaseItem
 
@@ -64,6 +65,7 @@ class ShardReader:
     `tip_seen_at` is when, by the monotonic clock of this process, a call began that found nothing unread.
     """
 
+    table: Table
     lease: LeaseItem
     me: str
     handler: Handler
@@ -179,7 +181,7 @@ class ShardReader:
         waiting = self.deferred + records
         self.deferred = waiting
         self.metrics.add({"records": len(records)})
-        result = self.handler(Batch(self.lease.stream, self.lease.shard, waiting))
+        result = self.handler(stream_source.own(self.table, Batch(self.lease.stream, self.lease.shard, waiting)))
         self.deferred = result.deferred
         self.metrics.add({"batches": 1, **result.counts})
         last = result.last_applied(waiting) if self.deferred else self._newest

@@ -23,7 +23,7 @@ from portal.schema import keys as schema_keys
 from portal.schema import placed_names
 from portal.schema.tables import Table
 from portal.streams import keys
-from portal.streams.batch import Batch, BatchResult, Handler
+from portal.streams.batch import Batch
 
 log = logging.getLogger("pooldesk.stream")
 
@@ -114,20 +114,16 @@ def _lies_at(site: placement.Site, region: str, account: str) -> bool:
     return site.region == region and (len(of_role) < 5 or of_role[4] == account)
 
 
-def own_only(table: Table, handler: Handler) -> Handler:
-    """Return the handler, to which the stream of one tenant's own table brings that tenant's records and no others.
+def own(table: Table, batch: Batch) -> Batch:
+    """Return the batch without records of another tenant, where it comes from the stream of one tenant's own table.
 
     Nobody can write another tenant's key into it; whoever did would reach, by the stream, what no request may reach.
     """
-
-    def handle(batch: Batch) -> BatchResult:
-        tenant_id = current().tenant_id
-        if not tenant_id:
-            return handler(batch)
-        own = [r for r in batch.records if schema_keys.belongs_to(tenant_id, str(r.keys.get(table.hash, "")))]
-        strange = len(batch.records) - len(own)
-        if strange:
-            log.critical("%d records in the stream of tenant %s are of another, and passed over.", strange, tenant_id)
-        return handler(Batch(batch.stream_arn, batch.shard_id, tuple(own)))
-
-    return handle
+    tenant_id = current().tenant_id
+    if not tenant_id:
+        return batch
+    records = [r for r in batch.records if schema_keys.belongs_to(tenant_id, str(r.keys.get(table.hash, "")))]
+    strange = len(batch.records) - len(records)
+    if strange:
+        log.critical("%d records in the stream of tenant %s are of another, and passed over.", strange, tenant_id)
+    return Batch(batch.stream_arn, batch.shard_id, tuple(records))

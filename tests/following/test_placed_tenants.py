@@ -138,7 +138,7 @@ def test_a_record_of_another_tenant_in_an_own_stream_is_passed_over(
     globex = world.tenants["globex"].tenant_id
     with source.entered():
         batch = batch_of("arn", "shard", folding.created(globex, range(1, 3)))
-        stream_source.own_only(TICKETS, handle)(batch)
+        handle(stream_source.own(TICKETS, batch))
     assert "2 records in the stream" in caplog.text
     assert opened(world, "globex") == 0
 

@@ -95,10 +95,9 @@ def test_a_hot_tenant_is_resharded_by_itself_once_and_the_reason_is_kept(world: 
     tenant_id = world.tenants["acme"].tenant_id
     world.tickets("acme", 6)
     follower = ReshardFollower(hot=20, settle_seconds=0)
-    handle = follower.watching(lambda batch: None)  # type: ignore[arg-type,return-value]
     for start in (0, 100):
         for at in range(start, start + 70):
-            handle(Batch("arn", "1", tuple(written(tenant_id, at) for _ in range(15))))
+            follower.look(Batch("arn", "1", tuple(written(tenant_id, at) for _ in range(15))))
         assert follower.turn() == (not start)
     assert layout_changes.read(tenant_id).readers == 4
     (item,) = reshard_requests.history(tenant_id)

@@ -229,7 +229,9 @@ def test_a_ticket_written_beyond_the_partitions_by_who_had_stood_still_is_put_ri
     fresh = world.context("alice", "acme")
     assert 1 not in numbers(fresh, SOME)
     follower.turn()
-    follower.watching(lambda batch: stream.apply(batch.records))(stream.batch())
+    batch = stream.batch()
+    stream.apply(batch.records)
+    follower.look(batch)
     assert sorted(numbers(fresh, SOME)) == list(range(1, 7))
 
 

@@ -55,7 +55,6 @@ _SCHEDULED = "aws.events"  # the source of what a rule of EventBridge sends
 log = logging.getLogger("pooldesk.stream")
 
 _follower = ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
-_looking_handle = stream_source.own_only(TICKETS, _follower.watching(handle))
 
 
 def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -84,7 +83,9 @@ def stream_handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _apply(batch: Batch) -> BatchResult:
-    result = _looking_handle(batch)
+    own = stream_source.own(TICKETS, batch)
+    result = handle(own)
+    _follower.look(own)
     positions.advance_behind(batch, result)
     return result
 

@@ -39,7 +39,13 @@ def handle(batch: Batch) -> BatchResult:
     now = [record for record in batch.records if id(record) not in later]
     if indexed.failed and not any(map(concerns, now)):
         raise next(iter(indexed.failed.values()))
-    counted = _counted(Batch(batch.stream_arn, batch.shard_id, tuple(now)), alone=not later)
+    try:
+        counted = stream_handler.handle(Batch(batch.stream_arn, batch.shard_id, tuple(now)))
+    except Unavailable:
+        if not later:
+            raise
+        # Others wait already: those who cannot be counted wait with them.
+        counted = BatchResult(deferred=tuple(record for record in now if concerns(record)))
     later |= {id(record) for record in counted.deferred}
     counts = {"indexed": indexed.records, "index_write_units": indexed.write_units}
     deferred = tuple(record for record in batch.records if id(record) in later)
@@ -56,13 +62,3 @@ def _of(failed: dict[str, Unavailable], records: tuple[Record, ...]) -> set[int]
 def _tenant(record: Record) -> str:
     parts = collection_parts(str(record.keys.get("pk", "")))
     return parts[0] if parts else ""
-
-
-def _counted(batch: Batch, *, alone: bool) -> BatchResult:
-    """Count. Where others wait already, those who cannot be counted wait with them."""
-    try:
-        return stream_handler.handle(batch)
-    except Unavailable:
-        if alone:
-            raise
-        return BatchResult(deferred=tuple(record for record in batch.records if concerns(record)))

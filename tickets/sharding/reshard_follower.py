@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from portal import clock
-from portal.streams.batch import Batch, BatchResult, Handler
+from portal.streams.batch import Batch
 from tickets.jobs.job_follower import JobFollower
 from tickets.sharding import hot_tenants, mover, reshard_notes
 from tickets.sharding.hot_partitions import HeatWatch
@@ -31,20 +31,14 @@ class ReshardFollower(JobFollower[ReshardItem]):
         job = partial(Mover, settle_seconds=settle_seconds, rate=rate)
         super().__init__(self._all_last, job, unfinished=reshard_notes.UNFINISHED, name="resharding")
 
-    def watching(self, handler: Handler) -> Handler:
-        """Return the handler, with a look at each batch that it has applied. Its own trouble is not the handler's."""
-
-        def handle(batch: Batch) -> BatchResult:
-            result = handler(batch)
-            try:
-                self._strays.look(batch.records)
-                if self._heat:
-                    self._heat.add(batch.records)
-            except Exception:
-                log.exception("A batch could not be looked at for where its tickets stand.")
-            return result
-
-        return handle
+    def look(self, batch: Batch) -> None:
+        """Look at a batch that has been applied, for where its tickets stand. Its trouble is nobody else's."""
+        try:
+            self._strays.look(batch.records)
+            if self._heat:
+                self._heat.add(batch.records)
+        except Exception:
+            log.exception("A batch could not be looked at for where its tickets stand.")
 
     def _all_last(self) -> list[ReshardItem]:
         """Return the last resharding of each tenant; those that heat has just asked for are among them."""

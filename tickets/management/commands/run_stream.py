@@ -11,9 +11,10 @@ from django.conf import settings
 
 from portal.management.follow_command import FollowCommand
 from portal.schema.registry import Role
+from portal.streams.batch import Batch, BatchResult
 from portal.streams.poller import Poller
-from tickets.following import lifecycle_work
-from tickets.following.ticket_stream import IF_LOST, handle, merges
+from tickets.following import lifecycle_work, ticket_stream
+from tickets.following.ticket_stream import IF_LOST, merges
 from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
@@ -47,8 +48,12 @@ class Command(FollowCommand):
         return ReshardFollower(hot=settings.HOT_PARTITION_UNITS)
 
     def poller(self, *, lease_seconds: float, **size: Any) -> Poller:
-        handler = self._follower.watching(handle)
-        return Poller(TICKETS, handler, if_lost=IF_LOST, lease_seconds=lease_seconds, **size)
+        return Poller(TICKETS, self._handle, if_lost=IF_LOST, lease_seconds=lease_seconds, **size)
+
+    def _handle(self, batch: Batch) -> BatchResult:
+        result = ticket_stream.handle(batch)
+        self._follower.look(batch)
+        return result
 
     def is_done(self) -> bool:
         return merges.is_idle
