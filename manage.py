@@ -5,8 +5,19 @@ import os
 import sys
 from pathlib import Path
 
-from portal.engines import discovery
-from portal.engines.engine_process import EngineError
+VENV = Path(__file__).resolve().parent / ".venv"
+
+try:
+    from portal.engines import discovery
+    from portal.engines.engine_process import EngineError
+except ModuleNotFoundError as missing:
+    python = VENV / "bin" / "python"
+    if __name__ != "__main__" or Path(sys.prefix).resolve() == VENV.resolve():
+        raise
+    if not python.exists():
+        sys.exit(f"Pooldesk's packages are not installed here ({missing.name}): `make run` installs them.")
+    # A shell's own Python has none of the packages that make has installed.
+    os.execv(python, [str(python), *sys.argv])  # noqa: S606  # this very command, as it was typed
 
 
 def main() -> None:

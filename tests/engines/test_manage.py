@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import django.core.management
 import pytest
+from django.conf import settings
 
 import manage
 from portal.engines.engine_process import LOCK_NAME
@@ -26,6 +30,34 @@ def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
         manage.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "Stopped.\n"
+
+
+@pytest.fixture
+def bare_checkout(tmp_path: Path) -> Callable[[], subprocess.CompletedProcess[str]]:
+    """A checkout, and `python manage.py seed --tenants 2` in it by a Python without any packages."""
+    shutil.copy(settings.BASE_DIR / "manage.py", tmp_path)
+    (tmp_path / "portal").symlink_to(settings.BASE_DIR / "portal")
+    command = [sys.executable, "-S", "-E", "manage.py", "seed", "--tenants", "2"]
+    return lambda: subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_without_packages_a_command_goes_on_with_the_python_that_has_them(
+    bare_checkout: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+    python.chmod(0o755)
+    ended = bare_checkout()
+    assert (ended.returncode, ended.stdout) == (7, "manage.py seed --tenants 2\n")
+
+
+def test_without_packages_anywhere_a_command_says_what_to_do(
+    bare_checkout: Callable[[], subprocess.CompletedProcess[str]],
+) -> None:
+    ended = bare_checkout()
+    assert ended.returncode == 1
+    assert ended.stderr == "Pooldesk's packages are not installed here (environ): `make run` installs them.\n"
 
 
 @pytest.mark.parametrize("command", ["certificate_keys", "verify_certificate"])
