@@ -34,7 +34,7 @@ test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time
 test-fast: $(VENV)/dev.stamp ## The tests that need no browser and no processes of their own, within a minute. PYTEST_ARGS=
 	$(PY) -m pytest -m "not browser and not slow" -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
 
-test-placements: $(VENV)/dev.stamp ## The same tests for desks on a bridge and in a silo. PYTEST_ARGS=
+test-placements: $(VENV)/dev.stamp ## Tests of tickets, search and deliveries, for desks on a bridge and in a silo. PYTEST_ARGS=
 	for placement in bridge silo/there; do \
 		PLACEMENT=$$placement $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS) $(PLACED) || exit 1; done
 

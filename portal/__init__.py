@@ -1,7 +1,5 @@
 """Hold the project and a kernel that knows no feature.
 
-The kernel's rooms, from the bottom: `schema` (how keys, tables and rights are declared), `isolation` (what holds the
-declarations against each request), `dynamo` (the only way to items), `streams` (who follows a table's changes),
-`deployment` (the same declarations as CloudFormation), `nosql` (Django without SQL), `engines` (local engines for
-development) and `web` (what every page shares). Begin with `schema/keys.py`, then `dynamo/repository.py`.
+Begin with `schema/keys.py` (how a key is formed), then `dynamo/repository.py` (a tenant's way to items) and
+`isolation/guard.py` (what each request is held against). All rooms are in docs/architecture.md.
 """

@@ -1,6 +1,5 @@
-"""Do what tenants come for: tickets, lists, dashboards, and what keeps their numbers.
+"""Do what tenants come for: tickets, lists, search, dashboards, and what keeps their numbers.
 
-From the bottom: `ticket` (what a ticket is), `counting` (what maintains the aggregates), `verification` (recounts
-them), `desk` (one ticket and lists of them), `handover`, `dashboards` (the pages that show the aggregates),
-`importing`, `seeding`, `admin`.
+Begin with `ticket/fields.py` (what a ticket is), then `desk/changing.py` (what people do with one) and
+`counting/contributions.py` (what it adds to a dashboard). All rooms are in docs/architecture.md.
 """

@@ -1,4 +1,4 @@
 """Let a request of the API in, or say in one form why not: keys, limits, scopes, JSON, errors, tags, repetitions.
 
-May import tenants. Begin with `door_middleware.py`, which has the way of a request.
+Begin with `door_middleware.py`, which has the way of a request.
 """

@@ -1,4 +1,4 @@
 """Let Django run without a relational database: backend, sessions, models over items, the admin.
 
-May import `dynamo`. Begin with `planner/patterns.py` (how items can be read), then `admin/options.py`.
+Begin with `planner/patterns.py` (how items can be read), then `admin/options.py`.
 """

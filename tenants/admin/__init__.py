@@ -1,4 +1,7 @@
-"""Register what operators see of tenants and people, and change: importing this package does it."""
+"""Register what operators see of tenants and people, and change: importing this package does it.
+
+Begin with `tenant_admin.py`; the models that it shows are in `tenants/operators`.
+"""
 
 from tenants.admin import account_admin, membership_admin, session_admin, tenant_admin, trail_admin
 

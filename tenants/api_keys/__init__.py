@@ -1,5 +1,5 @@
 """Let a tenant's own systems in: keys that its admins make, and who calls with one.
 
-May import `membership` and what is below it. Begin with `key_text.py` (what a key looks like), then `calling.py` (what
-a request with one may do) and `key_changes.py` (what admins do with keys).
+Begin with `key_text.py` (what a key looks like), then `calling.py` (what a request with one may do) and
+`key_changes.py` (what admins do with keys).
 """

@@ -1,4 +1,4 @@
 """Certify that a tenant was deleted: signed documents, each with the hash of the one before, verifiable without us.
 
-Begin with `signed_certificate.py`. May import `audit_trail` and the kernel. Certificates are made by `tickets/purging`.
+Begin with `signed_certificate.py`. Certificates are made by `tickets/purging`.
 """

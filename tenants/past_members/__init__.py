@@ -1,4 +1,4 @@
 """Tell who was a member at a time, and with which role, from the audit trail; and take members in again.
 
-May import `membership`. Begin with `past_roster.py`.
+Begin with `past_roster.py`.
 """

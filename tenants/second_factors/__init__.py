@@ -1,5 +1,5 @@
 """Know second factors: authenticator apps, passkeys and recovery codes; what proves a person beside the password.
 
-May import `identity` and `audit_trail`. Begin with `factor_store.py` (what somebody has), then `factor_checking.py`
-(what is taken as proof) and `factor_changes.py` (how it is added and removed).
+Begin with `factor_store.py` (what somebody has), then `factor_checking.py` (what is taken as proof) and
+`factor_changes.py` (how it is added and removed).
 """

@@ -1,5 +1,5 @@
 """Know tenants and who belongs where; pin each request to one tenant.
 
-May import `identity` and `audit_trail`. Begin with `context.py` (who is calling, for which tenant, in one read), then
-`pinned_tenant.py` and `access_middleware.py` (where it is checked again on each request).
+Begin with `context.py` (who is calling, for which tenant, in one read), then `pinned_tenant.py` and
+`access_middleware.py` (where it is checked again on each request).
 """

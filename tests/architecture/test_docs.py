@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,41 @@ def test_the_picture_of_the_house_shows_every_room() -> None:
     packages = {r for line in rooms for r in line.split() if (ROOT / r.replace(".", "/")).is_dir()}
     missing = {p for p in packages if p.rpartition(".")[2] not in picture} - {"tickets.templatetags"}
     assert {p for p in missing if not p.endswith(("templatetags", "management"))} == set()
+
+
+def test_the_picture_has_the_rooms_in_the_order_of_the_layers() -> None:
+    lines = layers()
+    picture = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
+    app, order = "", list[str]()
+    for line in picture.splitlines():
+        if match := re.match(r"   (\w+)/ ", line):
+            app = match[1]
+        order += takewhile(lines.__contains__, [f"{app}.{word}" for word in line.split()])
+    assert len(order) > 50
+    wrong = [
+        f"{above} stands above {below}"
+        for above, below in pairwise(order)
+        if above.partition(".")[0] == below.partition(".")[0] and lines[above] > lines[below]
+    ]
+    assert wrong == []
+
+
+def test_each_room_says_where_to_begin() -> None:
+    pages = [ROOT / room.replace(".", "/") / "__init__.py" for room in layers()]
+    unsaid = [
+        str(page.relative_to(ROOT))
+        for page in pages
+        if page.exists() and page.parent.name not in ("management", "templatetags", "proofs", "benchmarks")
+        if "Begin with" not in page.read_text()
+    ]
+    assert unsaid == []
+
+
+def layers() -> dict[str, int]:
+    """The rooms of layers.txt, with the number of their line from the top."""
+    text = (ROOT / "tests" / "architecture" / "layers.txt").read_text()
+    rooms = [line.split() for line in text.splitlines() if line and not line.startswith(("#", "edge:"))]
+    return {room: number for number, line in enumerate(rooms) for room in line}
 
 
 def test_each_room_begins_with_a_file_that_it_has() -> None:

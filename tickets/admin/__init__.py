@@ -1,4 +1,7 @@
-"""Register what operators see of tickets and of the stream behind them: importing this package does it."""
+"""Register what operators see of tickets and of the stream behind them: importing this package does it.
+
+Begin with `ticket_admin.py`; the models that it shows are in `facades.py`.
+"""
 
 from tickets.admin import (
     dead_letter_admin,

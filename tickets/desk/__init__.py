@@ -1,5 +1,5 @@
 """Work with tickets: create, change, comment, change many at once, list, filter.
 
-May import `counting`, `ticket` and tenants. Begin with `changing.py` for one ticket and `lists.py` for many; whatever
-changes a ticket writes it by `summaries.revise`.
+Begin with `changing.py` for one ticket and `lists.py` for many; whatever changes a ticket writes it by
+`summaries.revise`.
 """

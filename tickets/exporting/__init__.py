@@ -1,4 +1,4 @@
 """Let a desk take its tickets along: whole, as lines of JSON, and any list of them as a table.
 
-May import `desk` and below. Begin with `ticket_lines.py`.
+Begin with `ticket_lines.py`.
 """

@@ -1,4 +1,4 @@
 """Import a public issue archive as tickets: idempotent, interruptible, in bounded memory.
 
-May import `desk` and below. Begin with `importer.py`.
+Begin with `importer.py`.
 """

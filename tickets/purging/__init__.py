@@ -1,5 +1,4 @@
 """Purge a tenant: delete all that is stored for it, look again, and certify it.
 
-Begin with `tenant_purge.py` (the steps), then `purge_notes.py` (what survives a kill). May import the rooms of counting
-and sharding, and what stands below.
+Begin with `tenant_purge.py` (the steps), then `purge_notes.py` (what survives a kill).
 """

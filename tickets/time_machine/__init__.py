@@ -1,4 +1,4 @@
 """Show tickets as they were at a time, from their history alone, and restore them.
 
-May import `desk`. Begin with `past_tickets.py`; `restoring.py` makes the past present again.
+Begin with `past_tickets.py`; `restoring.py` makes the past present again.
 """
