@@ -213,8 +213,8 @@ class _Once(Generic[_T]):
 
 
 def _seconds_to_wait(claimed: int) -> int:
-    """Return when to come back, of the seconds that a claim still stands: what is well is done in a moment, and what
-    is not by then may have died."""
+    """Return when to come back, of the seconds that a claim still stands: a healthy request ends within a moment, and
+    one that has not may be dead."""
     if claimed >= CLAIM_SECONDS - _A_MOMENT:
         return 1
     return max(1, claimed + 1)

@@ -112,8 +112,8 @@ class Sender:
         self._lock = threading.Lock()
         self._units: OrderedDict[_Key, _Unit] = OrderedDict()  # the oldest first
         self._in_flight: Counter[str] = Counter()
-        self._own: Counter[int] = Counter()
-        self._others: dict[int, float] = defaultdict(float)
+        self._own_by_queue: Counter[int] = Counter()
+        self._others_by_queue: dict[int, float] = defaultdict(float)
         self._buckets = RecentTenants(self._new_bucket)
         self._waiting: OrderedDict[str, deque[Offer]] = OrderedDict()  # the tenant whose turn is next first
         self._waiting_keys: set[_Key] = set()
@@ -189,8 +189,8 @@ class Sender:
         """Take note of how full the queues are, by number: what this sender has not sent, others have."""
         with self._lock:
             for queue, depth in enumerate(depths):
-                others = max(0, depth.total - self._own[queue])
-                self._others[queue] += (others - self._others[queue]) * _SMOOTHING
+                others = max(0, depth.total - self._own_by_queue[queue])
+                self._others_by_queue[queue] += (others - self._others_by_queue[queue]) * _SMOOTHING
 
     def counts(self) -> dict[str, int]:
         """Return how many messages are in flight and how many wait, for a log."""
@@ -209,7 +209,7 @@ class Sender:
         return has < cap or has < cap + self._lending.lent(tenant_id, cap, at_work=self._at_work())
 
     def _at_work(self) -> float:
-        return len(self._units) + sum(self._others.values())
+        return len(self._units) + sum(self._others_by_queue.values())
 
     def _take(self, offer: Offer) -> int:
         """Take a unit for the offer, whose token is taken already, and choose its queue."""
@@ -217,7 +217,7 @@ class Sender:
         tenant_id = offer.message.tenant_id
         self._units[offer.key] = _Unit(tenant_id, queue, offer.attempt, self._clock())
         self._in_flight[tenant_id] += 1
-        self._own[queue] += 1
+        self._own_by_queue[queue] += 1
         return queue
 
     def _choose(self, offer: Offer) -> int:
@@ -226,12 +226,12 @@ class Sender:
         busy = self._busy()
         return min(
             self._chance.sample(ours, len(ours)),
-            key=lambda queue: (busy[queue], self._own[queue] + self._others[queue]),
+            key=lambda queue: (busy[queue], self._own_by_queue[queue] + self._others_by_queue[queue]),
         )
 
     def _busy(self) -> list[float]:
         """Return, by queue, how much each of its workers has to do, in messages."""
-        loads = [self._own[queue] + self._others[queue] for queue in range(self._transport.queues)]
+        loads = [self._own_by_queue[queue] + self._others_by_queue[queue] for queue in range(self._transport.queues)]
         return worker_assignment.load_of_workers(loads, self._workers) if self._workers else loads
 
     def _wait(self, offer: Offer) -> bool:
@@ -256,7 +256,7 @@ class Sender:
         unit = self._units.pop(key, None)
         if unit is None:
             return False
-        self._own[unit.queue] -= 1
+        self._own_by_queue[unit.queue] -= 1
         self._in_flight[unit.tenant_id] -= 1
         if not self._in_flight[unit.tenant_id]:
             del self._in_flight[unit.tenant_id]

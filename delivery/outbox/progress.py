@@ -116,7 +116,7 @@ def failed(repository: TenantRepository, row: OutboxItem, member: str, *, next_a
 
 
 def give_back(repository: TenantRepository, row: OutboxItem, member: str) -> None:
-    """Let a member of `open` be due at once, of which a message comes to its end that nobody has begun.
+    """Let a member of `open` be due at once, whose message ends before any worker has begun it.
 
     No attempt is counted for it. That it was given back is, so that who sent the message knows that it has ended.
     """
@@ -136,7 +136,7 @@ def give_back(repository: TenantRepository, row: OutboxItem, member: str) -> Non
 
 
 def risk(repository: TenantRepository, row: OutboxItem, member: str, times: int) -> None:
-    """Note how many beginnings since the last answer a worker may have died of."""
+    """Note how many attempts since the last answer may have killed a worker."""
 
     def actions(stored: OutboxItem) -> list[Action]:
         attempt = {
@@ -152,7 +152,7 @@ def risk(repository: TenantRepository, row: OutboxItem, member: str, times: int)
 def hasten(repository: TenantRepository, row: OutboxItem, member: str) -> bool:
     """Let a member of `open` that waits for its next attempt be due at once. Tell whether it is open.
 
-    The attempt replaces the last one in the count, so that no impatience uses the attempts of three days up.
+    The attempt replaces the last one in the count, so that impatience does not use up the attempts of three days.
     """
     is_open = False
 

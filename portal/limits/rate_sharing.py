@@ -1,13 +1,13 @@
 """Share a tenant's rate among processes that do not ask each other before they let a request through.
 
 All processes know how many they are, N. A process may use 1/N of each tenant's rate and tell nobody. One that is asked
-for more tells how much in its post, and everybody reads all posts each round. So a tenant is told of only while one
-process has nearly its N-th part to do.
+for more tells how much in its post, and everybody reads all posts each round. So a tenant stands in posts while some
+process has nearly 1/N of its rate to do.
 
 Of a tenant that somebody tells of, RESERVE is kept for those that tell nothing, and each has its N-th part of that. The
 rest is divided among those that tell: each gets what it is asked for, as far as that is no more than the others get
-(max-min), and what is then left in equal parts. More than before is taken only RIPE_ROUNDS after it was told, when all
-others have read of it and taken less; less is taken at once.
+(max-min), and what is then left in equal parts. A process takes more than before RIPE_ROUNDS after it has told so, when
+all others have read of it and taken less; it takes less at once.
 
 Who gives no sign of life is known by a counter that stands still, by the observer's own monotonic clock: clocks are
 never compared, and time in which nothing could be read does not count. A process that cannot read has its N-th part.

@@ -7,7 +7,7 @@ applies counts once all the same. So leases are about work, not about correctnes
 
 A finished shard leaves the partition of the leases for another one. That it is finished is a fact, so whoever has read
 it to its end may write it, its lease or not; and it is written before the lease goes, so a shard without a lease that
-was ever read is found to be finished.
+was ever read has its note of that.
 
 Source: AWS, "Kinesis Client Library concepts" (lease table, counter, stealing); the rules here are written anew.
 """
@@ -123,23 +123,23 @@ def save(lease: LeaseItem, *, me: str, position: str, checkpoint: str, applied_u
     if moving:
         behind = LeaseItem.position.does_not_exist() | (LeaseItem.position <= position)
         try:
-            _change(lease, [*writing, *moving, _counted()], condition=(LeaseItem.owner == me) & behind)
+            _change(lease, [*writing, *moving, _counter_raised()], condition=(LeaseItem.owner == me) & behind)
         except ConditionFailed as failed:
             if not failed.item or LeaseItem.from_raw_data(failed.item).owner != me:
                 return False
         else:
             return True
-    return _if_mine(lease, me, [*writing, _counted()])
+    return _if_mine(lease, me, [*writing, _counter_raised()])
 
 
 def note_gap(lease: LeaseItem, *, me: str) -> bool:
     """Write that records were lost, and that reading goes on at the oldest one. False where it is not mine."""
-    return _if_mine(lease, me, [LeaseItem.gap_at.set(clock.stamp()), _counted()])
+    return _if_mine(lease, me, [LeaseItem.gap_at.set(clock.stamp()), _counter_raised()])
 
 
 def release(lease: LeaseItem, *, me: str) -> bool:
     """Let anybody take it at once. False where it is not mine."""
-    return _if_mine(lease, me, [LeaseItem.owner.set(""), _counted()])
+    return _if_mine(lease, me, [LeaseItem.owner.set(""), _counter_raised()])
 
 
 # --- finished shards ---
@@ -191,7 +191,7 @@ def leave(stream_arn: str, *, me: str) -> None:
     worker.remove(HeartbeatItem(keys.pollers(stream_arn), me))
 
 
-def _counted() -> Action:
+def _counter_raised() -> Action:
     counter: Action = LeaseItem.counter.set(LeaseItem.counter + 1)
     return counter
 

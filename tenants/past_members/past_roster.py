@@ -28,7 +28,7 @@ from tenants.tenancy.roles import Role
 
 MOST: Final = 50  # members who are restored at once
 _JOINED: Final = (AuditAction.MEMBER_ADDED, AuditAction.INVITATION_ACCEPTED)
-_GONE: Final = (AuditAction.MEMBER_REMOVED, AuditAction.MEMBER_LEFT)
+_DEPARTED: Final = (AuditAction.MEMBER_REMOVED, AuditAction.MEMBER_LEFT)
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,19 @@ def at(tenant: TenantContext, moment: str, *, consistent: bool = False) -> list[
     present, rows = fan_out(reads)
     now = {m.id: PastMember(m.id, m.name, m.email, m.role, m.role) for m in present}
     rows = [_of_member(row, {m.email: m.id for m in present}) for row in rows]
-    people, gone = dict(now), _gone(rows)
+    people, departures = dict(now), _departures(rows)
     for row in rows:
         _take_back(people, row)
-    known = accounts.find_all([one for one in people if one not in now])
+    known = accounts.find_all([person for person in people if person not in now])
     owners = sum(m.role is Role.OWNER for m in present)
     found = [
-        _hindered(tenant, one, owners=owners)
-        if one.id in now
-        else _returning(tenant, _named(one, known.get(one.id)), known.get(one.id), gone[one.id])
-        for one in people.values()
-        if one.then or one.now
+        _hindered(tenant, person, owners=owners)
+        if person.id in now
+        else _returning(tenant, _named(person, known.get(person.id)), known.get(person.id), departures[person.id])
+        for person in people.values()
+        if person.then or person.now
     ]
-    return sorted(found, key=lambda one: (one.email, one.id))
+    return sorted(found, key=lambda person: (person.email, person.id))
 
 
 def _later(tenant: TenantContext, moment: str) -> list[TrailRow]:
@@ -117,19 +117,19 @@ def _of_member(row: TrailRow, ids: Mapping[str, str]) -> TrailRow:
     return replace(row, entity_id=ids.get(row.entity, row.entity_id))
 
 
-def _gone(rows: Iterable[TrailRow]) -> dict[str, TrailRow]:
+def _departures(rows: Iterable[TrailRow]) -> dict[str, TrailRow]:
     """Return for each person who went the row that tells of it last, of rows newest first."""
     found: dict[str, TrailRow] = {}
     for row in rows:
-        if row.action in _GONE:
+        if row.action in _DEPARTED:
             found.setdefault(row.entity_id, row)
     return found
 
 
 def _take_back(people: dict[str, PastMember], row: TrailRow) -> None:
-    """Make one of them what they were before a row: whether they are a member now is no matter of the trail's."""
+    """Make somebody what they were before a row. It changes `then` alone: `now` comes from the members."""
     known = people.get(row.entity_id)
-    if row.action in _GONE:
+    if row.action in _DEPARTED:
         known = known or PastMember(row.entity_id, "", row.entity, None, None)
         people[row.entity_id] = replace(known, then=Role(row.before["role"]))
     elif known is not None and row.action in _JOINED:
@@ -138,40 +138,40 @@ def _take_back(people: dict[str, PastMember], row: TrailRow) -> None:
         people[row.entity_id] = replace(known, then=Role(row.before["role"]))
 
 
-def _named(one: PastMember, account: User | None) -> PastMember:
+def _named(person: PastMember, account: User | None) -> PastMember:
     """Give somebody who is gone their name, as long as the account has the address that the desk knew."""
-    return replace(one, name=account.name) if account is not None and account.email == one.email else one
+    return replace(person, name=account.name) if account is not None and account.email == person.email else person
 
 
-def _hindered(tenant: TenantContext, one: PastMember, *, owners: int) -> PastMember:
+def _hindered(tenant: TenantContext, person: PastMember, *, owners: int) -> PastMember:
     """Say of a member why they cannot be given the role that they had."""
-    if one.is_same or one.now is None:
-        return one
-    if one.then is None:
+    if person.is_same or person.now is None:
+        return person
+    if person.then is None:
         return replace(
-            one, hindrance="They became a member later. Remove them under Members if they should not be one."
+            person, hindrance="They became a member later. Remove them under Members if they should not be one."
         )
-    highest = one.then if one.then.at_least(one.now) else one.now
+    highest = person.then if person.then.at_least(person.now) else person.now
     if not tenant.role.at_least(highest):
-        return replace(one, hindrance=f"Only {highest.with_article} can change this.")
-    is_last = one.now is Role.OWNER and owners == 1
-    return replace(one, hindrance=member_changes.ONLY_OWNER) if is_last else one
+        return replace(person, hindrance=f"Only {highest.with_article} can change this.")
+    is_last = person.now is Role.OWNER and owners == 1
+    return replace(person, hindrance=member_changes.ONLY_OWNER) if is_last else person
 
 
-def _returning(tenant: TenantContext, one: PastMember, account: User | None, row: TrailRow) -> PastMember:
+def _returning(tenant: TenantContext, person: PastMember, account: User | None, row: TrailRow) -> PastMember:
     """Say of somebody who is gone why they cannot be taken in again."""
     if row.action == AuditAction.MEMBER_LEFT:
-        return replace(one, hindrance="They left the desk by themselves.", is_invited_instead=True)
+        return replace(person, hindrance="They left the desk by themselves.", is_invited_instead=True)
     if "@" not in row.entity:
-        return replace(one, hindrance="They were erased from the desk.", is_invited_instead=True)
+        return replace(person, hindrance="They were erased from the desk.", is_invited_instead=True)
     if account is None:
-        return replace(one, hindrance="They have no account here.", is_invited_instead=True)
+        return replace(person, hindrance="They have no account here.", is_invited_instead=True)
     if not account.is_active:
-        return replace(one, hindrance="Their account is disabled.")
-    if one.then is not None and not tenant.role.at_least(one.then):
-        article = one.then.with_article
-        return replace(one, hindrance=f"Only {article} can make somebody {article}.")
-    return one
+        return replace(person, hindrance="Their account is disabled.")
+    if person.then is not None and not tenant.role.at_least(person.then):
+        article = person.then.with_article
+        return replace(person, hindrance=f"Only {article} can make somebody {article}.")
+    return person
 
 
 def restore(tenant: TenantContext, seen: Mapping[str, Role | None], moment: str, *, by: Actor) -> list[RestoredMember]:
@@ -182,9 +182,9 @@ def restore(tenant: TenantContext, seen: Mapping[str, Role | None], moment: str,
     moment before the trail begins.
     """
     check(seen)
-    chosen = [one for one in at(tenant, moment, consistent=True) if one.id in seen]
-    chosen.sort(key=lambda one: one.id == tenant.user_id)  # last, because the others need the rights of now
-    return [_restored(tenant, one, seen[one.id], moment, by) for one in chosen]
+    chosen = [person for person in at(tenant, moment, consistent=True) if person.id in seen]
+    chosen.sort(key=lambda person: person.id == tenant.user_id)  # last, because the others need the rights of now
+    return [_restored(tenant, person, seen[person.id], moment, by) for person in chosen]
 
 
 def check(chosen: Mapping[str, Any]) -> None:
@@ -195,28 +195,28 @@ def check(chosen: Mapping[str, Any]) -> None:
         raise Invalid(f"At most {MOST} members can be restored together; you selected {len(chosen)}.")
 
 
-def _restored(tenant: TenantContext, one: PastMember, seen: Role | None, moment: str, by: Actor) -> RestoredMember:
+def _restored(tenant: TenantContext, person: PastMember, seen: Role | None, moment: str, by: Actor) -> RestoredMember:
     try:
-        if one.now is not seen:
+        if person.now is not seen:
             raise Conflict(member_changes.CHANGED)
-        if one.is_same and one.now:
-            raise Invalid(f"They are {one.now.with_article}, as they were then.")
-        if one.hindrance or one.then is None:
-            raise Conflict(f"{one.hindrance}{' Invite them instead.' * one.is_invited_instead}")
-        if one.now is None:
-            _take_in(tenant, one, one.then, moment, by)
+        if person.is_same and person.now:
+            raise Invalid(f"They are {person.now.with_article}, as they were then.")
+        if person.hindrance or person.then is None:
+            raise Conflict(f"{person.hindrance}{' Invite them instead.' * person.is_invited_instead}")
+        if person.now is None:
+            _take_in(tenant, person, person.then, moment, by)
         else:
-            roster.change_role(tenant, user_id=one.id, to=one.then, by=by)
+            roster.change_role(tenant, user_id=person.id, to=person.then, by=by)
     except PortalError as error:
         if error.status >= 500:
             raise
-        return RestoredMember(one, error.message)
-    return RestoredMember(one)
+        return RestoredMember(person, error.message)
+    return RestoredMember(person)
 
 
-def _take_in(tenant: TenantContext, one: PastMember, role: Role, moment: str, by: Actor) -> None:
+def _take_in(tenant: TenantContext, person: PastMember, role: Role, moment: str, by: Actor) -> None:
     """Make somebody a member again. Raises Conflict where the desk is full or the person cannot be."""
-    user = accounts.find_by_id(one.id)
+    user = accounts.find_by_id(person.id)
     if user is None or not user.is_active:
         raise Conflict("They have no account that can be used.")
     transaction = Transaction()

@@ -86,7 +86,7 @@ class TenantImport:
             self._arrived.new_accounts = people
             for entry in (*self._content(), *(self._entries[name] for name in _AT_LAST)):
                 self.begun(entry.holding, entry.lines)
-                self._take(entry)
+                self._import_entry(entry)
             self._end(fingerprint)
         return self._arrived
 
@@ -173,20 +173,20 @@ class TenantImport:
         reached = next((i for i, entry in enumerate(entries) if entry.name == self._note.entry), 0)
         return entries[reached:]
 
-    def _take(self, entry: Entry) -> None:
+    def _import_entry(self, entry: Entry) -> None:
         if entry.holding == TRAIL:
             arriving_trail.bring_in(
                 self._file,
                 entry,
                 replaced=self._replaced,
                 is_same=self._arrival.same_id,
-                look=self._look,
+                look=self._refuse_if_ended,
                 advance=self._advance,
             )
         elif entry.holding == MEMBERS:
             for _, _, member in self._file.items(entry):
                 user, _ = arriving_people.account_of(member, by=self.by)
-                self._look()
+                self._refuse_if_ended()
                 arriving_people.join(self._arrived.tenant, user, member)
                 self._advance(1)
         else:
@@ -210,17 +210,17 @@ class TenantImport:
                 waiting = {}
                 if number - noted >= _NOTED_EVERY:
                     noted = number
-                    self._tell(entry, noted)
+                    self._note_progress(entry, noted)
         self._send([*waiting.values()])
-        self._tell(entry, entry.lines)
+        self._note_progress(entry, entry.lines)
 
     def _send(self, members: list[tuple[str, dict[str, Any]]]) -> None:
-        self._look()
+        self._refuse_if_ended()
         with guard.acting_for(self._note.tenant_id), at(self._placement):
             batch_write(client.connection("lifecycle"), members)
         self._advance(len(members))
 
-    def _look(self) -> None:
+    def _refuse_if_ended(self) -> None:
         import_notes.look(self._note)
 
     @property
@@ -231,8 +231,7 @@ class TenantImport:
         self._arrived.items += lines
         self.advance(lines)
 
-    def _tell(self, entry: Entry, line: int) -> None:
-        """Note how far it is."""
+    def _note_progress(self, entry: Entry, line: int) -> None:
         self._note.entry, self._note.line = entry.name, line
         transaction = Transaction()
         transaction.put(self._note, condition=import_notes.goes_on(self._note))

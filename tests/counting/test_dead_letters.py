@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from portal.dynamo import client, meter
-from portal.errors import Conflict, NotFound
+from portal.errors import Conflict, NotFound, Throttled
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tests.support.commands import run
+from tests.support.fakes import answering, refusal
 from tests.support.folding import Follower, numbers
 from tests.support.world import World
 from tickets.counting import contributions, dead_letters
@@ -70,7 +71,7 @@ def knows_escalated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_dead_letter_is_counted_once_when_it_is_understood(acme: World, knows_escalated: None) -> None:
-    # Buried by a worker that does not know the status, replayed by one that does.
+    # Dead-lettered by a worker that does not know the status, replayed by one that does.
     with pytest.MonkeyPatch.context() as before:
         before.setattr(contributions, "Status", Status)
         assert Follower().fold().counts["dead"] == 1
@@ -83,6 +84,17 @@ def test_a_dead_letter_is_counted_once_when_it_is_understood(acme: World, knows_
         dead_letters.replay(dead_letter, by=SYSTEM)
     assert opened(acme) == 1
     assert list(dead_letters.stored()) == []
+
+
+def test_a_dead_letter_whose_write_is_refused_makes_its_tenant_wait(acme: World) -> None:
+    follower = Follower()
+    records = follower.batch().records
+    reasons = [{"Code": "None"}, {"Code": "TransactionConflict", "Message": "made up"}]
+    refused = refusal("TransactionCanceledException", CancellationReasons=reasons)
+    with answering("worker", "TransactWriteItems", refused), pytest.raises(Throttled):
+        follower.apply(records)
+    assert list(dead_letters.stored()) == []
+    assert follower.apply(records).counts["dead"] == 1
 
 
 def test_a_dead_letter_that_still_cannot_be_folded_stays(acme: World) -> None:

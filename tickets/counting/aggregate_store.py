@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from portal.dynamo.batches import BATCH_GET_LIMIT
 from portal.dynamo.client import fan_out
-from portal.errors import Throttled
+from portal.errors import Throttled, TransactionRefused
 from portal.isolation import guard
 from portal.streams import worker
 from tickets.counting import keys
@@ -86,17 +86,21 @@ def update(tenant_id: str, sort_key: str, bill: Bill | None = None, **request: A
     return attributes
 
 
-def transact(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None) -> None:
+def transact(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None, *, names: Sequence[str] = ()) -> None:
     """All of these writes or none; sent again after a lost answer, they are done once.
 
-    Raises TransactionRefused, and Rejected where no repetition can succeed.
+    Raises TransactionRefused, by these names of the members, and Rejected where no repetition can succeed.
     """
     request = {
         "TransactItems": list(members),
         "ClientRequestToken": str(uuid.uuid4()),
         "ReturnConsumedCapacity": "TOTAL",
     }
-    _send(tenant_id, "TransactWriteItems", request, bill)
+    try:
+        _send(tenant_id, "TransactWriteItems", request, bill)
+    except TransactionRefused as refused:
+        refused.names = (*names,)
+        raise
 
 
 def put_all(tenant_id: str, items: Mapping[str, Mapping[str, Any]], bill: Bill | None = None) -> None:

@@ -54,6 +54,7 @@ RECORD_LIMIT: Final = 60_000  # characters; a longer record is kept without its 
 REBUILT: Final = "The aggregates were rebuilt since; drop it."
 MOVED: Final = "The desk lies elsewhere now, where its numbers were counted anew; drop it."
 _HALF_REPLAYED: Final = "It is counted already, by a replay that came no further. Replay it, which removes it."
+BESIDE: Final = "beside"  # the member of a transaction that `keep` was given
 _LETTER, _AGGREGATES, _NOTE = "dead letter", "aggregates", "note"  # members of transactions
 _TOO_LONG: Final = "The record was too long to be kept; a rebuild counts its ticket."
 
@@ -72,7 +73,7 @@ def keep(
     bill: Bill | None = None,
 ) -> None:
     """Write dead letters, with `beside`, an update of the tenant's RECENT, all or none. The same record again replaces
-    itself. Raises TransactionRefused with the reason of the update first, Rejected, Throttled and Unavailable."""
+    itself. Raises TransactionRefused, in which BESIDE names the update, Rejected, Throttled and Unavailable."""
     owner = tenant_id or keys.NO_TENANT
     if owner not in noted:
         worker.put(DeadLetterItem(keys.DEAD_LETTER_TENANTS, owner, reason="", record="", at=clock.stamp()))
@@ -85,7 +86,7 @@ def keep(
             writing.put(item)
     if beside is not None:
         members = [aggregate_store.updating(tenant_id, keys.RECENT, beside), *writing.members]
-        aggregate_store.transact(tenant_id, members, bill)
+        aggregate_store.transact(tenant_id, members, bill, names=[BESIDE, *writing.names])
     noise_teller.note(tenant_id, NoiseTally(dead=len(dead)))
     for change in dead:
         log.error("A stream record was put aside: tenant %s, %s", tenant_id or "(none)", change.reason)

@@ -54,7 +54,7 @@ def handle(batch: Batch) -> BatchResult:
     shares = [Share(batch, tenant_id, some, known) for tenant_id, some in by_tenant.items()]
     fan_out([partial(_attempt, share, share.begin) for share in shares if share.state is None and share.tenant_id])
     _learn_position(batch, shares)
-    fan_out([partial(_attempt, share, share.apply) for share in shares if share.left and not share.failed])
+    fan_out([partial(_attempt, share, share.apply) for share in shares if share.unapplied and not share.failed])
     failures = [share.failed for share in shares if share.failed]
     if failures and len(failures) == len(shares):
         raise failures[0]
@@ -71,7 +71,7 @@ def handle(batch: Batch) -> BatchResult:
 
 def _learn_position(batch: Batch, shares: Sequence[Share]) -> None:
     """Read the shard's position once for all tenants that need it. It is good for whoever read RECENT before it."""
-    lacking = [(share, state) for share in shares if share.left and (state := share.state) and share.lacks_floor()]
+    lacking = [(share, state) for share in shares if share.unapplied and (state := share.state) and share.lacks_floor()]
     if len(lacking) < 2:
         return
     try:
@@ -101,13 +101,13 @@ def _in_order(batch: Batch, records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 class Share:
-    """One tenant's changes in a batch, on their way into its RECENT. `left` are those that are not there yet.
+    """One tenant's changes in a batch, on their way into its RECENT. `unapplied` are those that are not there yet.
 
     `state` is RECENT as it is known, None for one that was not met yet.
     """
 
-    def __init__(self, batch: Batch, tenant_id: str, some: Sequence[Change], known: Positions) -> None:
-        self.batch, self.tenant_id, self.left, self.positions = batch, tenant_id, list(some), known
+    def __init__(self, batch: Batch, tenant_id: str, changes: Sequence[Change], positions: Positions) -> None:
+        self.batch, self.tenant_id, self.unapplied, self.positions = batch, tenant_id, list(changes), positions
         self.mark = exactly_once.mark_name(batch.stream_arn, batch.shard_id)
         self.name = stream_source.current(), tenant_id
         self.state = _memory.get(self.name)
@@ -116,7 +116,7 @@ class Share:
         self.bill = Bill()
 
     def deferred(self) -> list[Record]:
-        return [change.record for change in self.left]
+        return [change.record for change in self.unapplied]
 
     def lacks_floor(self) -> bool:
         """Tell whether it has to be asked up to where the tenant's records of the shard are applied."""
@@ -127,43 +127,43 @@ class Share:
 
         Raises Throttled, Unavailable.
         """
-        some = self._countable()
-        group, fills = merge.first_group(Recent(), some)
-        if some and (fills or not group):
+        changes = self._countable()
+        group, fills = merge.first_group(Recent(), changes)
+        if changes and (fills or not group):
             self.state = Recent.of(self._read_raw())
-        elif some:
+        elif changes:
             group = next(record_changes.groups(group, limit=_ATTRIBUTES))
             self._keep(group, *self._send(None, group))
 
     def apply(self) -> None:
-        """Add all that is left; `left` then says what is not added. Raises Throttled, Unavailable."""
+        """Add all that is left; `unapplied` then says what is not added. Raises Throttled, Unavailable."""
         if not self.tenant_id:
-            dead_letters.keep(self.batch, self.tenant_id, self.left)
-            self.counts.update(dead=len(self.left))
-            self._done(self.left)
+            dead_letters.keep(self.batch, self.tenant_id, self.unapplied)
+            self.counts.update(dead=len(self.unapplied))
+            self._done(self.unapplied)
             return
         self._add()
-        for change in list(self.left):
+        for change in list(self.unapplied):
             self._answer(change)
             self._done([change])
 
     def _countable(self) -> list[Change]:
-        return [change for change in self.left if not change.marker]
+        return [change for change in self.unapplied if not change.marker]
 
     def _add(self) -> None:
-        for _ in range(_REFUSALS + len(self.left)):
-            some = self._countable()
-            if not some:
+        for _ in range(_REFUSALS + len(self.unapplied)):
+            changes = self._countable()
+            if not changes:
                 return
-            state = self._known(self.state or Recent.of(self._read_raw()))
+            state = self._with_floor(self.state or Recent.of(self._read_raw()))
             floor = state.floor(self.mark) or ""
-            if exactly_once.packed(some[0].sequence) <= floor:
-                known = bisect_right(some, floor, key=lambda change: exactly_once.packed(change.sequence))
-                self._keep(some[:known], state, True)
+            if exactly_once.packed(changes[0].sequence) <= floor:
+                applied = bisect_right(changes, floor, key=lambda change: exactly_once.packed(change.sequence))
+                self._keep(changes[:applied], state, True)
                 continue
-            group, fills = merge.first_group(state, some)
+            group, fills = merge.first_group(state, changes)
             if not fills:
-                group = next(record_changes.groups(group or some, limit=_ATTRIBUTES if group else _DEAD_AT_ONCE))
+                group = next(record_changes.groups(group or changes, limit=_ATTRIBUTES if group else _DEAD_AT_ONCE))
             self._keep(group, *(self._merge if fills else self._send)(state, group))
         raise Throttled("Too many write this tenant's aggregates at once.")
 
@@ -175,13 +175,13 @@ class Share:
             self.state = self._tidied(state)
             _memory.put(self.name, self.state)
 
-    def _done(self, some: Sequence[Change]) -> None:
-        done = {id(change) for change in some}
-        self.left = [change for change in self.left if id(change) not in done]
+    def _done(self, changes: Sequence[Change]) -> None:
+        done = {id(change) for change in changes}
+        self.unapplied = [change for change in self.unapplied if id(change) not in done]
 
     # --- RECENT ---
 
-    def _known(self, state: Recent) -> Recent:
+    def _with_floor(self, state: Recent) -> Recent:
         """The state with a floor for this shard: where RECENT has no mark of it, its position, read now."""
         if state.floor(self.mark) is not None:
             return state
@@ -202,7 +202,7 @@ class Share:
         except ConditionFailed as failed:
             return _later(state, failed.item or {}), False
         except TransactionRefused as refused:
-            if refused.reasons and refused.reasons[0] is None:
+            if refused.reasons and refused.reason(dead_letters.BESIDE) is None:
                 raise Throttled("A dead letter could not be written.") from refused
             return _later(state, self._read_raw()), False
         except Rejected as rejected:

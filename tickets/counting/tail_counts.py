@@ -2,7 +2,7 @@
 
 A merge writes what it has of them as a *run*, an item of its own. When the runs have become large beside the pages, a
 compaction sums runs and pages up and writes new *pages*, sorted by code, under a generation of their own; one
-conditional update of RECENT then points to them, and takes the runs that they hold out of the count. Until that moment
+conditional update of RECENT then points to them, and past the runs that they contain. Until that moment
 nobody reads the new pages, from then on nobody the old ones. So any number of compactions may run side by side or die:
 one of them is first, and what the others have written is removed by the next.
 """
@@ -26,7 +26,7 @@ from tickets.counting.merge import Position
 
 RUN_BYTES: Final = 16 * 1024  # of runs at least, before they are compacted
 PAGE_LIMIT: Final = 3500  # bytes
-_KEY: Final = 200  # bytes of a page's key
+_KEY_BYTES: Final = 200  # of a page's key
 _REFRESHES: Final = 4  # attempts; each fails where the tenant is written in between
 
 
@@ -54,14 +54,14 @@ def _is_current(raw: Mapping[str, Any], tail: Tail) -> bool:
 def paged(counts: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The counts in the order of their codes, in pages of limited size, without zeros."""
     page: dict[str, int] = {}
-    room = PAGE_LIMIT - _KEY
+    room = PAGE_LIMIT - _KEY_BYTES
     for code, n in sorted(counts.items()):
         if not n:
             continue
         size = len(code.encode()) + len(str(n)) // 2 + 2
         if page and size > room:
             yield page
-            page, room = {}, PAGE_LIMIT - _KEY
+            page, room = {}, PAGE_LIMIT - _KEY_BYTES
         page[code] = n
         room -= size
     if page:

@@ -86,20 +86,20 @@ class WriteHold:
         self._drop(changes.entries)
 
     def tear_down(self) -> None:
-        """Drop the fences, and what is left of the log and of the gates."""
+        """Drop the fences, and what is left of the log and of the gates (see ticket_copies.py)."""
         self._drop(self.source.collection(self._partition))
 
     def _at_fences(self, expression: str, values: dict[str, Raw], *, condition: str = "") -> None:
-        def turn(number: int) -> None:
+        def at_fence(number: int) -> None:
             sort = move_keys.fence(self.move_id, number)
             _through(lambda: self.source.update(self._partition, sort, expression, values=values, condition=condition))
 
-        fan_out([partial(turn, number) for number in range(fencing.FENCES)])
+        fan_out([partial(at_fence, number) for number in range(fencing.FENCES)])
 
     def _at_counter(self, expression: str, values: dict[str, Raw] | None = None) -> None:
         counter, sort = self.counter, keys.COUNTER_TICKET
 
-        def turn() -> None:
+        def at_counter() -> None:
             try:
                 self.source.update(counter, sort, expression, values=values, condition=_EXISTS)
             except ConditionFailed:  # no ticket was ever opened: the counter begins with the switch
@@ -107,7 +107,7 @@ class WriteHold:
                     none: dict[str, Raw] = {"none": {"N": "0"}}
                     self.source.update(counter, sort, f"{expression}, #last = :none", values=values | none)
 
-        _through(turn)
+        _through(at_counter)
 
     def _drop(self, items: list[Raw]) -> None:
         dropped = [(TICKETS.full_name, {"DeleteRequest": {"Key": member(raw)["Key"]}}) for raw in items]
@@ -116,5 +116,5 @@ class WriteHold:
 
 
 def _through(write: Callable[[], None]) -> None:
-    """Send what meets writers' transactions on the same item until it has passed between two of them."""
+    """Repeat a write to an item that writers' transactions touch as well, until it gets through between two of them."""
     retrying(write, again=lambda error: isinstance(error, Throttled), attempts=_TRIES, first=0.005, longest=0.05)

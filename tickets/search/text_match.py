@@ -99,7 +99,7 @@ class _PhraseMatcher:
         )
 
     def place(self, start: int, end: int, spelling: Spelling) -> Occurrence:
-        """Return the place of the phrase in a text: its last word is spelt so, and may be it."""
+        """Return the place of the phrase in a text. `spelling` is how its last word stands there."""
         return Occurrence(start, end, self._number, self.words[-1].weight_of(spelling))
 
     def places_in_ascii(self, text: str, lowered: str, *, limit: int) -> list[Occurrence] | None:
