@@ -116,7 +116,7 @@ def _role_arn(role: Role, where: placement.Site) -> str:
 
 
 def make_streams_client(site: str = "") -> Any:
-    """Return a client of DynamoDB Streams, which reads what the worker folds."""
+    """Return a client of DynamoDB Streams, from which the followers of a stream read."""
     where = placement.site(site)
     session = _session(where.endpoint_url)
     if where.worker_role_arn:

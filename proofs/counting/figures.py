@@ -21,7 +21,7 @@ def document(run: Torture) -> dict[str, Any]:
     costs = [(b["applied"], b["units"]) for b in batches]
     of_one = [(n, units) for b in first if b["applied"] == b["events"] for n, units in b["large"]]
     lags = sorted(lag for b in first for lag in b["lags"])
-    folding = sum(b["seconds"] for b in batches) or 1
+    applying = sum(b["seconds"] for b in batches) or 1
     verdicts = {**run.verdicts, **{f"{slug} (emptied)": v for slug, v in run.left.items()}}
     drift = {slug: [asdict(d) for d in v.differences] for slug, v in verdicts.items() if v.state == verify.DRIFT}
     return {
@@ -30,8 +30,8 @@ def document(run: Torture) -> dict[str, Any]:
         "tickets": sum(v.tickets for v in run.verdicts.values()),
         "events": run.written(),
         "events_written_per_second": round(run.written() / (run.seconds.get("writing") or 1)),
-        "events_folded": sum(b["events"] for b in batches),
-        "events_folded_per_second_of_folding": round(sum(b["events"] for b in batches) / folding),
+        "events_applied": sum(b["events"] for b in batches),
+        "events_applied_per_second": round(sum(b["events"] for b in batches) / applying),
         "batches": len(first),
         "redeliveries": len(again),
         "events_redelivered": sum(b["events"] for b in again),
@@ -78,8 +78,8 @@ def sentences(found: dict[str, Any]) -> list[str]:
     return [
         f"{found['events']:,} events on {found['tickets']:,} tickets of {found['tenants']} tenants, "
         f"{found['events_written_per_second']:,}/s written; {spent}.",
-        f"{found['events_folded']:,} folded in {found['batches']:,} batches and {found['redeliveries']:,} redeliveries "
-        f"of {found['events_redelivered']:,} events, {found['events_folded_per_second_of_folding']:,}/s of folding.",
+        f"{found['events_applied']:,} applied in {found['batches']:,} batches and {found['redeliveries']:,} "
+        f"redeliveries of {found['events_redelivered']:,} events, {found['events_applied_per_second']:,}/s of applying.",
         f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
         f"{found['rebuilds']} rebuilds and {found['verifications']} verifications while all of that went on, "
         f"{len(found['repairs_that_gave_up'])} gave up, {len(found['taken_away_or_called_wrong'])} counts touched; "
@@ -87,6 +87,6 @@ def sentences(found: dict[str, Any]) -> list[str]:
         f"Of the stream's shards: {_cuts(found)}.",
         f"Write units per event: {found['write_units_per_event']}; in batches of 100 and more {cost}; of one tenant "
         f"with 100 and more in a batch {one}.",
-        f"Lag: median {lag['median']:,} ms, maximum {lag['max']:,} ms." if lag else "Lag: nothing was folded.",
+        f"Lag: median {lag['median']:,} ms, maximum {lag['max']:,} ms." if lag else "Lag: nothing was applied.",
         f"Dead letters: {found['dead_letters']}. Drift: {sum(map(len, found['drift'].values()))} counts.",
     ]

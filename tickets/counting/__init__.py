@@ -1,4 +1,4 @@
-"""Maintain the aggregates from the stream, exactly once: contribution, fold, merge, dead letters.
+"""Maintain the aggregates from the stream, exactly once.
 
 Begin with `contributions.py` (what one ticket adds), then `stream_handler.py`.
 """

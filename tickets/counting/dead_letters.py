@@ -1,10 +1,10 @@
 """Keep what cannot be counted: list it, count it after all, or throw it away.
 
-A dead letter is a stream record that could not be folded. It is kept in one transaction with its shard's mark in
-RECENT, so a redelivery finds it dealt with. Replayed, it is folded again by the rules of today and applied in one
-transaction with its own removal, so exactly once, however often and by however many it is asked for. A rebuild counts
-what the tickets are now, and with them all that dead letters of before would say; so what one has for older epochs is
-never applied.
+A dead letter is a stream record that could not be counted. It is kept in one transaction with its shard's mark in
+RECENT, so a redelivery finds it dealt with. Replayed, its change is worked out again by the rules of today and applied
+in one transaction with its own removal, so exactly once, however often and by however many it is asked for. A rebuild
+counts what the tickets are now, and with them all that dead letters of before would say; so what one has for older
+epochs is never applied.
 
 Replaying and dropping are an operator's acts, in one transaction with their rows in the audit trail. They go out as
 the platform, whose policy lets it change aggregates for this, and nothing else among the tenants' tickets.

@@ -1,4 +1,4 @@
-"""The handler that AWS Lambda calls, the other host of index and fold beside `manage.py run_stream`.
+"""The handler that AWS Lambda calls, the other host of indexing and counting beside `manage.py run_stream`.
 
 The aggregates remember per stream shard what they have taken, and a plain stream event does not say which shard it
 comes from. With a tumbling window it does: `shardId` beside `Records`. So the event source mapping sets

@@ -21,7 +21,7 @@ BY = Actor(origin="dead_letters")
 class Command(PortalCommand):
     help = (
         "Show the stream records that could not be counted, count them after all, or throw them away. list prints one "
-        "line for each: id, tenant, time and reason. replay folds them again by the rules of today and applies each "
+        "line for each: id, tenant, time and reason. replay counts them by the rules of today, and applies each "
         "exactly once; it refuses one that still cannot be counted, or that a rebuild has counted meanwhile. drop "
         "removes them without a question. Exit status: 0 done; 1 some were refused, each with its reason."
     )
