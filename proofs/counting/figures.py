@@ -79,7 +79,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
         f"{found['events']:,} events on {found['tickets']:,} tickets of {found['tenants']} tenants, "
         f"{found['events_written_per_second']:,}/s written; {spent}.",
         f"{found['events_applied']:,} applied in {found['batches']:,} batches and {found['redeliveries']:,} "
-        f"redeliveries of {found['events_redelivered']:,} events, {found['events_applied_per_second']:,}/s of applying.",
+        f"redeliveries of {found['events_redelivered']:,} events, {found['events_applied_per_second']:,}/s.",
         f"{found['kills']} kills, {found['killed_between_writes']} of them between two writes of a batch; "
         f"{found['rebuilds']} rebuilds and {found['verifications']} verifications while all of that went on, "
         f"{len(found['repairs_that_gave_up'])} gave up, {len(found['taken_away_or_called_wrong'])} counts touched; "
