@@ -45,7 +45,7 @@ class Answer:
         return next((value for n, value in self.headers if n.lower() == name.lower()), "")
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie that the answer sets, or ""."""
+        """Return the value of a cookie that the answer sets, or ""."""
         for n, value in self.headers:
             pair = value.partition(";")[0].strip()  # WSGI's begin with a space
             if n.lower() == "set-cookie" and pair.startswith(f"{name}="):

@@ -83,7 +83,7 @@ class Filled:
     made_at: datetime
 
     def opened_at(self, number: int) -> datetime:
-        """When a ticket was opened: a fill that was interrupted writes the same items again."""
+        """Return when a ticket was opened: a fill that was interrupted writes the same items again."""
         rank = self.size - number
         if rank < _LATELY:
             return self.made_at - rank * _APART
@@ -98,18 +98,18 @@ class Filled:
         return f"{self.size:,}" if self.shards == 1 else f"{self.size:,} in {self.shards} shards"
 
     def address(self, path: str) -> str:
-        """A path of the desk, with the name of the desk; any other path as it is."""
+        """Return a path of the desk, with the name of the desk; any other path as it is."""
         return f"/{self.slug}{path}" if path.startswith(("/tickets/", "/search/")) else path
 
     def seen(self, numbers: Iterable[int]) -> list[TicketState]:
-        """These tickets as a list would show them now, consistently read."""
+        """Return these tickets as a list would show them now, consistently read."""
         repository = self.context.repository
         items = [repository.get(SummaryItem, keys.ticket, n, sort=keys.SUMMARY, consistent=True) for n in numbers]
         return [TicketState.of(item) for item in items if item is not None]
 
 
 def prepare_tables(marker: Path) -> None:
-    """The tables, emptied first where they hold what another version of the portal or of this module has filled."""
+    """Make the tables, without what another version of the portal or of this module has filled."""
     models = (SummaryItem, DetailItem, ActivityItem)
     shape = repr((_VERSION, registry.tables(), [sorted(m.get_attributes()) for m in models]))
     digest = hashlib.blake2b(shape.encode(), digest_size=16).hexdigest()
@@ -122,7 +122,7 @@ def prepare_tables(marker: Path) -> None:
 
 
 def person() -> tuple[User, str]:
-    """The person who is measured, and a password that counts from now on."""
+    """Return the person who is measured, and a password that counts from now on."""
     password = secrets.token_urlsafe(16)
     found = accounts.find_by_email(EMAIL)
     if found is None:
@@ -131,7 +131,8 @@ def person() -> tuple[User, str]:
 
 
 def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], object]) -> Filled:
-    """A tenant of this size whose owner is the person measured. `advance` gets numbers of tickets, as they come."""
+    """Return a tenant of this size whose owner is the person measured. `advance` gets numbers of tickets, as they
+    come."""
     slug = f"bench-{size}-{shards}"
     try:
         item = tenant_directory.find(slug)
@@ -209,7 +210,7 @@ def _has_talk(layout: Layout, number: int, rank: int) -> bool:
 
 
 def _talk(filled: Filled, number: int, place: int, at: datetime) -> Iterator[PastEntry]:
-    """A thread of comments for those that are read as tickets, two comments for those that are seen in lists."""
+    """Yield a thread of comments for those that are read as tickets, two comments for those that are seen in lists."""
     person = _PEOPLE[place % len(_PEOPLE)]
     yield opened(at, "", person)
     yield changed(at + timedelta(seconds=1), "", person, ("priority", "normal", "high"))

@@ -23,7 +23,7 @@ def description() -> str:
 
 
 def load() -> float:
-    """Of the last minute."""
+    """Return the load average of the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
@@ -41,7 +41,7 @@ def cpu_seconds(group: int) -> float:
 
 
 def _busy_seconds() -> float | None:
-    """The seconds that all processors together have worked since the machine was started."""
+    """Return the seconds that all processors together have worked since the machine was started."""
     try:
         fields = [int(f) for f in (_PROC / "stat").read_text().splitlines()[0].split()[1:]]
     except (OSError, ValueError, IndexError):

@@ -134,7 +134,7 @@ def measure(
 
 
 def _in_turn(count: int, number: int) -> list[int]:
-    """Each round begins with another one, and every other round runs backwards: none always follows the same."""
+    """Begin each round with another one, and run every other round backwards: none always follows the same."""
     order = [(i + number) % count for i in range(count)]
     return order[::-1] if number % 2 else order
 

@@ -48,7 +48,7 @@ class SignedInVisitor:
     turns: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def request(self, page: MeasuredPage, sequence: int) -> RawRequest:
-        """The next request of this sequence for this page."""
+        """Return the next request of this sequence for this page."""
         turn = self.turns.get((page.name, sequence), 0)
         self.turns[page.name, sequence] = turn + 1
         return page.make(self, sequence, turn)
@@ -61,7 +61,7 @@ class SignedInVisitor:
         return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode(fields))
 
     def call(self, path: str, body: object = None) -> RawRequest:
-        """A request of the API: a GET, or a POST of this body."""
+        """Return a request of the API: a GET, or a POST of this body."""
         sent = "" if body is None else json.dumps(body)
         return RawRequest("POST" if sent else "GET", f"/api/v1{path}", body=sent, key=self.key)
 
@@ -141,12 +141,12 @@ def _activity(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
 
 
 def _search(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    """Two words that stand in an eighth of the tickets, and in a fourth of these."""
+    """Ask for two words that stand in an eighth of the tickets, and in a fourth of these."""
     return visitor.get(f"/search/?{urlencode({'q': _SOUGHT[turn % len(_SOUGHT)]})}")
 
 
 def _type_ahead(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    """The same, as somebody types it: the first word, and the beginning of the second one."""
+    """Ask for the same, as somebody types it: the first word, and the beginning of the second one."""
     word, _, second = _SOUGHT[turn % len(_SOUGHT)].partition(" ")
     return visitor.get(f"/search/suggest/?{urlencode({'q': f'{word} {second[:4]}'})}")
 

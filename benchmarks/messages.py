@@ -17,7 +17,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
-    """A bar while `with` lasts, where stderr is a terminal. What it yields takes the number of steps done."""
+    """Give a bar while `with` lasts, where stderr is a terminal. What it yields takes the number of steps done."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(

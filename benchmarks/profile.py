@@ -72,7 +72,7 @@ def _total(stats: pstats.Stats) -> float:
 
 
 def _entries(stats: pstats.Stats) -> dict[_Function, Any]:
-    """Each function's calls, own and cumulative seconds, and the same by its callers; see pstats."""
+    """Return each function's calls, own and cumulative seconds, and the same by its callers; see pstats."""
     entries: dict[_Function, Any] = stats.stats  # type: ignore[attr-defined]  # documented, but missing in the stubs
     return entries
 

@@ -37,8 +37,8 @@ class BenchmarkError(Exception):
 
 @contextlib.contextmanager
 def engine(kind: str, *, keep: bool, report: Callable[[str], object]) -> Iterator[Engine]:
-    """An engine whose data is kept for the next run, or goes with it. The environment points at it afterwards, with
-    the settings that the portal is measured with.
+    """Give an engine whose data is kept for the next run, or goes with it. The environment points at it afterwards,
+    with the settings that the portal is measured with.
 
     DynamoDB Local waits for the disk at each write. So it works on a copy in memory, where the system has a directory
     for that: else the fill would take an hour, and the writes that we measure would be the disk's.
@@ -105,7 +105,7 @@ class Server:
 
 @contextlib.contextmanager
 def portal(log_path: Path, *, debug: bool = False, workers: int = WORKERS) -> Iterator[Server]:
-    """The portal under gunicorn, as README.md says to run it. With DEBUG its answers say what they cost."""
+    """Give the portal under gunicorn, as README.md says to run it. With DEBUG its answers say what they cost."""
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
     command += ["--chdir", str(ROOT), "--bind", f"{LOOPBACK}:{port}", "--workers", str(workers)]

@@ -74,7 +74,7 @@ def middle_half(values: Sequence[float]) -> tuple[float, float]:
 
 
 def judge(tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing]) -> list[PageVerdict]:
-    """One verdict for each page, on the times of one request at a time."""
+    """Return one verdict for each page, on the times of one request at a time."""
     plain = [t for t in tenants if t.shards == 1]
     one_by_one = {(t.page.name, t.visitor.tenant.slug): t for t in timings if t.concurrency == 1}
     return [_judge(page, tenants, plain, counts, one_by_one) for page in PAGES]

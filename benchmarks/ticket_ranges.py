@@ -50,7 +50,7 @@ class Layout:
         return range(self.groups[-1].stop, self.size + 1)
 
     def pending(self, number: int) -> bool:
-        """All others near the top, every other one further down: half of a large tenant is pending, half is open."""
+        """Tell whether a ticket is pending, and not open: of a large tenant half is, near the top all others."""
         if number in self.others:
             return self.size - number < ON_TOP or number % 2 == 0
         return number in self.mine

@@ -31,7 +31,7 @@ def is_stamp(text: str) -> bool:
 
 
 def parse(value: str) -> datetime:
-    """The moment in a stored stamp. Raises ValueError for anything else."""
+    """Return the moment in a stored stamp. Raises ValueError for anything else."""
     moment = datetime.fromisoformat(value)
     if moment.tzinfo is None:
         raise ValueError("a stored moment names its zone")

@@ -81,7 +81,8 @@ def keep(repository: TenantRepository, row: OutboxItem, *, index: int, destinati
 
 
 def stored(*, tenant_id: str = "") -> Iterator[DeadDeliveryItem]:
-    """All dead deliveries, newest first, or those of one tenant by the moment of their events: a Query a megabyte."""
+    """Yield all dead deliveries, newest first, or those of one tenant by the moment of their events: a Query a
+    megabyte."""
     if tenant_id:
         raws = TenantRepository(tenant_id).query_all(DEAD_DELIVERIES, schema_keys.tenant, consistent=True)
     else:

@@ -33,10 +33,11 @@ def pending(shard: int) -> str:
 
 
 def pending_of(row_id: str) -> str:
-    """The partition in which a row is while it is pending: by a digest of its id, so the same in every process."""
+    """Return the partition in which a row is while it is pending: by a digest of its id, so the same in every
+    process."""
     return pending(int(keys.digest(row_id, size=4), 16) % SHARDS)
 
 
 def held(tenant_id: str) -> str:
-    """The partition of the same index in which a tenant's rows are while an operator lets them wait."""
+    """Return the partition of the same index in which a tenant's rows are while an operator lets them wait."""
     return keys.composite(tenant_id, _HELD)

@@ -162,7 +162,7 @@ def _names(table: Table, tenant: str, prefix_of_site: str) -> list[str]:
 
 
 def _describing() -> list[dict[str, Any]]:
-    """The operators' page of tables: states and estimates, no items."""
+    """Return the rights of the operators' page of tables: states and estimates, no items."""
     names = [name for table in registry.tables() for name in _names(table, placed_names.ANY_TENANT, "")]
     arns, step = [table_arn(name) for name in names], _TABLES_IN_A_STATEMENT
     return [

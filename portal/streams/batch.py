@@ -149,7 +149,7 @@ def plain(typed: Mapping[str, Any] | None, only: Sequence[str] | None = None) ->
 
 
 def _created_at(at: datetime | float | None) -> str:
-    """An engine answers with a number or with text that botocore turns into a datetime."""
+    """Return a stored moment: an engine answers with a number or with text that botocore turns into a datetime."""
     if at is None:
         return ""
     moment = at if isinstance(at, datetime) else datetime.fromtimestamp(float(at), UTC)

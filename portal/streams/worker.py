@@ -24,7 +24,7 @@ def connection() -> client.SharedConnection:
 
 
 def commit(transaction: Transaction) -> None:
-    """All of the transaction's writes or none. Raises TransactionRefused."""
+    """Write all of the transaction or nothing. Raises TransactionRefused."""
     write(connection(), transaction)
 
 
@@ -48,7 +48,7 @@ def remove(item: Item, *, condition: Condition | None = None) -> None:
 
 
 def items(model: type[Item], partition: str, *, index: Index | None = None, consistent: bool = False) -> Iterator[Any]:
-    """All items of one partition of a worker's table, or of an index, in key order, page by page."""
+    """Yield all items of one partition of a worker's table, or of an index, in key order, page by page."""
     request: dict[str, Any] = {
         "TableName": model.table.full_name,
         "KeyConditionExpression": "#h = :h",

@@ -26,7 +26,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def form_guard(context: template.Context, kept: str = "") -> SafeString:
-    """The two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant.
+    """Return the two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant.
 
     `kept` is the mark of a form that is sent again. It stands where nobody can say who is calling, because the
     engine is down; where the tenant is known, the page belongs to that one.
@@ -108,7 +108,7 @@ def assets() -> SafeString:
 @register.simple_tag
 @lru_cache(maxsize=128)
 def icon(name: str) -> SafeString:
-    """A symbol of the page's sprite (`portal/_sprite.html`), for the eye only."""
+    """Return a symbol of the page's sprite (`portal/_sprite.html`), for the eye only."""
     return format_html(
         '<svg class="icon icon-{}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', name, name
     )
@@ -138,13 +138,13 @@ def coded(text: str) -> SafeString:
 
 @register.filter
 def stamps_as_moments(text: str) -> str:
-    """A text as it is, but a stored stamp as the pages write a moment."""
+    """Return a text as it is, but a stored stamp as the pages write a moment."""
     return clock.in_words(text)
 
 
 @register.filter
 def when(moment: datetime | None) -> SafeString | str:
-    """A moment as a person says it, with the exact time for who asks."""
+    """Return a moment as a person says it, with the exact time for who asks."""
     if moment is None:
         return ""
     exact = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
@@ -182,5 +182,5 @@ def initials(name: str) -> str:
 @register.filter
 @lru_cache(maxsize=4096)
 def hue(name: str) -> int:
-    """One of eight colours, always the same for the same name."""
+    """Return one of eight colours, always the same for the same name."""
     return hashlib.blake2b(str(name).encode(), digest_size=1).digest()[0] % 8

@@ -255,7 +255,7 @@ def names_fit(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security, deploy=True)
 def webhooks_leave_the_machine(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """A production installation sends webhooks to the public internet alone."""
+    """Refuse a production installation that sends webhooks elsewhere than to the public internet."""
     if settings.WEBHOOK_RECEIVER:
         return [
             checks.Error(

@@ -71,7 +71,7 @@ def namespace(urlconf: str) -> URLResolver:
 
 
 def desk_pages(*patterns: URLPattern | URLResolver) -> URLResolver:
-    """The patterns of pages that belong to a desk, behind its name."""
+    """Return the patterns of pages that belong to a desk, behind its name."""
     listed: Sequence[URLPattern | URLResolver] = patterns
     return URLResolver(DeskPrefix(), listed)  # type: ignore[arg-type]  # has what Django's own patterns have
 
@@ -92,12 +92,12 @@ def use(name: str) -> None:
 
 
 def in_use() -> str:
-    """The name that addresses have now, "" for none."""
+    """Return the name that addresses have now, "" for none."""
     return _in_use.get()
 
 
 def desk_of(address: str) -> str:
-    """The name of the desk that an address of ours names, "" for none. `address` may be anything."""
+    """Return the name of the desk that an address of ours names, "" for none. `address` may be anything."""
     try:
         return str(resolve(urlsplit(address).path).kwargs.get("desk", ""))
     except (Resolver404, ValueError):

@@ -129,7 +129,7 @@ class Torture:
         return [line for path in self.folder.glob("repairs-*.jsonl") for line in journal.lines(path)]
 
     def holder(self) -> Path | None:
-        """The journal of the poller of ours that holds a shard now."""
+        """Return the journal of the poller of ours that holds a shard now."""
         owners = {lease.owner for lease in leases.stored(shards.arn(TICKETS))}
         for path, child in self.pollers.items():
             first = next(journal.lines(path), {})
@@ -148,7 +148,7 @@ Schedule = list[tuple[int, Callable[[Torture], None]]]  # at how many events wha
 
 @contextmanager
 def torture(plan: TortureOptions) -> Iterator[Torture]:
-    """A torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
+    """Give a torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
     cleanup.refuse_in_production()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
         run = Torture(plan, Path(folder))
@@ -271,6 +271,6 @@ def forget_tenants(run: Torture) -> None:
 
 
 def _logs(folder: Path, role: str) -> str:
-    """The end of what the processes of this role have printed."""
+    """Return the end of what the processes of this role have printed."""
     texts = [path.read_text(errors="replace").strip() for path in sorted(folder.glob(f"{role}-*.log"))]
     return " / ".join(text[-600:] for text in texts if text)[-2000:] or "it printed nothing"

@@ -67,7 +67,7 @@ def _kill_between_writes(run: Torture) -> None:
 
 
 def _freeze(run: Torture) -> None:
-    """The holder sleeps until another one has its shards, and goes on as if nothing had happened."""
+    """Let the holder sleep until another one has its shards, and go on as if nothing had happened."""
     if path := _victim(run):
         child = run.pollers[path]
         _signal(child, signal.SIGSTOP)

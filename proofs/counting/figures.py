@@ -13,7 +13,7 @@ LARGE = 100  # events of a batch from which on its cost per event is counted
 
 
 def document(run: Torture) -> dict[str, Any]:
-    """Everything that was counted, ready for JSON."""
+    """Return everything that was counted, ready for JSON."""
     batches, repaired = list(run.batches()), run.repaired()
     first = [b for b in batches if b["way"] == "first"]
     again = [b for b in batches if b["way"] not in ("first", "zombie")]
@@ -71,7 +71,7 @@ def _cuts(found: dict[str, Any]) -> str:
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
-    """The same for people."""
+    """Return the same for people."""
     lag, cost = found["lag_ms"], found["write_units_per_event_in_batches_of_100"]
     one = found["write_units_per_event_of_one_tenant_with_100_in_a_batch"]
     spent = ", ".join(f"{name} {seconds:g} s" for name, seconds in found["seconds"].items())

@@ -178,7 +178,7 @@ def desks(tenants: Sequence[str]) -> list[Desk]:
 
 
 def run(*, seed: int, number: int, tenants: list[str], events: int, journal: str) -> None:
-    """A writer process."""
+    """Run a writer process."""
     rng = random.Random(f"{seed} writer {number}")  # noqa: S311  # it has to be repeatable
     writer, told = Writer(rng, desks(tenants)), Journal(journal)
     writer.run(

@@ -146,7 +146,7 @@ def _lags(records: Records) -> list[int]:
 
 
 def run(*, seed: int, number: int, redeliver: float, lease_seconds: float, throttled: str, journal: str) -> None:
-    """A poller process, until it is killed or asked to stop."""
+    """Run a poller process, until it is killed or asked to stop."""
     rng, told = random.Random(f"{seed} poller {number}"), Journal(journal)  # noqa: S311  # it has to be repeatable
     hostile = Hostile(rng, redeliver, told, throttled=throttled)
     aggregate_store._send = hostile.send

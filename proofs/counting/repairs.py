@@ -18,7 +18,7 @@ PATIENCE = 60.0  # seconds that the hostile pollers may make no progress
 
 
 def run(*, seed: int, number: int, tenants: list[str], journal: str) -> None:
-    """A process that repairs what needs none, until it is asked to stop; it ends when the turn is over."""
+    """Run a process that repairs what needs none, until it is asked to stop; it ends when the turn is over."""
     rng, told = random.Random(f"{seed} repairs {number}"), Journal(journal)  # noqa: S311  # it has to be repeatable
     clock.now = JumpingClock(rng).now
     stopped: list[bool] = []

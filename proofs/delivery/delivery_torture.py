@@ -134,7 +134,7 @@ class DeliveryTorture:
 
 @contextmanager
 def torture(plan: DeliveryPlan) -> Iterator[DeliveryTorture]:
-    """A torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
+    """Give a torture whose processes end with it. Raises Forbidden without DEBUG and with a real DynamoDB."""
     cleanup.refuse_in_production()
     QueueTransport().create_all()
     with (

@@ -141,7 +141,7 @@ class Oracle:
         )
 
     def _plants_nothing(self, hashes: list[str], body: dict[str, Any]) -> bool:
-        """No key of an index becomes anything but a value of the tenant's, in plain sight."""
+        """Tell whether each key of an index becomes a value of the tenant's, in plain sight, and nothing else."""
         names, values = body.get("ExpressionAttributeNames") or {}, body.get("ExpressionAttributeValues") or {}
         tokens = ["", *_UPDATE_TOKEN.findall(body.get("UpdateExpression") or ""), "", "", ""]
         for i, token in enumerate(tokens):

@@ -56,7 +56,7 @@ class Promise:
 
 
 def promises() -> Iterator[Promise]:
-    """Each promise of the document, for each role that it is about."""
+    """Yield each promise of the document, for each role that it is about."""
     for role in ROLES:
         yield from _of_every_role(role)
         yield from _of_own_tables(role)

@@ -25,7 +25,7 @@ _TEMPLATE: Final = Path(__file__).with_name("report.html")
 
 
 def document(proof: Proof) -> dict[str, Any]:
-    """Everything, for machines. Tenants are numbers of tenants: a report for one customer names no other."""
+    """Return everything, for machines. Tenants are numbers of tenants: a report for one customer names no other."""
     tally, visits, calls = proof.tally, proof.visits, proof.calls
     return {
         "verdict": verdict(proof),
@@ -136,7 +136,7 @@ def to_json(proof: Proof) -> str:
 
 
 def to_html(proof: Proof) -> str:
-    """One page without outside resources. Django's template engine escapes all that it shows."""
+    """Return one page without outside resources. Django's template engine escapes all that it shows."""
     found = document(proof)
     page = Engine(autoescape=True).from_string(_TEMPLATE.read_text(encoding="utf-8"))
     operations, places, cells = _matrix(found["attacks"])
@@ -166,7 +166,7 @@ def _matrix(attacks: list[dict[str, Any]]) -> tuple[list[str], list[str], Counte
 
 
 def _by_kind(attacks: list[dict[str, Any]], stops: list[str]) -> list[dict[str, Any]]:
-    """Each kind of attack with how often each of `stops` stopped it."""
+    """Return each kind of attack with how often each of `stops` stopped it."""
     kinds: dict[str, Counter[str]] = {}
     for attack in attacks:
         kinds.setdefault(attack["kind"], Counter()).update(attack["stopped_by"])

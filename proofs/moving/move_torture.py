@@ -100,7 +100,7 @@ class MoveTorture(TortureRun):
 
 @contextmanager
 def torture(plan: MovePlan) -> Iterator[MoveTorture]:
-    """A torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
+    """Give a torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
     cleanup.refuse_in_production()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
         run = MoveTorture(plan, Path(folder))

@@ -116,7 +116,7 @@ class ReplayTorture:
 
 @contextmanager
 def torture(plan: ReplayPlan) -> Iterator[ReplayTorture]:
-    """A torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
+    """Give a torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
     cleanup.refuse_in_production()
     with (
         patch.dict(os.environ, _ENVIRON),  # which the servers find there

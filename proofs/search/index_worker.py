@@ -114,7 +114,7 @@ def _read(tenant_id: str, folder: Path, positions: dict[str, str]) -> Iterator[t
 
 
 def _position(path: Path) -> dict[str, str]:
-    """By shard the last record that who was here before has indexed."""
+    """Return by shard the last record that who was here before has indexed."""
     from proofs.counting import journal
 
     return {line["shard"]: line["sequence"] for line in journal.lines(path) if "shard" in line}

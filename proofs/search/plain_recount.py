@@ -68,7 +68,7 @@ class PlainRecount:
 
 
 def _runs(text: str) -> Iterator[set[str]]:
-    """The forms of each word of a text, in order: the word itself, and its humps."""
+    """Yield the forms of each word of a text, in order: the word itself, and its humps."""
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         humps = _HUMP.findall(run)
         yield {_folded(run)} | ({_folded(hump) for hump in humps} if len(humps) > 1 else set())

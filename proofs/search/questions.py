@@ -137,7 +137,7 @@ class Questions:
                 return self._rng.sample(words, many)
 
     def _words_in_a_row(self) -> Sequence[str]:
-        """Two to four words as they follow each other in a text, one of them at least an indexed one."""
+        """Return two to four words as they follow each other in a text, one of them at least an indexed one."""
         text = self._rng.choice([text for text in self._any_ticket().texts() if text] or [""])
         found = list(re.finditer(r"[A-Za-z]+", text))
         many = self._rng.randint(2, 4)

@@ -152,7 +152,7 @@ def _terms(many: int, number: int, rng: random.Random) -> dict[str, int]:
 
 
 def _word(rank: int) -> str:
-    """The word of a rank: rare ones are longer."""
+    """Return the word of a rank: rare ones are longer."""
     letters = [_LETTERS[(rank * 7919 >> 4 * n) % len(_LETTERS)] for n in range(5)]
     return "".join(letters) + format(rank, "x").translate(str.maketrans("0123456789", "aeiourstln"))
 

@@ -94,7 +94,7 @@ class SearchTorture:
 
 @contextmanager
 def torture(plan: SearchTorturePlan) -> Iterator[SearchTorture]:
-    """A torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
+    """Give a torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
     cleanup.refuse_in_production()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
         slug = f"torture-{uuid.uuid4().hex[:8]}"
@@ -196,5 +196,5 @@ def _remove(run: SearchTorture) -> None:
 
 
 def _word(rng: random.Random, number: int) -> str:
-    """A word that nothing else begins with, and that no language has forms of."""
+    """Return a word that nothing else begins with, and that no language has forms of."""
     return "".join(rng.choice(_LETTERS) for _ in range(9)) + "q" + "".join(_LETTERS[int(c)] for c in f"{number:05}")

@@ -82,7 +82,7 @@ class ReshardTorture(TortureRun):
 
 @contextmanager
 def torture(plan: ReshardPlan) -> Iterator[ReshardTorture]:
-    """A torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
+    """Give a torture whose processes and tenant are gone in the end. Raises Forbidden as `cleanup` does."""
     cleanup.refuse_in_production()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder, ExitStack() as stack:
         run = ReshardTorture(plan, Path(folder))
@@ -196,7 +196,7 @@ def is_broken(found: dict[str, Any]) -> list[str]:
 
 
 def _stored(repository: TenantRepository) -> dict[int, int]:
-    """The shard of each ticket that there is, by its number."""
+    """Return the shard of each ticket that there is, by its number."""
     found = {}
     for several in recount.groups(recount.last_number(repository)):
         for numbers in several:

@@ -27,7 +27,7 @@ ACCOUNT: Final = "account"  # names the members of a transaction that are about 
 
 
 def new_id() -> str:
-    """A fresh user or tenant id: 32 lower-case hex digits."""
+    """Return a fresh user or tenant id: 32 lower-case hex digits."""
     return uuid.uuid4().hex
 
 
@@ -44,12 +44,12 @@ def find_by_id(user_id: str) -> User | None:
 
 
 def find_by_email(address: str) -> User | None:
-    """Two GetItems, one after the other, whether there is such an account or not."""
+    """Find an account by two GetItems, one after the other, whether there is such an account or not."""
     return find_by_id(id_of(address) or _NOBODY)
 
 
 def id_of(address: str) -> str | None:
-    """The id of the account that has this address: one GetItem."""
+    """Return the id of the account that has this address: one GetItem."""
     try:
         found: str = UniqueItem.get(keys.email(address), consistent_read=True).owner
     except (UniqueItem.DoesNotExist, ValueError):
@@ -110,8 +110,8 @@ def draft(
     user_id: str | None = None,
     password_hash: str | None = None,
 ) -> tuple[UniqueItem, AccountItem]:
-    """The two items of an account, not yet written. Raises Invalid for an address that is none and a name that cannot
-    be seen, or that turns text around."""
+    """Return the two items of an account, not yet written. Raises Invalid for an address that is none and a name that
+    cannot be seen, or that turns text around."""
     try:
         email_key = keys.email(email)
     except ValueError as error:
@@ -253,5 +253,5 @@ def _update(
 def _entry(
     account: AccountItem, action: AuditAction, by: Actor, *, after: Mapping[str, object] | None = None
 ) -> AuditEntry:
-    """An entry of the platform's own trail: an account belongs to no tenant."""
+    """Return an entry of the platform's own trail: an account belongs to no tenant."""
     return AuditEntry(recording.PLATFORM, action, by, "user", account.user_id, account.email, {}, after or {})

@@ -18,7 +18,8 @@ def user(user_id: str) -> str:
 
 
 def folded(address: str) -> str:
-    """An e-mail address as it is compared: without surrounding space, in lower case. Raises ValueError for none."""
+    """Return an e-mail address as it is compared: without surrounding space, in lower case. Raises ValueError for
+    none."""
     text = address.strip().casefold()
     if not text or len(text.encode()) > 320 or any(ord(c) < 32 for c in text):
         raise ValueError("not an e-mail address")

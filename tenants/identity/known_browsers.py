@@ -23,18 +23,19 @@ _SALT: Final = "tenants.identity.known-browsers"
 
 
 def name_of(cookie: str, email: str) -> str:
-    """The name of the browser with this cookie for this account, "" where it is not known."""
+    """Return the name of the browser with this cookie for this account, "" where it is not known."""
     return _read(cookie).get(_account(email), "")
 
 
 def name_since(cookie: str, email: str, *, epoch: int) -> str:
-    """The name as `name_of`, "" where the account signed in here last before its sessions were ended all at once."""
+    """Return the name as `name_of`, "" where the account signed in here last before its sessions were ended all at
+    once."""
     name = name_of(cookie, email)
     return name if name.endswith(f".{epoch}") else ""
 
 
 def remembered(cookie: str, email: str, *, epoch: int) -> str:
-    """The cookie after this account has signed in, with a fresh name of the browser."""
+    """Return the cookie after this account has signed in, with a fresh name of the browser."""
     account = _account(email)
     others = [pair for pair in _read(cookie).items() if pair[0] != account]
     pairs = [(account, f"{secrets.token_hex(8)}.{epoch}"), *others][:ACCOUNTS]

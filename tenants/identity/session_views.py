@@ -25,7 +25,7 @@ from tenants.tenancy.request import SignedInRequest, actor_of
 @signed_in
 @require_safe
 def sessions_page(request: SignedInRequest) -> HttpResponse:
-    """The caller's sessions and the names of their desks: two Queries at the same time."""
+    """Show the caller's sessions and the names of their desks: two Queries at the same time."""
     asked: list[Any] = [partial(stored.of_user, request.user.id), partial(members.memberships_of, request.user.id)]
     found, mine = fan_out(asked)
     desks = {membership.tenant_id: membership.name for membership in mine}

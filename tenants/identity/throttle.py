@@ -48,7 +48,8 @@ class CountedAttempt:
 
 
 def network_of(address: str) -> str:
-    """The network that an address counts for: itself for IPv4, its /64 for IPv6. Anything else stands for itself."""
+    """Return the network that an address counts for: itself for IPv4, its /64 for IPv6. Anything else stands for
+    itself."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -61,7 +62,7 @@ def network_of(address: str) -> str:
 
 
 def sign_in(email: str, *, address: str, browser: str = "") -> tuple[AttemptLimit, ...]:
-    """The limits of signing in. `browser` names a known browser of this account, "" for none."""
+    """Return the limits of signing in. `browser` names a known browser of this account, "" for none."""
     if browser:
         return (AttemptLimit("browser", browser, settings.SIGN_IN_ATTEMPTS),)
     network = network_of(address)
@@ -73,7 +74,7 @@ def sign_in(email: str, *, address: str, browser: str = "") -> tuple[AttemptLimi
 
 
 def reset_mail(email: str, *, address: str) -> tuple[AttemptLimit, ...]:
-    """The limits of asking for a reset link: so many mails for one account, and requests of one network."""
+    """Return the limits of asking for a reset link: so many mails for one account, and requests of one network."""
     return (
         AttemptLimit("reset account", email, settings.SIGN_IN_ATTEMPTS),
         AttemptLimit("reset network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),
@@ -81,19 +82,20 @@ def reset_mail(email: str, *, address: str) -> tuple[AttemptLimit, ...]:
 
 
 def old_password(user_id: str) -> tuple[AttemptLimit, ...]:
-    """The limit of guessing the password of somebody whose session one has."""
+    """Return the limit of guessing the password of somebody whose session one has."""
     return (AttemptLimit("old password", user_id, settings.SIGN_IN_ATTEMPTS),)
 
 
 def second_step(user_id: str, *, browser: str = "") -> tuple[AttemptLimit, ...]:
-    """The limit of guessing codes for somebody whose password one has: for all networks together, because a code has
-    six digits. `browser` is as in `sign_in`."""
+    """Return the limit of guessing codes for somebody whose password one has: for all networks together, because a code
+    has six digits. `browser` is as in `sign_in`."""
     kind, subject = ("second step, browser", browser) if browser else ("second step", user_id)
     return (AttemptLimit(kind, subject, settings.SIGN_IN_ATTEMPTS),)
 
 
 def passkey(*, address: str) -> tuple[AttemptLimit, ...]:
-    """The limit of passkeys that one network tries: they cannot be guessed, and each costs a signature's check."""
+    """Return the limit of passkeys that one network tries: they cannot be guessed, and each costs a signature's
+    check."""
     return (AttemptLimit("passkey network", network_of(address), settings.SIGN_IN_ATTEMPTS_PER_NETWORK),)
 
 

@@ -170,7 +170,7 @@ def _reset_link_is_void(request: HttpRequest) -> HttpResponse:
 @signed_in
 @require_safe
 def pick(request: HttpRequest) -> HttpResponse:
-    """The caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
+    """Show the caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
     their number; the search looks through what they brought."""
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     queries: list[Callable[[], Any]] = [

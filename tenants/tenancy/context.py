@@ -189,7 +189,8 @@ def _of_delivery(tenant: TenantItem) -> dict[str, Any]:
 
 
 def enter(user: User, tenant_id: str) -> TenantContext | None:
-    """The context of this person in this tenant, or None: membership and tenant by one consistent BatchGetItem."""
+    """Return the context of this person in this tenant, or None: membership and tenant by one consistent
+    BatchGetItem."""
     if not keys.TENANT_ID.match(tenant_id):
         return None
     wanted: list[Any] = [(MembershipItem, user.id, tenant_id), (TenantItem, keys.tenant(tenant_id), None)]
@@ -198,7 +199,7 @@ def enter(user: User, tenant_id: str) -> TenantContext | None:
 
 
 def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
-    """The context in which a command writes: no person, the tenant as stored."""
+    """Return the context in which a command writes: no person, the tenant as stored."""
     return TenantContext(
         tenant_id=tenant.tenant_id,
         name=tenant.name,

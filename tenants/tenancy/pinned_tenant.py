@@ -49,7 +49,7 @@ class Identity:
 
 
 def resolve(ids: Ids | None) -> Identity:
-    """One BatchGetItem of eventually consistent reads.
+    """Read all by one BatchGetItem, eventually consistently.
 
     Where its answer would turn away somebody whose cookie we signed, it may only be a moment behind a write
     (a sign-in, a switch, a new password), so that part is read again, consistently, before it counts.

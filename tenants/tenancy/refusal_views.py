@@ -129,7 +129,7 @@ def _to_pinned_desk(request: HttpRequest, tenant: TenantContext, desk: str) -> H
 
 
 def _shown_address(request: HttpRequest) -> str:
-    """The address of the page that a partial request leads to or was made from, on this site."""
+    """Return the address of the page that a partial request leads to or was made from, on this site."""
     current = urlsplit(request.headers.get("HX-Current-URL", ""))
     if "HX-Boosted" in request.headers or not current.path:
         return request.get_full_path()

@@ -26,7 +26,7 @@ def write(ids: Ids) -> str:
 
 
 def read(value: str) -> Ids | None:
-    """The ids, or None for a cookie that we did not sign."""
+    """Return the ids, or None for a cookie that we did not sign."""
     if len(value) > 300:
         return None
     try:

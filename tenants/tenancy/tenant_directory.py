@@ -24,7 +24,7 @@ _PARTITIONS = {SUSPENDED: SUSPENDED_TENANTS, CLOSING: CLOSING_TENANTS, PURGING: 
 
 
 def find(slug: str) -> TenantItem:
-    """The tenant with this slug, for commands: two GetItems. Raises NotFound."""
+    """Return the tenant with this slug, for commands: two GetItems. Raises NotFound."""
     tenant_id = id_of(slug)
     if tenant_id is None:
         raise NotFound(f"There is no tenant with the slug {slug!r}.")
@@ -32,7 +32,7 @@ def find(slug: str) -> TenantItem:
 
 
 def with_slug(slug: str) -> TenantItem | None:
-    """The tenant with this slug, for pages that ask for one; None where there is none, or no slug was given."""
+    """Return the tenant with this slug, for pages that ask for one; None where there is none, or no slug was given."""
     try:
         return find(slug) if slug else None
     except NotFound:
@@ -40,7 +40,7 @@ def with_slug(slug: str) -> TenantItem | None:
 
 
 def id_of(slug: str) -> str | None:
-    """The id of the tenant that has this slug: one read."""
+    """Return the id of the tenant that has this slug: one read."""
     try:
         (named,) = platform.get_all([(UniqueItem, tenancy_keys.slug(slug), None)], consistent=True)
     except ValueError:
@@ -49,12 +49,12 @@ def id_of(slug: str) -> str | None:
 
 
 def all_tenants() -> Iterator[DirectoryItem]:
-    """All tenants by slug, a Query for every megabyte of them; for commands that go through all."""
+    """Yield all tenants by slug, a Query for every megabyte of them; for commands that go through all."""
     yield from DirectoryItem.query(TENANTS)
 
 
 def get(tenant_id: str) -> TenantItem:
-    """The tenant as stored now: one consistent read. Raises NotFound."""
+    """Return the tenant as stored now: one consistent read. Raises NotFound."""
     try:
         (tenant,) = platform.get_all([(TenantItem, keys.tenant(tenant_id), None)], consistent=True)
     except ValueError:
@@ -66,7 +66,8 @@ def get(tenant_id: str) -> TenantItem:
 
 
 def get_many(tenant_ids: Sequence[str]) -> list[TenantItem]:
-    """The tenants of up to 100 ids, as stored now, without those that do not exist: one consistent BatchGetItem."""
+    """Return the tenants of up to 100 ids, as stored now, without those that do not exist: one consistent
+    BatchGetItem."""
     wanted: list[Any] = [(TenantItem, keys.tenant(tenant_id), None) for tenant_id in tenant_ids]
     return [tenant for tenant in platform.get_all(wanted, consistent=True) if tenant is not None]
 
@@ -87,12 +88,12 @@ def refuse_closed(tenant: TenantItem) -> None:
 
 
 def suspended_tenants(limit: int) -> list[DirectoryItem]:
-    """Up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
+    """Return up to `limit` suspended tenants by slug: one Query of the partition that they have to themselves."""
     return _listed(SUSPENDED_TENANTS, limit)
 
 
 def closing_tenants(limit: int) -> list[DirectoryItem]:
-    """Up to `limit` tenants by slug that are closing or purged: one Query of the partition that they have."""
+    """Return up to `limit` tenants by slug that are closing or purged: one Query of the partition that they have."""
     return _listed(CLOSING_TENANTS, limit)
 
 

@@ -25,6 +25,10 @@ ROLES = {
 # What Django and its commands look for by name.
 CONVENTIONS = {"Command", "Meta", "Media"}
 TELEGRAMS = ("What ", "Who ", "Whether ", "That ", "As ", "Those ", "How ")
+# How a docstring begins that says what a function returns instead of what it does.
+NOUNS_BEGIN = {
+    "A", "All", "An", "Both", "Each", "Every", "In", "Its", "No", "Of", "One", "Some", "The", "These", "This",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,6 +94,17 @@ def test_docstrings_begin_like_sentences() -> None:
         if (first := ast.get_docstring(node)) and first.startswith(TELEGRAMS)
     ]
     assert telegrams == []
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    nouns = [
+        f"{said(path)}:{node.lineno} {first.splitlines()[0]}"
+        for path in modules()
+        for node in statements(path)
+        if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list)
+        if (first := ast.get_docstring(node)) and first.split()[0] in NOUNS_BEGIN
+    ]
+    assert nouns == []
 
 
 # --- the glossary ---

@@ -59,7 +59,7 @@ def get_many(tenant_id: str, sort_keys: Sequence[str]) -> dict[str, Raw]:
 
 
 def query(tenant_id: str, begins_with: str = "") -> Iterator[Raw]:
-    """All aggregate items of a tenant, or those whose sort keys begin so, read consistently."""
+    """Yield all aggregate items of a tenant, or those whose sort keys begin so, read consistently."""
     request: Raw = {
         "TableName": TICKETS.full_name,
         "KeyConditionExpression": "#h = :h" + (" AND begins_with (#r, :r)" if begins_with else ""),
@@ -77,7 +77,7 @@ def query(tenant_id: str, begins_with: str = "") -> Iterator[Raw]:
 
 
 def update(tenant_id: str, sort_key: str, bill: Bill | None = None, **request: Any) -> Raw:
-    """One UpdateItem: the item's attributes as `ReturnValues` asks for them.
+    """Send one UpdateItem, and return the item's attributes as `ReturnValues` asks for them.
 
     Raises ConditionFailed, and Rejected where no repetition can succeed.
     """
@@ -87,7 +87,7 @@ def update(tenant_id: str, sort_key: str, bill: Bill | None = None, **request: A
 
 
 def transact(tenant_id: str, members: Sequence[Raw], bill: Bill | None = None, *, names: Sequence[str] = ()) -> None:
-    """All of these writes or none; sent again after a lost answer, they are done once.
+    """Write all of these or nothing; sent again after a lost answer, they are done once.
 
     Raises TransactionRefused, by these names of the members, and Rejected where no repetition can succeed.
     """
@@ -131,12 +131,12 @@ def delete(tenant_id: str, sort_key: str, *, unchanged: Mapping[str, Any]) -> No
 
 
 def put(tenant_id: str, sort_key: str, attributes: Mapping[str, Any], **condition: Any) -> Raw:
-    """A member of a transaction that writes a whole item."""
+    """Return a member of a transaction that writes a whole item."""
     return {"Put": {"TableName": TICKETS.full_name, "Item": {**attributes, **_key(tenant_id, sort_key)}, **condition}}
 
 
 def updating(tenant_id: str, sort_key: str, request: Mapping[str, Any]) -> Raw:
-    """A member of a transaction that updates an item."""
+    """Return a member of a transaction that updates an item."""
     return {"Update": {"TableName": TICKETS.full_name, "Key": _key(tenant_id, sort_key), **request}}
 
 

@@ -116,7 +116,7 @@ def _write(repository: TenantRepository, barrier: str, number: int) -> None:
 
 
 def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout: float, say: Say) -> set[str]:
-    """The shards in which the worker has met markers, once it has met all of them."""
+    """Return the shards in which the worker has met markers, once it has met all of them."""
     seen, seen_at = -1, time.monotonic()
     while True:
         answers = _seen(repository, barrier)
@@ -143,14 +143,14 @@ def _stored_answers(repository: TenantRepository, barrier: str) -> Iterator[dict
 
 
 def _leaves(all_shards: Iterable[Shard]) -> set[str]:
-    """The shards without children: whoever has read all of these has read all of the stream."""
+    """Return the shards without children: whoever has read all of these has read all of the stream."""
     known = list(all_shards)
     parents = {shard.parent for shard in known}
     return {shard.id for shard in known if shard.id not in parents}
 
 
 def _ancestry(met: Iterable[str], parents: Mapping[str, str]) -> set[str]:
-    """These shards with all of their ancestors."""
+    """Return these shards with all of their ancestors."""
     ancestry: set[str] = set()
     for shard in met:
         while shard and shard not in ancestry:

@@ -47,7 +47,7 @@ _PART: Final = re.compile(r"([TPGD])(\d+):([^:]*):(.*)\Z", re.DOTALL)
 
 @lru_cache(maxsize=16_384)
 def code(part: Part, name: str) -> str:
-    """The attribute of a count among those of other parts."""
+    """Return the attribute of a count among those of other parts."""
     return f"{_KINDS[part.kind]}{part.epoch}:{part.date}:{short(part.kind, name)}"
 
 
@@ -62,7 +62,7 @@ def decode(attribute: str) -> tuple[Part, str] | None:
 
 
 def short(kind: Kind, name: str) -> str:
-    """The code of a count's name within its kind of part."""
+    """Return the code of a count's name within its kind of part."""
     if name == TOUCHES:
         return ""
     if kind == "TOTALS" and name.startswith("w."):
@@ -77,7 +77,7 @@ def short(kind: Kind, name: str) -> str:
 
 
 def long(kind: Kind, name: str) -> str:
-    """The count's name of what `short` made."""
+    """Return the count's name of what `short` made."""
     if not name:
         return TOUCHES
     if kind == "TOTALS" and name.startswith("w"):
@@ -95,7 +95,7 @@ def is_wide(attribute: str) -> bool:
 
 
 def entity(attribute: str) -> str:
-    """The beginning of a code of PEOPLE or TAGS that all counts of one person or one tag share."""
+    """Return the beginning of a code of PEOPLE or TAGS that all counts of one person or one tag share."""
     return attribute[:-1]
 
 
@@ -118,7 +118,7 @@ def coded(counts: Contribution) -> Counts:
 
 
 def decoded(attributes: Mapping[str, int]) -> Contribution:
-    """The counts among these attributes, touches too."""
+    """Return the counts among these attributes, touches too."""
     counts: Contribution = defaultdict(Counter)
     for attribute, n in attributes.items():
         if known := decode(attribute):
@@ -127,7 +127,7 @@ def decoded(attributes: Mapping[str, int]) -> Contribution:
 
 
 def numbers(raw: Mapping[str, Any]) -> dict[str, int]:
-    """The numbers in a stored item by attribute."""
+    """Return the numbers in a stored item by attribute."""
     return {name: int(value["N"]) for name, value in raw.items() if "N" in value}
 
 
@@ -140,7 +140,7 @@ def typed(numbers: Mapping[str, int]) -> dict[str, Any]:
 
 
 def without_old_weeks(counts: Counts, weeks_from: str) -> Counts:
-    """The same with every week before `weeks_from` added to the count of older weeks."""
+    """Return the same with every week before `weeks_from` added to the count of older weeks."""
     kept: Counts = Counter()
     for name, n in counts.items():
         kept[OLDER_WEEKS if name.startswith("w.") and name[2:] < weeks_from else name] += n
@@ -148,6 +148,6 @@ def without_old_weeks(counts: Counts, weeks_from: str) -> Counts:
 
 
 def weeks_from(names: Iterable[str], former: str) -> str:
-    """The first week to be held by itself when at most WEEKS_KEPT are: never earlier than the `former` one."""
+    """Return the first week to be held by itself when at most WEEKS_KEPT are: never earlier than the `former` one."""
     weeks = sorted(name[2:] for name in names if name.startswith("w.") and name != OLDER_WEEKS)
     return max(former, *weeks[-WEEKS_KEPT:][:1], "") if len(weeks) > WEEKS_KEPT else former

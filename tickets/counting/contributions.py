@@ -68,7 +68,7 @@ _NOTHING: Final[Counts] = Counter()
 
 
 def day_count(kind: str, at: str) -> str:
-    """The name under which a summary's `days` counts an event: "2026-11-20c"."""
+    """Return the name under which a summary's `days` counts an event: "2026-11-20c"."""
     return at[:10] + kind
 
 
@@ -136,7 +136,7 @@ def _whole(value: Any) -> int:
 
 @lru_cache(maxsize=1024)
 def monday(day: date) -> str:
-    """The first day of its week."""
+    """Return the first day of its week."""
     return (day - timedelta(days=day.weekday())).isoformat()
 
 

@@ -117,30 +117,31 @@ def _document(raw: Mapping[str, Any]) -> str:
 
 
 def stored(*, tenant_id: str = "") -> Iterator[DeadLetterItem]:
-    """All dead letters, tenant by tenant, or those of one tenant. One Query for each tenant that ever had some."""
+    """Yield all dead letters, tenant by tenant, or those of one tenant. One Query for each tenant that ever had
+    some."""
     owners = [tenant_id] if tenant_id else [i.sequence for i in worker.items(DeadLetterItem, keys.DEAD_LETTER_TENANTS)]
     for owner in owners:
         yield from worker.items(DeadLetterItem, owner, consistent=True)
 
 
 def id_of(dead_letter: DeadLetterItem) -> str:
-    """The name that a person calls it by."""
+    """Return the name that a person calls it by."""
     return keys.dead_letter_id(dead_letter.sequence)
 
 
 def ticket_of(dead_letter: DeadLetterItem) -> int:
-    """The number of the ticket that it is about, 0 for none."""
+    """Return the number of the ticket that it is about, 0 for none."""
     data = json.loads(dead_letter.record)["dynamodb"]
     return (ticket_keys.owner_of(data["Keys"]["pk"].get("S", "")) or ("", 0))[1]
 
 
 def placement_of(dead_letter: DeadLetterItem) -> Placement:
-    """Where the aggregates lie in which it is missing."""
+    """Return where the aggregates lie in which it is missing."""
     return Placement.parse(dead_letter.placement)
 
 
 def epochs_of(dead_letter: DeadLetterItem) -> set[int]:
-    """The epochs that its images say, as far as they say any."""
+    """Return the epochs that its images say, as far as they say any."""
     data = json.loads(dead_letter.record)["dynamodb"]
     written = [data.get(name, {}).get("epoch", {}).get("N", "") for name in ("OldImage", "NewImage")]
     return {int(number) for number in written if number.isdigit()}
@@ -221,7 +222,7 @@ def _repository(dead_letter: DeadLetterItem) -> TenantRepository:
 
 
 def _addition(counts: Mapping[str, int]) -> dict[str, Any]:
-    """An update of RECENT that holds whatever stands there: the removal beside it says that it is the first."""
+    """Return an update of RECENT that holds whatever stands there: the removal beside it says that it is the first."""
     names = {f"#c{i}": name for i, name in enumerate(counts)}
     adds = ", ".join(["#version :one", *(f"{name} :c{i}" for i, name in enumerate(names))])
     return {
@@ -275,6 +276,6 @@ def _counts(dead_letter: DeadLetterItem) -> Contribution:
 
 
 def _epoch(repository: TenantRepository) -> int:
-    """In which the tenant's new tickets are counted."""
+    """Return the epoch in which the tenant's new tickets are counted."""
     counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.epoch or 0) if counter else 0

@@ -95,12 +95,13 @@ class Recent:
         )
 
     def after(self, raw: Mapping[str, Any]) -> Recent:
-        """The item as it was read later. What is known beside it stays while the number of merges does."""
+        """Return the item as it was read later. What is known beside it stays while the number of merges does."""
         read = Recent.of(raw)
         return replace(read, floors=self.floors, kept=self.kept) if read.merges == self.merges else read
 
     def floor(self, mark: str) -> str | None:
-        """The sequence up to which this tenant's records of the shard are applied, None where it has to be asked.
+        """Return the sequence up to which this tenant's records of the shard are applied, None where it has to be
+        asked.
 
         Before the first merge no mark was ever pruned, so one that is not there never was.
         """
@@ -111,7 +112,7 @@ class Recent:
         return replace(self, floors={**self.floors, mark: sequence})
 
     def item(self) -> dict[str, Any]:
-        """The attributes to store, without the key."""
+        """Return the attributes to store, without the key."""
         tail = {name: {"N": str(getattr(self.tail, name))} for name in _TAIL_NUMBERS}
         marks = {name: {"S": sequence} for name, sequence in self.marks.items()}
         texts = {AT: self.applied_at, CORRECTION: self.correction, GENERATION: self.tail.generation}
@@ -126,12 +127,12 @@ _TAIL_NUMBERS: Final = ("runs_from", "run_bytes", "page_bytes", "people", "tags"
 
 
 def mark_name(stream_arn: str, shard_id: str) -> str:
-    """The attribute that holds the mark of a shard: some engines give every stream a shard of the same id."""
+    """Return the attribute that holds the mark of a shard: some engines give every stream a shard of the same id."""
     return f"{_stream(stream_arn)}{_shortened(shard_id)}"
 
 
 def marked_shard(stream_arn: str, mark: str) -> str | None:
-    """The id of the shard whose mark has this name, None where it is another stream's."""
+    """Return the id of the shard whose mark has this name, None where it is another stream's."""
     prefix = _stream(stream_arn)
     rest = mark[len(prefix) + 1 :]
     return None if not mark.startswith(prefix) else _USUAL_SHARD + rest if mark[len(prefix)] == "~" else rest
@@ -151,7 +152,8 @@ def _shortened(shard_id: str) -> str:
 
 
 def packed(sequence: str) -> str:
-    """A padded sequence number as a mark holds it: shorter, in the same order. Raises ValueError for other text."""
+    """Return a padded sequence number as a mark holds it: shorter, in the same order. Raises ValueError for other
+    text."""
     if not sequence.isascii() or not sequence.isdigit() or len(sequence) > 40:
         raise ValueError("a sequence number has up to 40 digits")
     number, digits = int(sequence), []
@@ -165,7 +167,7 @@ def packed(sequence: str) -> str:
 
 
 def addition(state: Recent | None, mark: str, *, first: str, last: str, counts: Mapping[str, int]) -> dict[str, Any]:
-    """The request that adds counts by code to RECENT, and sets the shard's mark, if RECENT stands as in `state`.
+    """Return the request that adds counts by code to RECENT, and sets the shard's mark, if RECENT stands as in `state`.
 
     `first` and `last` are the packed sequences of the records that it stands for. Where nothing is known of RECENT
     (None) it holds if there is none, or if the shard's mark is there and smaller: a mark that is there says all,
@@ -191,7 +193,7 @@ def addition(state: Recent | None, mark: str, *, first: str, last: str, counts: 
 
 
 def _stands(state: Recent | None) -> tuple[str, dict[str, str], dict[str, Any]]:
-    """The condition of an addition, with the names and values that it takes."""
+    """Return the condition of an addition, with the names and values that it takes."""
     if state is None:
         return "attribute_not_exists(#version) OR #mark < :first", {}, {}
     values = {":merges": {"N": str(state.merges)}} if state.merges else {}

@@ -45,7 +45,7 @@ def day(date: str, epoch: int) -> str:
 
 
 def first_day(date: str) -> str:
-    """The bound from which on a Query meets the days from this one on, and all else that a dashboard reads."""
+    """Return the bound from which on a Query meets the days from this one on, and all else that a dashboard reads."""
     return day(date, 0)
 
 
@@ -66,12 +66,12 @@ def page(generation: str, first: str) -> str:
 
 
 def pages(generation: str = "") -> str:
-    """The beginning of the sort keys of all pages, or of those of one generation."""
+    """Return the beginning of the sort keys of all pages, or of those of one generation."""
     return keys.labelled(_PAGE, f"{keys.part(generation)}:" if generation else "")
 
 
 def after_pages() -> str:
-    """A bound behind all runs and pages, and before everything else."""
+    """Return a bound behind all runs and pages, and before everything else."""
     return keys.part("C")
 
 
@@ -84,7 +84,7 @@ RUNS: Final = keys.beginning(_RUN)
 
 
 def run_number(sort_key: str) -> int:
-    """The number in what `run` made."""
+    """Return the number in what `run` made."""
     return int(keys.split(sort_key)[1])
 
 
@@ -97,7 +97,8 @@ def marker(tenant_id: str, barrier: str, number: int) -> str:
 
 
 def markers_seen(barrier: str) -> str:
-    """The beginning of the sort keys, beside the aggregates, under which the worker says which markers it has met."""
+    """Return the beginning of the sort keys, beside the aggregates, under which the worker says which markers it has
+    met."""
     return keys.beginning(_BARRIER, barrier)
 
 
@@ -132,6 +133,6 @@ def replayed(dead_letter_key: str) -> str:
 
 
 def dead_letter_id(sort_key: str) -> str:
-    """The name that a person calls a dead letter by."""
+    """Return the name that a person calls a dead letter by."""
     shard, sequence = keys.split(sort_key)
     return f"{shard}-{sequence.lstrip('0') or '0'}"

@@ -56,8 +56,8 @@ def shown(items: Iterable[Mapping[str, Any]]) -> Stored:
 
 
 def people(repository: TenantRepository) -> dict[str, Counts]:
-    """The counts by status of everybody who has tickets, leader or not, by user id: two Queries, which grow with all
-    who ever had any."""
+    """Return the counts by status of everybody who has tickets, leader or not, by user id: two Queries, which grow with
+    all who ever had any."""
     outside = _range(repository, keys.RUNS, keys.after_pages())
     items = [*outside, *_range(repository, keys.LEADERS, keys.RECENT)]
     recent = Recent.of(next((raw for raw in items if raw["sk"]["S"] == keys.RECENT), {}))
@@ -70,7 +70,7 @@ def people(repository: TenantRepository) -> dict[str, Counts]:
 
 
 def _range(repository: TenantRepository, first: str, last: str) -> list[dict[str, Any]]:
-    """The items between two sort keys, both included."""
+    """Return the items between two sort keys, both included."""
     return list(repository.query_all(TICKETS, keys.aggregate, between=(first, last)))
 
 

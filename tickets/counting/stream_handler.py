@@ -182,7 +182,7 @@ class Share:
     # --- RECENT ---
 
     def _with_floor(self, state: Recent) -> Recent:
-        """The state with a floor for this shard: where RECENT has no mark of it, its position, read now."""
+        """Return the state with a floor for this shard: where RECENT has no mark of it, its position, read now."""
         if state.floor(self.mark) is not None:
             return state
         return state.knowing(self.mark, position(self.batch.stream_arn, self.batch.shard_id))
@@ -279,7 +279,7 @@ def _later(state: Recent | None, raw: Raw) -> Recent:
 
 
 def position(stream_arn: str, shard_id: str) -> str:
-    """The packed position of a shard, "" where nobody has said any."""
+    """Return the packed position of a shard, "" where nobody has said any."""
     read = positions.read(stream_arn, shard_id)
     return exactly_once.packed(read) if read else ""
 

@@ -36,7 +36,7 @@ def is_due(tail: Tail) -> bool:
 
 
 def total(items: Iterable[Mapping[str, Any]], tail: Tail) -> Counter[str]:
-    """The counts by code in those of these items that are the tail's current pages and runs."""
+    """Return the counts by code in those of these items that are the tail's current pages and runs."""
     counts: Counter[str] = Counter()
     for raw in items:
         if _is_current(raw, tail):
@@ -52,7 +52,7 @@ def _is_current(raw: Mapping[str, Any], tail: Tail) -> bool:
 
 
 def paged(counts: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The counts in the order of their codes, in pages of limited size, without zeros."""
+    """Yield the counts in the order of their codes, in pages of limited size, without zeros."""
     page: dict[str, int] = {}
     room = PAGE_LIMIT - _KEY_BYTES
     for code, n in sorted(counts.items()):

@@ -144,7 +144,7 @@ def period(days: int) -> Period:
 
 
 def read(tenant: TenantContext, *, days: int) -> Dashboard:
-    """All numbers of the last `days` days. Raises Throttled, Unavailable."""
+    """Return all numbers of the last `days` days. Raises Throttled, Unavailable."""
     shown = period(days)
     reads: list[Callable[[], Any]] = [
         lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.first_day(shown.first.isoformat())),
@@ -174,7 +174,7 @@ def read(tenant: TenantContext, *, days: int) -> Dashboard:
 
 
 def share(tenant: TenantContext) -> AgentNumbers:
-    """An agent's own numbers: two reads sent together, and two more for an agent who is no leader of many.
+    """Return an agent's own numbers: two reads sent together, and two more for an agent who is no leader of many.
 
     Raises Throttled, Unavailable.
     """
@@ -201,7 +201,7 @@ def share(tenant: TenantContext) -> AgentNumbers:
 
 
 def tags(tenant: TenantContext) -> TagNumbers:
-    """The tags of tickets with how many have them: two reads sent together. Raises Throttled, Unavailable."""
+    """Return the tags of tickets with how many have them: two reads sent together. Raises Throttled, Unavailable."""
     reads: list[Callable[[], Any]] = [
         lambda: stored_counts.of_dashboard(tenant.repository, aggregate_keys.LEADERS),
         partial(watermark.read, TICKETS, tenant.repository),

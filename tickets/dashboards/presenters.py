@@ -217,7 +217,7 @@ def _resolver(tenant: TenantContext, load: Load) -> dict[str, str]:
 
 
 def _durations(name: str, title: str, of: Durations, number: Number) -> dict[str, Any]:
-    """The histogram goes from the first bucket with something in it to the last one."""
+    """Draw the histogram from the first bucket with something in it to the last one."""
     full = [i for i, bucket in enumerate(of.buckets) if bucket.count]
     rows = of.buckets[full[0] : full[-1] + 1] if full else []
     largest = max((row.count for row in rows), default=0)
@@ -244,7 +244,7 @@ def _tile(name: str, label: str, count: int, **params: Any) -> Tile:
 
 
 def _number(count: int, *, among: int = 0, **params: Any) -> Number:
-    """A count with its list, if a page of that list can read as many tickets as it has to be picked from.
+    """Return a count with its list, if a page of that list can read as many tickets as it has to be picked from.
 
     `among` is that number, 0 where a key serves the list.
     """

@@ -82,7 +82,8 @@ class VerifyState:
 
 
 def of(raw: Mapping[str, Any] | None) -> VerifyState:
-    """The state in a stored item, which is the one under `keys.VERIFIED`, or None. A run that died is "unknown"."""
+    """Return the state in a stored item, which is the one under `keys.VERIFIED`, or None. A run that died is
+    "unknown"."""
     if raw is None:
         return VerifyState()
     item = VerifiedItem.from_raw_data(dict(raw))
@@ -103,7 +104,7 @@ def of(raw: Mapping[str, Any] | None) -> VerifyState:
 
 
 def read(tenant: TenantContext) -> VerifyState:
-    """The state as of now: one consistent GetItem."""
+    """Return the state as of now: one consistent GetItem."""
     item = tenant.repository.get(VerifiedItem, keys.aggregate, sort=keys.VERIFIED, consistent=True)
     return of(item.serialize() if item else None)
 

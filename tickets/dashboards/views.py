@@ -18,7 +18,7 @@ from tickets.verification import verify as verifying
 @member(Role.AGENT)
 @require_safe
 def dashboard_page(request: TenantRequest) -> HttpResponse:
-    """The numbers of the desk for those who run it; for agents their own."""
+    """Show the numbers of the desk to those who run it, and to agents their own."""
     tenant = request.tenant
     if not tenant.is_admin:
         return render(request, "tickets/share.html", presenters.share(tenant, dashboard.share(tenant)))

@@ -221,7 +221,7 @@ def _explain(tenant: TenantContext, tickets: list[TicketState], refused: Transac
 
 
 def _titles(tenant: TenantContext, numbers: list[int]) -> dict[int, str]:
-    """The titles of those of these tickets that exist: one BatchGetItem, none for no numbers."""
+    """Return the titles of those of these tickets that exist: one BatchGetItem, none for no numbers."""
     return {number: summary.title for number, summary in _stored(tenant, numbers).items()}
 
 

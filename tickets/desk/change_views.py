@@ -47,7 +47,7 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
 @member(Role.AGENT)
 @require_POST
 def change(request: TenantRequest, number: int) -> HttpResponse:
-    """One of the quick changes: status or priority."""
+    """Make one of the quick changes: status or priority."""
     form = _change_form(request, "status", "priority")
     version = form.cleaned_data["version"]
     if form.cleaned_data["status"]:
@@ -78,7 +78,7 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
 
 
 def _change_form(request: TenantRequest, *names: str) -> ChangeForm:
-    """The form with one of these fields filled. Raises Invalid."""
+    """Return the form with one of these fields filled. Raises Invalid."""
     form = ChangeForm(request.POST)
     if not form.is_valid() or not any(form.cleaned_data[name] for name in names):
         raise Invalid("This change is incomplete. Reload the ticket and try again.")
@@ -96,7 +96,7 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, change: Call
 
 
 def _conflict_page(request: TenantRequest, conflict: EditConflict, form: TicketForm | ChangeForm) -> HttpResponse:
-    """Both versions side by side, and the person's own ready to be sent again on top of the newer one."""
+    """Show both versions side by side, and the person's own ready to be sent again on top of the newer one."""
     theirs = conflict_presenters.stored_texts(conflict.stored)
     if isinstance(form, TicketForm):
         theirs["description"] = summaries.read_description(request.tenant, int(conflict.stored.number))

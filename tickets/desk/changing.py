@@ -264,7 +264,7 @@ class _Revision:
 
 
 def resolver_name(tenant: TenantContext, user_id: str) -> str:
-    """The name of somebody who can have tickets; "" for nobody. Raises Invalid."""
+    """Return the name of somebody who can have tickets; "" for nobody. Raises Invalid."""
     if not user_id:
         return ""
     if user_id == tenant.user_id and tenant.standing is None:  # a key is nobody who can have tickets
@@ -276,10 +276,10 @@ def resolver_name(tenant: TenantContext, user_id: str) -> str:
 
 
 def _text(value: str | list[str]) -> str:
-    """A field's value in the timeline."""
+    """Return a field's value in the timeline."""
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _size(text: str) -> str:
-    """A description in the timeline: its length, not its text, which would double the item."""
+    """Return a description in the timeline: its length, not its text, which would double the item."""
     return f"{len(text):,} characters" if text else ""

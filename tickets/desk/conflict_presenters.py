@@ -15,7 +15,7 @@ Texts = dict[str, str]  # by field, as a person reads them
 
 
 def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts, theirs: Texts) -> dict[str, Any]:
-    """The fields in question side by side, and who made the other version and when."""
+    """Return the fields in question side by side, and who made the other version and when."""
     entries = conflict.since.entries
     authors = {entry.author for entry in entries}
     names = list(dict.fromkeys(entry.author_name for entry in entries if entry.author != tenant.user_id))
@@ -58,7 +58,7 @@ def edited_texts(form: TicketForm) -> Texts:
 
 
 def changed_text(form: ChangeForm, person: str) -> Texts:
-    """The one field of a quick change; `person` is the name of the new assignee."""
+    """Return the one field of a quick change; `person` is the name of the new assignee."""
     data = form.cleaned_data
     if data["status"]:
         return {"status": Status(data["status"]).label}

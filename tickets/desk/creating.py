@@ -25,7 +25,7 @@ _REQUEST_TTL: Final = 24 * 3600  # seconds
 
 
 def new_request_id() -> str:
-    """An idempotency key for a form."""
+    """Return an idempotency key for a form."""
     return uuid.uuid4().hex
 
 
@@ -38,7 +38,7 @@ def request_digest(request_id: str, *texts: str) -> str:
 
 
 def request_record(tenant: TenantContext, what: str, digest: str, *, number: int) -> RequestItem:
-    """The record that makes a write happen once: put it with the condition `RequestItem.pk.does_not_exist()`.
+    """Return the record that makes a write happen once: put it with the condition `RequestItem.pk.does_not_exist()`.
 
     TTL removes it after a day.
     """

@@ -49,7 +49,7 @@ class QueueAddress:
 
     @classmethod
     def of_what_is_understood(cls, params: Mapping[str, str]) -> Self:
-        """The address without the parameters that mean nothing."""
+        """Return the address without the parameters that mean nothing."""
         good = {}
         for name, value in params.items():
             try:
@@ -85,18 +85,19 @@ class QueueAddress:
         return {"status": self.status, "resolver": self.who, "name": self.name, **self.only.params}
 
     def url(self, **changes: str) -> str:
-        """The same list with other values of these parameters; "" drops one."""
+        """Return the same list with other values of these parameters; "" drops one."""
         return queue_url(**(self.params | changes))
 
 
 def tidied(params: Mapping[str, str]) -> str | None:
-    """The address that the form of filters means, None where the parameters are not the form's. Raises Invalid."""
+    """Return the address that the form of filters means, None where the parameters are not the form's. Raises
+    Invalid."""
     meant = with_days(params)
     return None if meant is None else QueueAddress.of(meant).url()
 
 
 def with_days(params: Mapping[str, str]) -> dict[str, str] | None:
-    """The parameters that the form of filters means, None where these are not the form's.
+    """Return the parameters that the form of filters means, None where these are not the form's.
 
     Its ends of the days become one parameter, in the right order, and empty fields leave no trace.
     """
@@ -110,7 +111,7 @@ def with_days(params: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def chips(address: QueueAddress) -> list[dict[str, str]]:
-    """A chip for each filter: its words, what they mean exactly, and the address without it."""
+    """Return a chip for each filter: its words, what they mean exactly, and the address without it."""
     return [
         {"label": label, "title": title, "url": address.url(**{name: ""})}
         for name, label, title in _words(address.only)

@@ -35,7 +35,7 @@ _LAST_OF_ALL: Final = "~"
 
 
 def statuses(word: str) -> tuple[Status, ...]:
-    """The statuses that a word stands for: a status itself, "unresolved" or "any". Raises Invalid."""
+    """Return the statuses that a word stands for: a status itself, "unresolved" or "any". Raises Invalid."""
     return GROUPS.get(word) or (fields.status(word),)
 
 
@@ -108,7 +108,8 @@ class TicketFilter:
         return max((days.first for name in EVENTS if (days := getattr(self, name))), default="")
 
     def possible(self, among: tuple[Status, ...]) -> tuple[Status, ...]:
-        """The statuses that can match at all: what is open or pending has lost the day on which it was resolved."""
+        """Return the statuses that can match at all: what is open or pending has lost the day on which it was
+        resolved."""
         return tuple(s for s in among if s not in UNRESOLVED) if self.resolved else among
 
     def matches(self, row: TicketRow) -> bool:
@@ -136,7 +137,7 @@ def _is_day(text: str) -> bool:
 
 
 def _tag(text: str) -> str:
-    """One tag as tickets have it. Raises Invalid."""
+    """Return one tag as tickets have it. Raises Invalid."""
     tags = fields.tag_list(text)
     if len(tags) > 1:
         raise Invalid("Filter by one tag at a time.", field="tag")

@@ -113,7 +113,7 @@ class TicketItems:
 
 
 def opened(at: datetime, author: str, author_name: str) -> PastEntry:
-    """The first entry of every ticket."""
+    """Return the first entry of every ticket."""
     return PastEntry("event", at, author, author_name, verb="opened the ticket")
 
 
@@ -122,7 +122,7 @@ def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, st
 
 
 def collection(tenant: TenantContext, number: int, history: History, *, epoch: int = 0) -> TicketItems:
-    """The items of this history under this number, counted in this epoch of aggregates."""
+    """Return the items of this history under this number, counted in this epoch of aggregates."""
     pk = tenant.repository.key(keys.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
     summary = SummaryItem(

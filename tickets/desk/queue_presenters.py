@@ -24,7 +24,8 @@ _NO_PAGE: Final = TicketPage([], None, None, 0, False)
 
 
 def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict[str, Any]:
-    """The page's list, read here, and all that follows from its address. Raises Invalid for a bad cursor or person.
+    """Return the page's list, read here, and all that follows from its address. Raises Invalid for a bad cursor or
+    person.
 
     `after` is a cursor, "" for the first page.
     """
@@ -48,7 +49,7 @@ def queue_page(tenant: TenantContext, address: QueueAddress, after: str) -> dict
 
 
 def refused_page(tenant: TenantContext, params: Mapping[str, str], problem: Invalid) -> dict[str, Any]:
-    """The page for an address that cannot be understood: what is wrong, what was typed, and the way on."""
+    """Return the page for an address that cannot be understood: what is wrong, what was typed, and the way on."""
     address = QueueAddress.of_what_is_understood(params)
     if problem.field is None:  # a link to a page or to a person
         address = replace(address, who=address.who if address.who in ("me", "none") else "", name="")
@@ -90,7 +91,7 @@ def _context(tenant: TenantContext, address: QueueAddress, page: TicketPage, fir
 
 
 def _updates_url(address: QueueAddress, page: TicketPage) -> str:
-    """Where an open page asks whether tickets of its list have changed since it was read."""
+    """Return where an open page asks whether tickets of its list have changed since it was read."""
     seen = max((row.updated_at for row in page.rows), default=clock.stamp())
     query = urlencode({name: value for name, value in {**address.params, "seen": seen}.items() if value})
     return f"{reverse('tickets:updates')}?{query}"
@@ -128,7 +129,7 @@ def who_tabs(address: QueueAddress) -> list[dict[str, Any]]:
 
 
 def _people_url(address: QueueAddress) -> str:
-    """Where a person is chosen for the same list."""
+    """Return where a person is chosen for the same list."""
     query = address.url(resolver="", name="").partition("?")[2]
     return reverse("tickets:people") + f"?{query}"
 

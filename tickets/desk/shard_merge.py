@@ -144,7 +144,7 @@ class MergedList:
         return self._signed(rows[0], rows, (), in_places), self._signed(rows[-1], rows, before, in_places)
 
     def _signed(self, row: IndexRow, rows: Sequence[IndexRow], before: Sequence[int], in_places: bool) -> list[Any]:
-        """The position of a row without the prefix, which would name the person."""
+        """Return the position of a row without the prefix, which would name the person."""
         ties = [*before, *(other.number for other in rows if other.sort == row.sort)]
         epoch = self.layout.epoch if in_places else _NO_EPOCH
         return [row.sort.removeprefix(self.prefix), row.place, row.number, epoch, ties[-_TIES:]]
@@ -296,5 +296,5 @@ def _share(size: int, shards: int) -> int:
 
 
 def _just_before(sort: str) -> str:
-    """The bound that leaves out `sort` and nothing below it: stamps have one width and all end in Z."""
+    """Return the bound that leaves out `sort` and nothing below it: stamps have one width and all end in Z."""
     return sort[:-1]

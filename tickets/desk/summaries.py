@@ -63,7 +63,7 @@ class TicketState:
 
 
 def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> SummaryItem:
-    """The ticket's summary as of now, or for half the price as of a moment ago: one GetItem. Raises NotFound."""
+    """Return the ticket's summary as of now, or for half the price as of a moment ago: one GetItem. Raises NotFound."""
     item = tenant.repository.get(SummaryItem, keys.ticket, number, sort=keys.SUMMARY, consistent=consistent)
     if item is None:
         raise NotFound(f"There is no ticket {number}.")
@@ -71,13 +71,14 @@ def read(tenant: TenantContext, number: int, *, consistent: bool = True) -> Summ
 
 
 def read_description(tenant: TenantContext, number: int) -> str:
-    """The ticket's description as of now, "" where it has none: one consistent GetItem."""
+    """Return the ticket's description as of now, "" where it has none: one consistent GetItem."""
     item = tenant.repository.get(DetailItem, keys.ticket, number, sort=keys.DETAIL, consistent=True)
     return item.description if item else ""
 
 
 def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str) -> dict[str, Any]:
-    """The summary attributes that follow from these values, index keys included. The only place that forms them."""
+    """Return the summary attributes that follow from these values, index keys included. The only place that forms
+    them."""
     shard = keys.status_shard(number, tenant.layout.writers)
     return {
         "status": status,
@@ -140,7 +141,7 @@ def revise(
 
 
 def event(tenant: TenantContext, pk: str, at: str, *, verb: str, changes: Sequence[FieldChange] = ()) -> ActivityItem:
-    """A timeline entry: who did what, and for each changed field its text before and after."""
+    """Return a timeline entry: who did what, and for each changed field its text before and after."""
     return ActivityItem(
         pk,
         keys.activity(at, uuid.uuid4().hex[:12]),

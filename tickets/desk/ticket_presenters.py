@@ -109,7 +109,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
 
 
 def _statuses(summary: SummaryItem) -> list[dict[str, Any]]:
-    """Every status in its fixed place, so that no button moves under the pointer when the status changes."""
+    """Return every status in its fixed place, so that no button moves under the pointer when the status changes."""
     moves = MOVES[Status(summary.status)]
     return [
         {"value": s.value, "label": s.label, "is_now": s.value == summary.status, "can_be": s in moves} for s in Status
@@ -169,7 +169,7 @@ def _tickets_url(desk: str, script_prefix: str) -> str:
 
 
 def queue_url(**params: str | None) -> str:
-    """The queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
+    """Return the queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
 
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
     row says it; `priority` and `tag` are words; `created`, `resolved`, `reopened` and `commented` are days in UTC:

@@ -44,7 +44,7 @@ def ticket(request: TenantRequest, number: int) -> HttpResponse:
 
 
 def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, status: int = 200) -> HttpResponse:
-    """The ticket with this form, or with an empty one for None."""
+    """Show the ticket with this form, or with an empty one for None."""
     before = request.GET.get("before")
     stored = timelines.ticket(request.tenant, number, before=before)
     form = form or CommentForm(initial={"seen": stored.summary.status})

@@ -76,7 +76,7 @@ class TicketTimeline:
 
 
 def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> TicketTimeline:
-    """A ticket with its latest activity: one Query. Raises NotFound, Invalid.
+    """Return a ticket with its latest activity: one Query. Raises NotFound, Invalid.
 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
     the same time. Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
@@ -120,7 +120,7 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
 
 
 def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
-    """A ticket and its description without its activity: one Query of two items. Raises NotFound."""
+    """Return a ticket and its description without its activity: one Query of two items. Raises NotFound."""
     items = {i["sk"]["S"]: i for i in _collection(tenant, number, 2).items}
     if keys.SUMMARY not in items:
         raise NotFound(f"There is no ticket {number}.")
@@ -163,7 +163,7 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
 def _collection(
     tenant: TenantContext, number: int, limit: int, *, before: str | None = None, consistent: bool = False
 ) -> Page:
-    """A ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
+    """Return a ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
     pk = tenant.repository.key(keys.ticket, number)
     start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
     return tenant.repository.query(

@@ -53,7 +53,7 @@ def handle(batch: Batch) -> BatchResult:
 
 
 def _of(failed: dict[str, Unavailable], records: tuple[Record, ...]) -> set[int]:
-    """The identities of the records of these tenants that concern anything."""
+    """Return the identities of the records of these tenants that concern anything."""
     if not failed:
         return set()
     return {id(record) for record in records if concerns(record) and _tenant(record) in failed}

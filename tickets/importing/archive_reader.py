@@ -71,7 +71,7 @@ class Archive:
         return self._grammar.repo
 
     def rows(self) -> Iterator[RawRow]:
-        """All rows in the file's order. Raises ArchiveFault at the first fault, after the rows before it."""
+        """Yield all rows in the file's order. Raises ArchiveFault at the first fault, after the rows before it."""
         for event, value in self._events():
             row = self._grammar.feed(event, value)
             if row is not None:
@@ -142,7 +142,7 @@ class _Grammar:
         return f", {where} of {self._list}"
 
     def feed(self, event: str, value: Any) -> RawRow | None:
-        """One event of the parser; the row that it completes, if one."""
+        """Take one event of the parser, and return the row that it completes, if one."""
         if self._depth:
             return self._inside(event, value)
         if self._list:
@@ -210,7 +210,7 @@ def opened(path: Path) -> BufferedReader:
 
 
 def _chunks(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """The file in pieces, and b"" at its end, which tells the parser that it must be complete."""
+    """Yield the file in pieces, and b"" at its end, which tells the parser that it must be complete."""
     while True:
         try:
             chunk = file.read(_CHUNK)
@@ -222,7 +222,7 @@ def _chunks(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _send(parser: Any, chunk: bytes) -> Exception | None:
-    """The fault that the parser finds in this chunk, if one."""
+    """Return the fault that the parser finds in this chunk, if one."""
     try:
         parser.send(chunk)
     except StopIteration:
@@ -233,7 +233,7 @@ def _send(parser: Any, chunk: bytes) -> Exception | None:
 
 
 def _locate(path: Path, start: int, length: int) -> str:
-    """The byte, line and column of a fault that a chunk of `length` bytes from byte `start` on holds.
+    """Return the byte, line and column of a fault that a chunk of `length` bytes from byte `start` on holds.
 
     The parser tells no place. So it is fed again up to the chunk, and then byte by byte until it complains.
     """

@@ -87,7 +87,7 @@ def name_of(raw: RawRow) -> str:
 
 
 def read(raw: RawRow, now: datetime) -> ArchivedTicket:
-    """The row, checked. Raises Refused."""
+    """Return the row, checked. Raises Refused."""
     return _Reader(raw, now).row()
 
 

@@ -13,12 +13,12 @@ _NOT_IN_TAGS = re.compile(rf"[\s,#|<>{texts.REPLACEMENT}]+")
 
 
 def tag(label: str) -> str:
-    """A label as a tag: lower case, hyphens for what a tag cannot have, at most TAG_LIMIT characters."""
+    """Return a label as a tag: lower case, hyphens for what a tag cannot have, at most TAG_LIMIT characters."""
     return texts.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
 
 
 def tag_list(labels: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The tags that a ticket can have, and the labels that were one too many."""
+    """Return the tags that a ticket can have, and the labels that were one too many."""
     tags: list[str] = []
     left: list[str] = []
     for label in labels:
@@ -35,6 +35,6 @@ def type_name(value: Any) -> str:
 
 
 def short(text: str) -> str:
-    """The beginning of a text from the archive, safe to print on a terminal."""
+    """Return the beginning of a text from the archive, safe to print on a terminal."""
     clean = "".join(c if c.isprintable() else "\ufffd" for c in text[:41])
     return clean[:40] + "…" if len(text) > 40 else clean

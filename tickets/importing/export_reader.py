@@ -31,7 +31,8 @@ class ExportedLines:
         self._file = file
 
     def rows(self) -> Iterator[RawRow]:
-        """All tickets in the file's order. Raises ArchiveFault at the first fault, after the tickets before it."""
+        """Yield all tickets in the file's order. Raises ArchiveFault at the first fault, after the tickets before
+        it."""
         with self._file as file:
             position = 0
             while text := self._line(file, position + 1):

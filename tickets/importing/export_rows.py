@@ -67,7 +67,7 @@ class ExportedTicket:
         return hashlib.blake2b(repr(sorted(asdict(self.told).items())).encode(), digest_size=16).hexdigest()
 
     def history(self, identity: str, people: TicketPeople) -> tuple[History, list[str]]:
-        """The ticket for this desk, and what could not be kept of it, each as the end of a sentence."""
+        """Return the ticket for this desk, and what could not be kept of it, each as the end of a sentence."""
         made = replace(self.told, identity=identity)
         if not made.resolver or people.has(made.resolver):
             return made, []
@@ -79,7 +79,7 @@ class ExportedTicket:
 
 
 def read(raw: RawRow, now: datetime) -> ExportedTicket:
-    """The row, checked. Raises Refused."""
+    """Return the row, checked. Raises Refused."""
     try:
         return _LineReader(raw, now).row()
     except Invalid as error:

@@ -16,7 +16,8 @@ def import_source(tenant_id: str, source: str) -> str:
 
 
 def import_source_listed(tenant_id: str, listed: str) -> str:
-    """The same partition key, by the sort key under which the archive is listed. Raises ValueError for what is none."""
+    """Return the same partition key, by the sort key under which the archive is listed. Raises ValueError for what is
+    none."""
     if not _LISTED.match(listed):
         raise ValueError("an archive is listed by a digest")
     return keys.collection(tenant_id, "IMPORT", listed)

@@ -97,7 +97,7 @@ class NumberBlocks:
             self._give_back()
 
     def next(self, wanted: int = 0) -> int:
-        """The next number, or the wanted one where nobody has been given it yet and it is near enough."""
+        """Return the next number, or the wanted one where nobody has been given it yet and it is near enough."""
         last, end = self._block
         if last == end or end < wanted <= end + NUMBER_GAP:
             last, end = self._reserve(wanted)
@@ -106,7 +106,7 @@ class NumberBlocks:
         return number
 
     def _reserve(self, wanted: int) -> tuple[int, int]:
-        """A new block, which holds the wanted number if it can: the number before it, and its last one."""
+        """Return a new block, which holds the wanted number if it can: the number before it, and its last one."""
         given = last_number(self._repository) if wanted else 0
         by = wanted - given - 1 + BLOCK if given < wanted <= given + NUMBER_GAP else BLOCK
         counter = self._repository.increment(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, by=by)

@@ -51,7 +51,7 @@ class RowValues:
         return None if value is None else self.moment(value, what)
 
     def text(self, value: Any, what: str) -> str:
-        """A text as it is stored: lines end in LF, and no control characters."""
+        """Return a text as it is stored: lines end in LF, and no control characters."""
         if value is None:
             return ""
         if not isinstance(value, str):

@@ -35,7 +35,7 @@ class TicketPeople:
         return any(member.id == user_id for member in self._agents)
 
     def find(self, name: str) -> members.Member | None:
-        """The one member with this name, or this name before the @ of the address. None where two have it."""
+        """Return the one member with this name, or this name before the @ of the address. None where two have it."""
         return self._by_name.get(name.casefold())
 
     @cached_property

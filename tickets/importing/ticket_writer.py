@@ -37,7 +37,7 @@ _MARKER: Final = "marker"
 
 
 def history(row: ArchivedTicket, *, identity: str, people: TicketPeople, closer: str) -> tuple[History, list[str]]:
-    """The row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
+    """Return the row as a ticket's history, and what could not be kept of it, each as the end of a sentence.
 
     The first assignee who is a member gets the ticket; the names of the others stay as tags. Who closed it is
     in the archive only for merged pull requests; otherwise it is `closer`.

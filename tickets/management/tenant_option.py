@@ -33,7 +33,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def chosen(options: dict[str, Any]) -> Iterator[Chosen]:
-    """The tenants that the options name. Raises NotFound for a slug that nobody has, before the first is used."""
+    """Yield the tenants that the options name. Raises NotFound for a slug that nobody has, before the first is used."""
     if options["slugs"]:
         found = [tenant_directory.find(slug) for slug in dict.fromkeys(options["slugs"])]
         yield from (Chosen(tenant.slug, tenant.tenant_id) for tenant in found)

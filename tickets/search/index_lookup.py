@@ -203,5 +203,6 @@ def forget() -> None:
 
 
 def _versions(state: IndexState) -> tuple[int, ...]:
-    """The versions by which words are folded. One that this process does not know yet waits for one that does."""
+    """Return the versions by which words are folded. One that this process does not know yet waits for one that
+    does."""
     return tuple(version for version in state.versions if version in tokenizer.RULES) or (tokenizer.VERSION,)

@@ -87,7 +87,7 @@ def _next_part(query: SearchQuery, found: Sequence[AskedTerm]) -> int:
 
 
 def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:
-    """The terms that a ticket with the phrase has, the most telling one first."""
+    """Return the terms that a ticket with the phrase has, the most telling one first."""
     parts = matchers(phrase, version)
     telling = [
         part for part in parts if part.is_beginning or not tokenizer.is_function_word(part.spellings[0], version)
@@ -108,7 +108,8 @@ def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:
 
 
 def _of_characters(at: int, text: str) -> list[AskedTerm]:
-    """The terms of what stands without spaces in a text: pairs of its characters, or all that begin with its only one.
+    """Return the terms of what stands without spaces in a text: pairs of its characters, or all that begin with its
+    only one.
 
     A space between words makes no pair.
     """

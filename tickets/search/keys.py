@@ -69,20 +69,20 @@ def damage(sort_key: str) -> str:
 
 
 def segment_id(number: int) -> str:
-    """The id of a segment: ids sort as they were given out."""
+    """Return the id of a segment: ids sort as they were given out."""
     return f"{int(keys.whole_number(number, 'a segment', least=1)):0{_SEGMENT_DIGITS}}"
 
 
 def segment_of(sort_key: str) -> str:
-    """The segment id in what `header` or `grave` formed."""
+    """Return the segment id in what `header` or `grave` formed."""
     return keys.split(sort_key)[1]
 
 
 def segment_named(sort_key: str) -> str:
-    """The segment id in what `header` or `grave` formed, "" in any other sort key of the directory."""
+    """Return the segment id in what `header` or `grave` formed, "" in any other sort key of the directory."""
     return segment_of(sort_key) if sort_key.startswith((keys.beginning(_HEADER), keys.beginning(_GRAVE))) else ""
 
 
 def block_of(partition_key: str, sort_key: str) -> tuple[str, int]:
-    """The segment id and the number of a block, from keys that `segment` and `block` formed."""
+    """Return the segment id and the number of a block, from keys that `segment` and `block` formed."""
     return keys.split(partition_key)[-1], int(sort_key)

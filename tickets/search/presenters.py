@@ -69,7 +69,7 @@ class SearchAddress(QueueAddress):
         return Filters(None if self.status == "any" else self.statuses, self.resolver(tenant), self.only)
 
     def url(self, **changes: str) -> str:
-        """The same search with other values of these parameters; "" drops one."""
+        """Return the same search with other values of these parameters; "" drops one."""
         if changes.get("status") == "any":
             changes["status"] = ""
         query = urlencode({name: value for name, value in (self.params | changes).items() if value})
@@ -77,7 +77,7 @@ class SearchAddress(QueueAddress):
 
 
 def search_url(text: str) -> str:
-    """The address of a search for this text in all tickets of the desk in use."""
+    """Return the address of a search for this text in all tickets of the desk in use."""
     return f"{reverse('tickets:search')}?{urlencode({'q': text})}"
 
 
@@ -139,7 +139,8 @@ def busy_page(address: SearchAddress, message: str, *, here: str) -> dict[str, A
 
 
 def tidied(params: Mapping[str, str]) -> str | None:
-    """The address that the form of filters means, None where the parameters are not the form's. Raises Invalid."""
+    """Return the address that the form of filters means, None where the parameters are not the form's. Raises
+    Invalid."""
     meant = filter_presenters.with_days(params)
     return None if meant is None else SearchAddress.of(meant).url()
 
@@ -263,7 +264,7 @@ def _not_indexed() -> dict[str, Any]:
 
 
 def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
-    """The queue with the filters of a query and of the page, None where the queue has no words for them."""
+    """Return the queue with the filters of a query and of the page, None where the queue has no words for them."""
     words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
     last = (query.before - timedelta(days=1)).isoformat() if query.before else ""
     days = f"{query.after or ''}..{last}" if query.after or last else ""

@@ -55,7 +55,7 @@ def _different(places: Sequence[Occurrence]) -> int:
 
 
 def _stretch(one: FieldMatch) -> tuple[int, int]:
-    """The bounds of the stretch with most different phrases, at ends of words."""
+    """Return the bounds of the stretch with most different phrases, at ends of words."""
     text, places = one.text, one.places
     if len(text) <= LENGTH:
         return 0, len(text)
@@ -78,7 +78,8 @@ def _stretch(one: FieldMatch) -> tuple[int, int]:
 
 
 def _markup(one: FieldMatch, start: int, end: int) -> tuple[list[tuple[int, int]], list[Occurrence]]:
-    """The bounds of markup that is not shown, and the places that are: an address is, where nothing else has a word."""
+    """Return the bounds of markup that is not shown, and the places that are: an address is, where nothing else has a
+    word."""
     near = _MARKUP.finditer(one.text, max(0, start - _AROUND), end + _AROUND)
     markup = [found.span() for found in near]
     inside = [place for place in one.places if start <= place.start and place.end <= end]
@@ -97,7 +98,7 @@ def _touches(span: tuple[int, int], place: Occurrence) -> bool:
 def _pieces(
     text: str, places: Sequence[Occurrence], start: int, end: int, hidden: Sequence[tuple[int, int]] = ()
 ) -> Iterator[Piece]:
-    """The text between the bounds without what is hidden, cut where what was sought begins and ends."""
+    """Yield the text between the bounds without what is hidden, cut where what was sought begins and ends."""
     at = start
     for place in places:
         if place.start < at or place.end > end:

@@ -212,7 +212,7 @@ def _word_at(text: str, at: int) -> tuple[int, int, Spelling] | None:
 
 
 def _fields(text: TicketText) -> Iterator[tuple[Where, str]]:
-    """The texts of a ticket one by one: no phrase goes from one to the next."""
+    """Yield the texts of a ticket one by one: no phrase goes from one to the next."""
     yield Where.TITLE, text.title
     yield Where.DESCRIPTION, text.description
     for entry in text.history:

@@ -107,7 +107,7 @@ def understood(
 
 
 def _ids(tenant: TenantContext, name: str, people: Sequence[Member]) -> frozenset[str]:
-    """The ids of those who are meant by a name, a part of it, or a mail address; "" for nobody."""
+    """Return the ids of those who are meant by a name, a part of it, or a mail address; "" for nobody."""
     if name == ME:
         return frozenset({tenant.user_id})
     if name == NOBODY:

@@ -220,7 +220,7 @@ def _spelt_in(chunk: str) -> Iterator[tuple[int, int, Spelling]]:
 
 
 def _parts(chunk: str) -> Iterator[tuple[int, str]]:
-    """Each part of a compound with its place. A single letter behind an apostrophe, as in don't, is none."""
+    """Yield each part of a compound with its place. A single letter behind an apostrophe, as in don't, is none."""
     pattern = _ASCII_PART if chunk.isascii() else _PART
     for match in pattern.finditer(chunk):
         at, part = match.start(), match[0]
@@ -229,7 +229,7 @@ def _parts(chunk: str) -> Iterator[tuple[int, str]]:
 
 
 def _characters(run: str) -> Iterator[tuple[int, int, str]]:
-    """Each character of a run without spaces, composed, with the place of what it was composed of."""
+    """Yield each character of a run without spaces, composed, with the place of what it was composed of."""
     if run.isalnum() and not _MAY_COMPOSE.search(run) and unicodedata.is_normalized("NFKC", run):
         yield from ((at, at + 1, char) for at, char in enumerate(run))  # each folds to itself
         return

@@ -83,12 +83,13 @@ class CastDesk:
 
 
 def operator(seed: int) -> Person:
-    """The one who is a member nowhere and runs the platform."""
+    """Return the one who is a member nowhere and runs the platform."""
     return _named(seed, OPERATOR)
 
 
 def desks(*, seed: int, tenants: int, tickets: int | None, users: int) -> Iterator[CastDesk]:
-    """The desks in the order in which they are written. `tickets` is for each of them; None is a modest choice."""
+    """Yield the desks in the order in which they are written. `tickets` is for each of them; None is a modest
+    choice."""
     for index in range(tenants):
         name, usual = _DESKS[index] if index < len(_DESKS) else (_further_name(index - len(_DESKS)), _FURTHER_DESK)
         yield desk(name, seed=seed, tickets=usual if tickets is None else tickets, users=users)
@@ -137,7 +138,7 @@ def _random(*parts: object) -> random.Random:
 
 
 def _further_name(index: int) -> str:
-    """A name for any number of further desks: each combination once, then with a number behind it."""
+    """Return a name for any number of further desks: each combination once, then with a number behind it."""
     last, kinds = words().last_names, words().companies
     turn, place = divmod(index, len(last) * len(kinds))
     name = f"{last[place % len(last)]} {kinds[place // len(last)]}"

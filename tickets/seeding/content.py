@@ -98,7 +98,7 @@ class _Play:
         return self.rng.choices(list(Status), weights)[0]
 
     def _play(self, fate: Status) -> None:
-        """All steps up to where the ticket stands today."""
+        """Take all steps up to where the ticket stands today."""
         turns = [t for t in self.scenario.talk if t.by != "note" or self.rng.random() < 0.7]
         solution = max(i for i, turn in enumerate(turns) if turn.by == "agent")
         stop = self._stop(fate, turns, solution)
@@ -117,7 +117,7 @@ class _Play:
             self.steps.append([self._move(Status.CLOSED, self.agent.id, self.agent.name)])
 
     def _stop(self, fate: Status, turns: list[Turn], solution: int) -> int:
-        """The number of turns that were taken until today."""
+        """Return the number of turns that were taken until today."""
         if fate is Status.CLOSED:
             return len(turns)
         if fate is Status.RESOLVED:

@@ -54,7 +54,7 @@ class Accounts:
 
 
 def ensure_tenant(desk: CastDesk) -> TenantItem:
-    """The desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
+    """Return the desk's tenant with all its members, made now if need be. Raises Conflict where the slug is taken."""
     try:
         tenant = tenant_directory.find(desk.slug)
     except NotFound:

@@ -16,7 +16,7 @@ _OFFICE: Final = (7.0, 18.5)  # hours UTC
 
 
 def opening_time(day: date, position: float) -> datetime:
-    """The moment at `position` (0 to 1) among all openings in the SPAN days before `day`; it grows with it."""
+    """Return the moment at `position` (0 to 1) among all openings in the SPAN days before `day`; it grows with it."""
     days, until = _calendar(day)
     place = position * until[-1]
     index = min(bisect(until, place), len(days) - 1)
@@ -28,14 +28,14 @@ def opening_time(day: date, position: float) -> datetime:
 
 @lru_cache(maxsize=8)
 def _calendar(day: date) -> tuple[list[datetime], list[int]]:
-    """The days and, for each, how many are opened until its end, in arbitrary units."""
+    """Return the days and, for each, how many are opened until its end, in arbitrary units."""
     end = datetime(day.year, day.month, day.day, tzinfo=UTC)
     days = [end - timedelta(days=back) for back in range(SPAN, 0, -1)]
     return days, list(accumulate(_BY_WEEKDAY[d.weekday()] for d in days))
 
 
 def spread(rng: random.Random, start: datetime, end: datetime, mean_hours: Sequence[float]) -> list[datetime]:
-    """One moment per mean, each that long after the former, give or take; all between start and end."""
+    """Return one moment per mean, each that long after the former, give or take; all between start and end."""
     gaps = [1 / 60 + rng.expovariate(1 / mean) for mean in mean_hours]
     room = (end - start) / timedelta(hours=1) * 0.98
     scale = min(1.0, room / sum(gaps)) if gaps else 1.0

@@ -40,7 +40,7 @@ def shortened(count: int) -> str:
 
 @register.simple_tag
 def number(of: Number) -> SafeString:
-    """A count as a link to what was counted. Zero stands there quietly."""
+    """Return a count as a link to what was counted. Zero stands there quietly."""
     if of.url:
         return format_html('<a class="number" href="{}">{}</a>', of.url, grouped(of.count))
     return format_html('<span class="number{}">{}</span>', "" if of.count else " number-zero", grouped(of.count))
@@ -62,7 +62,7 @@ def duration(seconds: float | None) -> str:
 
 @register.simple_tag
 def span(lower: float, upper: float) -> str:
-    """The bounds of a bucket."""
+    """Return the bounds of a bucket."""
     if math.isinf(upper):
         return f"over {' '.join(_bound(lower))}"
     (low, small), (high, large) = _bound(lower), _bound(upper)
@@ -90,7 +90,7 @@ def lag(seconds: int) -> str:
 
 @register.simple_tag
 def stamp(moment: datetime, seconds: int) -> SafeString:
-    """A moment that was so long ago, with the exact time for who asks."""
+    """Return a moment that was so long ago, with the exact time for who asks."""
     moment = moment.astimezone(UTC)
     exact = f"{moment.day} {moment:%b %Y, %H:%M:%S} UTC"
     return format_html(
@@ -103,7 +103,7 @@ def stamp(moment: datetime, seconds: int) -> SafeString:
 
 @register.simple_tag
 def bar(largest: int, *counts: int) -> SafeString:
-    """A bar as long as its counts are of the largest sum; several counts stand one behind the other.
+    """Return a bar as long as its counts are of the largest sum; several counts stand one behind the other.
 
     The second is hatched: which is which does not hang on colours.
     """
@@ -153,7 +153,8 @@ def daily_chart(days: Sequence[Line]) -> SafeString:
 
 
 def _target(day: Line, x: float, width: float) -> SafeString:
-    """The strip of a day: it says its numbers to a mouse, and leads to its tickets. The keyboard has the table."""
+    """Return the strip of a day: it says its numbers to a mouse, and leads to its tickets. The keyboard has the
+    table."""
     created, resolved = day.numbers[:2]
     words = f"{day.name}: {grouped(created.count)} opened, {grouped(resolved.count)} resolved"
     strip = format_html(
@@ -165,7 +166,7 @@ def _target(day: Line, x: float, width: float) -> SafeString:
 
 
 def nice_top(largest: int) -> int:
-    """The end of a scale: 2, 4, 6, 8, 10, 12, 16, 20, 40 ..., so that its middle is a whole number too."""
+    """Return the end of a scale: 2, 4, 6, 8, 10, 12, 16, 20, 40 ..., so that its middle is a whole number too."""
     size = 1
     while True:
         for step in (2, 4, 6, 8, 10, 12, 16):
@@ -186,7 +187,7 @@ def _grid(top: int) -> SafeString:
 
 
 def _line(heights: Sequence[float]) -> SafeString:
-    """A drawing inside of the drawing, stretched to its width: a path knows no percentages."""
+    """Return a drawing inside of the drawing, stretched to its width: a path knows no percentages."""
     points = " ".join(f"{i + 0.5:g},{y:.1f}" for i, y in enumerate(heights))
     return format_html(
         '<svg viewBox="0 0 {} {}" width="100%" height="{}" preserveAspectRatio="none">'

@@ -65,7 +65,7 @@ def status(value: str, label: str) -> SafeString:
 @register.simple_tag
 @lru_cache(maxsize=4096)
 def person(name: str, is_me: bool, short: bool = False) -> SafeString:
-    """A person with an avatar; nobody for an empty name. `short` says only "You" for oneself."""
+    """Return a person with an avatar; nobody for an empty name. `short` says only "You" for oneself."""
     if not name:
         return format_html(
             '<span class="person"><span class="avatar avatar-none" aria-hidden="true"></span>'
@@ -85,7 +85,7 @@ def person(name: str, is_me: bool, short: bool = False) -> SafeString:
 
 @register.simple_tag
 def activity_entry(entry: TimelineEntry) -> SafeString:
-    """An entry of a ticket's activity: an event as one line, a comment or note as an article."""
+    """Return an entry of a ticket's activity: an event as one line, a comment or note as an article."""
     if entry.kind == "event":
         return format_html(
             '<li class="event" id="entry-{}">{}<p class="event-text"><b dir="auto">{}</b>{}{} · {}</p></li>',
@@ -149,7 +149,8 @@ def _change(label: str, before: str, after: str, *, by: str) -> SafeString:
 
 @register.simple_tag
 def ticket_row(row: ListedTicket, can_write: bool, is_mixed: bool, tag_url: str) -> SafeString:
-    """A ticket as a row of the queue. `is_mixed` shows its status; `tag_url` ends where the name of a tag belongs."""
+    """Return a ticket as a row of the queue. `is_mixed` shows its status; `tag_url` ends where the name of a tag
+    belongs."""
     cells = [
         format_html(_CHECK, row.select_value, row.number) if can_write else "",
         format_html('<td class="cell-number" role="cell">#{}</td>', row.number),
@@ -179,7 +180,7 @@ _WIDE, _NARROW = 3, 2  # tags that there is room for
 
 @lru_cache(maxsize=1024)
 def _row_tags(tags: tuple[str, ...], tag_url: str) -> SafeString:
-    """The first tags as links to the tickets that have them, and how many more there are."""
+    """Return the first tags as links to the tickets that have them, and how many more there are."""
     links = ((tag_url + quote(tag, safe=""), tag) for tag in tags[:_WIDE])
     shown = format_html_join("", '<a class="tag" href="{}" dir="auto">{}</a> ', links)
     for room, what in ((_WIDE, "wide"), (_NARROW, "narrow")):

@@ -64,7 +64,7 @@ def priority(value: str) -> Priority:
 
 
 def title(text: str) -> str:
-    """A title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
+    """Return a title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
     stored = texts.line(text)
     if texts.shows_nothing(stored):
         raise Invalid("A ticket needs a title.", field="title")
@@ -72,12 +72,12 @@ def title(text: str) -> str:
 
 
 def description(text: str) -> str:
-    """A description as it is stored, perhaps empty. Raises Invalid where it is too long."""
+    """Return a description as it is stored, perhaps empty. Raises Invalid where it is too long."""
     return _within(texts.block(text), DESCRIPTION_LIMIT, "description")
 
 
 def comment(text: str) -> str:
-    """A comment as it is stored. Raises Invalid where it shows nothing or is too long."""
+    """Return a comment as it is stored. Raises Invalid where it shows nothing or is too long."""
     stored = texts.block(text)
     if texts.shows_nothing(stored):
         raise Invalid("Write something first.", field="body")

@@ -46,12 +46,12 @@ def activity(at: str, entry_id: str) -> str:
 
 
 def activity_from(at: str) -> str:
-    """The sort key before those of all entries of this moment and later, and after all earlier ones."""
+    """Return the sort key before those of all entries of this moment and later, and after all earlier ones."""
     return keys.joined(_ACTIVITY, at)
 
 
 def entry_id(activity_key: str) -> str:
-    """The entry id in what `activity` formed."""
+    """Return the entry id in what `activity` formed."""
     return keys.split(activity_key)[-1]
 
 
@@ -74,7 +74,7 @@ def resolver_updated(resolver: str, updated_at: str) -> str:
 
 
 def resolver_prefix(resolver: str) -> str:
-    """The beginning of every `resolver_updated` of this resolver, delimiter included."""
+    """Return the beginning of every `resolver_updated` of this resolver, delimiter included."""
     return keys.beginning(resolver or UNASSIGNED)
 
 
@@ -93,7 +93,7 @@ def status_shard(number: int, shards: int) -> int:
 
 
 def ticket_number(tenant_id: str, pk: str) -> int | None:
-    """The number in a ticket's partition key, or None when the key is not a ticket of this tenant.
+    """Return the number in a ticket's partition key, or None when the key is not a ticket of this tenant.
 
     Lists use it to drop an index row that another tenant has planted: the row's base key gives it away.
     """

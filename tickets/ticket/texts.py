@@ -22,17 +22,17 @@ _JOINER: Final = re.compile(r"(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
 
 
 def block(text: str) -> str:
-    """A text of several lines, as comments and descriptions are: LF ends its lines, no white space around it."""
+    """Return a text of several lines, as comments and descriptions are: LF ends its lines, no white space around it."""
     return _UNSTORABLE.sub(REPLACEMENT, _LINE_ENDS.sub("\n", text)).strip()
 
 
 def line(text: str) -> str:
-    """A text of one line, as titles and names are: composed characters, single spaces, none around it."""
+    """Return a text of one line, as titles and names are: composed characters, single spaces, none around it."""
     return " ".join(unicodedata.normalize("NFC", block(text)).split())
 
 
 def word(text: str) -> str:
-    """A word that is compared, as tags are: lower case, compatible characters made one, nothing invisible in it.
+    """Return a word that is compared, as tags are: lower case, compatible characters made one, nothing invisible in it.
 
     White space inside becomes a hyphen.
     """

@@ -15,7 +15,7 @@ def recounting(tenant_id: str) -> str:
 
 
 def sums(round_id: str) -> str:
-    """The beginning of the sort keys of a round's sums, in the order of the tickets' numbers."""
+    """Return the beginning of the sort keys of a round's sums, in the order of the tickets' numbers."""
     return keys.beginning("SUM", round_id)
 
 
@@ -25,5 +25,5 @@ def sum_behind(round_id: str, number: int) -> str:
 
 
 def end_of(sort_key: str) -> int:
-    """The number in what `sum_behind` made."""
+    """Return the number in what `sum_behind` made."""
     return int(keys.split(sort_key)[2])

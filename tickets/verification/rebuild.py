@@ -125,7 +125,7 @@ def _move(repository: TenantRepository, epoch: int, numbers: range) -> int:
 
 
 def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
-    """The version stays: nobody's form becomes stale by this."""
+    """Write the epoch, and leave the version as it is: nobody's form becomes stale by this."""
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
     summary = SummaryItem(pk, ticket_keys.SUMMARY)
     with suppress(ConditionFailed):  # deleted meanwhile, or moved by a request whose answer was lost
@@ -142,7 +142,7 @@ def _touch(repository: TenantRepository, pk: str, epoch: int) -> None:
 
 
 def _settled(repository: TenantRepository, epoch: int) -> Stored | None:
-    """All counts, while RECENT holds none of older epochs; None where that cannot be had now."""
+    """Return all counts, while RECENT holds none of older epochs; None where that cannot be had now."""
     _merge_older(repository.tenant_id, epoch)
     old = stored_counts.read(repository)
     return None if _pending(old.recent, epoch) else old
@@ -202,13 +202,13 @@ def _take_away(tenant_id: str, old: Stored, part: Part, counts: Counts, epoch: i
 
 
 def _last_touch(tenant_id: str, part: Part) -> int:
-    """The last merge that has touched a part."""
+    """Return the last merge that has touched a part."""
     raw = aggregate_store.get(tenant_id, merge.holder(part))
     return coding.numbers(raw).get(merge.WIDE_TOUCHED.get(part.kind, merge.TOUCHED), 0)
 
 
 def _subtraction(part: Part, counts: Counts, recent: Recent, token: str) -> dict[str, Any]:
-    """An update of RECENT under this number of merges and while it holds no touch of the part."""
+    """Return an update of RECENT under this number of merges and while it holds no touch of the part."""
     coded = coding.coded({part: Counter({name: -n for name, n in counts.items()})})
     names = {f"#c{i}": name for i, name in enumerate(coded)}
     adds = ", ".join(["#version :one", *(f"{name} :c{i}" for i, name in enumerate(names))])
@@ -240,7 +240,7 @@ def _delete_empty(tenant_id: str, epoch: int) -> None:
 
 
 def _summed(removed: Iterable[Difference]) -> list[Difference]:
-    """The same over all old epochs."""
+    """Return the same over all old epochs."""
     totals: dict[tuple[str, str], int] = {}
     for one in removed:
         totals[one.item, one.count] = totals.get((one.item, one.count), 0) + one.stored

@@ -56,13 +56,13 @@ class Recount:
 
 
 def last_number(repository: TenantRepository) -> int:
-    """The highest ticket number that was given out, 0 before the first."""
+    """Return the highest ticket number that was given out, 0 before the first."""
     counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
     return int(counter.last) if counter else 0
 
 
 def groups(last: int, *, behind: int = 0) -> Iterator[list[range]]:
-    """The numbers after `behind` up to `last` in groups of GROUP, each of them as ranges that one read takes."""
+    """Yield the numbers after `behind` up to `last` in groups of GROUP, each of them as ranges that one read takes."""
     for start in range(behind + 1, last + 1, GROUP):
         end = min(start + GROUP, last + 1)
         yield [range(n, min(n + BATCH_GET_LIMIT, end)) for n in range(start, end, BATCH_GET_LIMIT)]

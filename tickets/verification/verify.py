@@ -122,7 +122,7 @@ def verify(
 
 
 def _round(repository: TenantRepository, *, may_resume: bool) -> tuple[RecountRound, Stored | None]:
-    """The recount that is to be gone on with, or a new one with the aggregates as they were before it."""
+    """Return the recount that is to be gone on with, or a new one with the aggregates as they were before it."""
     if may_resume and (resumed := recount_progress.resume(repository)):
         return resumed, None
     before = stored_counts.read(repository)

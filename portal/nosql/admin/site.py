@@ -80,7 +80,7 @@ class DynamoAdminSite(AdminSite):
             raise Conflict("Somebody else was faster. This is how it is now.") from error
 
     def history(self, request: Any, obj: Any) -> Any:
-        """A planned query of the object's history, newest first, or None where none is kept."""
+        """Return a planned query of the object's history, newest first, or None where none is kept."""
         return None
 
     # --- what features add ---

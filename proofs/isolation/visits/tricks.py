@@ -38,7 +38,7 @@ def visit(
     method: str,
     names: Sequence[str],
 ) -> Visit:
-    """This address, filled with what is the victim's, with the tricks of these names."""
+    """Return this address, filled with what is the victim's, with the tricks of these names."""
     made = replace(aimed(rng, visitor, victim, visitors, route, method), tricks=tuple(names))
     for name in names:
         made = TRICKS[name](rng, made, visitors)
@@ -144,7 +144,8 @@ def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
 
 
 def _acted_as(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
-    """The cookie of an operator who acts as the victim's member, beside one that is no operator's or no session's."""
+    """Return the cookie of an operator who acts as the victim's member, beside one that is no operator's or no
+    session's."""
     theirs, mine = visitors.members.get(v.victim.id, v.visitor), v.visitor
     key = rng.choice([theirs.session_key, mine.session_key])
     acting = impersonation_session.write_cookie(ActingIds(key, theirs.user.id, v.victim.id))

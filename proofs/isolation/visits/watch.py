@@ -64,7 +64,7 @@ class Watch:
 
     @contextmanager
     def visit(self, homes: frozenset[str]) -> Iterator[None]:
-        """Everything asked inside is asked for this visitor. Raises Crossed, also where a view has handled it."""
+        """Take what is asked inside for this visitor's. Raises Crossed, also where a view has handled it."""
         self.homes, self.crossing = homes, ""
         yield
         if self.crossing:

@@ -218,7 +218,7 @@ def _sweep(store: IndexStore, frozen: FrozenIndex) -> int:
 def _shares(
     repository: TenantRepository, reached: int, advance: Advance
 ) -> Iterator[tuple[list[int], list[list[Fragment]]]]:
-    """The texts of tickets behind a number, in shares of some POSTINGS postings or SHARE_SECONDS."""
+    """Yield the texts of tickets behind a number, in shares of some POSTINGS postings or SHARE_SECONDS."""
     numbers: list[int] = []
     texts: list[list[Fragment]] = []
     held, since = 0, time.monotonic()

@@ -100,7 +100,7 @@ def _of_title(image: Raw) -> list[Fragment]:
 
 
 def _of_labels(image: Raw) -> list[Fragment]:
-    """The words of tags and of the requester's name, and both as reserved terms."""
+    """Return the words of tags and of the requester's name, and both as reserved terms."""
     tags = [tag for value in _list(image, "tags") if (tag := _text({"tag": value}, "tag"))]
     requester = _text(image, "requester")
     terms = dict(tokenizer.terms("\n".join([*tags, _text(image, "requester_name")])))

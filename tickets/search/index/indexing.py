@@ -80,7 +80,7 @@ def add(store: Store, name: str, some: Sequence[Fragment]) -> int:
 
 
 def _by_tenant(batch: Batch) -> Mapping[str, list[Record]]:
-    """The records that may change what is found, by tenant. Those that name no tenant are nobody's text."""
+    """Return the records that may change what is found, by tenant. Those that name no tenant are nobody's text."""
     found: dict[str, list[Record]] = defaultdict(list)
     for record in batch.records:
         if fragments.concerns_search(record) and (tenant_id := _tenant_of(record)):
@@ -118,7 +118,7 @@ def _index(batch: Batch, store: IndexStore, some: list[Record], outcome: Indexed
 
 
 def _fragments(record: Record) -> list[Fragment]:
-    """Of a text that cannot be taken apart nothing is found, and the others of the batch are."""
+    """Return the fragments of a text, none of one that cannot be taken apart: the others of the batch are found."""
     try:
         return fragments.of_change(record)
     except Exception:

@@ -253,7 +253,7 @@ def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[byt
 
 
 def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int, bytes]]:
-    """Its entries with its number. Terms that do not ascend would bring the terms of others out of order."""
+    """Yield its entries with its number. Terms that do not ascend would bring the terms of others out of order."""
     before = b""
     try:
         for term, entry in source:
