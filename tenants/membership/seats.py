@@ -68,7 +68,8 @@ def commit(
     instead_of: Seat | None = None,
     status: str | None = None,
 ) -> None:
-    """Write a change that takes a seat, with its audit rows, if there is room. The given transaction is not altered.
+    """Write a change that takes a seat, with its audit rows, if there is room. The given transaction is not altered: a
+    copy of it is made for each attempt, in which the room is counted anew.
 
     Somebody who accepts an invitation gives its seat up, `instead_of`, and is refused only if the limit has been
     lowered below the number of members since. If `status` is given, the tenant must have it. Raises Conflict with a
