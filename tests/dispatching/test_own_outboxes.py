@@ -246,3 +246,22 @@ def test_the_function_sends_what_is_new_in_an_own_outbox(
     assert dispatcher_lambda.outbox_handler({"Records": records}, None) == {"batchItemFailures": []}
     (told,) = queues.left()
     assert (told.event_id, told.placement) == (row.event_id, str(where))
+
+
+def test_the_function_passes_over_a_row_of_another_tenant_in_the_stream_of_an_own_outbox(
+    world: World,
+    acme: str,
+    where: Placement,
+    queues: QueuesInMemory,
+    dispatcher: Dispatcher,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(dispatcher_lambda, "_dispatcher", lambda: dispatcher)
+    deliveries.row(world.tenants["globex"].tenant_id, ENDPOINT)
+    with StreamSource(acme, where).entered():
+        own = Follower(OUTBOX)
+    records = [{**record.raw, "eventSourceARN": own.arn} for record in Follower(OUTBOX).new()]
+    dispatcher_lambda.outbox_handler({"Records": records}, None)
+    assert "1 records in the stream" in caplog.text
+    assert queues.left() == []

@@ -26,6 +26,7 @@ from tickets.following.lambda_entry import stream_handler
 from tickets.search import keys as search_keys
 from tickets.search.index import merge_follower, merging
 from tickets.search.index.index_store import IndexStore
+from tickets.sharding.reshard_follower import ReshardFollower
 from tickets.ticket.tables import TICKETS
 
 DONE = {"state": {}, "batchItemFailures": []}
@@ -178,6 +179,21 @@ def test_a_schedule_that_meets_a_busy_database_waits_for_the_next_minute(world: 
     busy = [refusal("ProvisionedThroughputExceededException")] * settings.DYNAMODB_MAX_ATTEMPTS
     with answering("worker", "Query", *busy):
         assert stream_handler(SCHEDULED, None) == {}
+
+
+def test_both_hosts_look_for_tickets_in_the_wrong_place_in_what_they_have_applied(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    monkeypatch.setattr(ReshardFollower, "look", lambda self, batch: looked_at.append(len(batch.records)))
+    world.tickets("acme", 1)
+    follower = Follower()
+    sent = event(follower, raw(follower))
+    assert run("run_stream", "--once").status == 0
+    assert sum(looked_at) >= len(sent["Records"])
+    looked_at.clear()
+    stream_handler(sent, None)
+    assert looked_at == [len(sent["Records"])]
 
 
 def test_what_a_function_has_indexed_it_merges_before_it_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,10 @@ from portal.errors import Invalid
 from portal.schema import holdings
 from portal.streams import keys, poller_fleet, stream_source, watermark
 from portal.streams.batch import batch_of
+from portal.streams.items import LeaseItem
 from portal.streams.poller import Poller
 from portal.streams.poller_fleet import PollerFleet
+from portal.streams.shard_reader import Metrics, ShardReader
 from portal.streams.stream_source import POOLED, StreamSource
 from tenants.tenancy import placements
 from tests.support import folding, placed
@@ -137,8 +139,8 @@ def test_a_record_of_another_tenant_in_an_own_stream_is_passed_over(
 ) -> None:
     globex = world.tenants["globex"].tenant_id
     with source.entered():
-        batch = batch_of("arn", "shard", folding.created(globex, range(1, 3)))
-        handle(stream_source.own(TICKETS, batch))
+        reader = ShardReader(TICKETS, LeaseItem("arn", "shard"), "me", handle, Metrics())
+        reader._handle(batch_of("arn", "shard", folding.created(globex, range(1, 3))).records)
     assert "2 records in the stream" in caplog.text
     assert opened(world, "globex") == 0
 
@@ -198,6 +200,15 @@ def test_the_function_counts_an_own_stream_by_the_name_in_its_arn(world: World, 
     for _ in range(2):
         assert stream_handler(sent, None) == {"state": {}, "batchItemFailures": []}
     assert opened(world, "acme") == 2
+
+
+def test_the_function_passes_over_a_record_of_another_tenant_in_an_own_stream(
+    world: World, source: StreamSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    globex = world.tenants["globex"].tenant_id
+    stream_handler(event(source) | {"Records": folding.created(globex, range(1, 3))}, None)
+    assert "2 records in the stream" in caplog.text
+    assert opened(world, "globex") == 0
 
 
 def test_the_schedule_says_of_each_own_stream_up_to_when_it_is_applied(world: World, source: StreamSource) -> None:
