@@ -12,9 +12,9 @@ try:
     from portal.engines.engine_process import EngineError
 except ModuleNotFoundError as missing:
     python = VENV / "bin" / "python"
-    if __name__ != "__main__" or Path(sys.prefix).resolve() == VENV.resolve():
+    if __name__ != "__main__" or (missing.name or "").partition(".")[0] == "portal":
         raise
-    if not python.exists():
+    if VENV in (Path(sys.prefix), Path(sys.executable).parent.parent) or not python.exists():
         sys.exit(f"Pooldesk's packages are not installed here ({missing.name}): `make run` installs them.")
     # A shell's own Python has none of the packages that make has installed.
     os.execv(python, [str(python), *sys.argv])  # noqa: S606  # this very command, as it was typed

@@ -28,7 +28,7 @@ def load() -> float:
 
 
 def cpu_seconds(group: int) -> float:
-    """Processor time of the living processes of a process group. Steps of 10 ms, so sum over many requests."""
+    """Return processor time of the living processes of a process group. Steps of 10 ms, so sum over many requests."""
     ticks = 0
     for stat in _PROC.glob("[0-9]*/stat"):
         # A process may end between its listing and its reading.
@@ -57,7 +57,7 @@ class Neighbours:
         self._then = self._look()
 
     def share(self) -> float | None:
-        """Since the last call."""
+        """Return the share since the last call."""
         then, now = self._then, self._look()
         self._then = now
         if then[1] is None or now[1] is None:

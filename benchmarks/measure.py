@@ -73,7 +73,7 @@ class Repetitions:
 
 
 def count(send: Send, visitor: SignedInVisitor, page: MeasuredPage) -> Count:
-    """Raises BenchmarkError where the page is not what it should be, or does not say what it cost."""
+    """Raise BenchmarkError where the page is not what it should be, or does not say what it cost."""
     found = []
     time.sleep(page.rest)
     for _ in range(3):
@@ -107,7 +107,7 @@ def measure(
     after_round: Callable[[], object],
     advance: Callable[[], object],
 ) -> list[Timing]:
-    """Rounds until there are enough of them or the time is up. `after_round` is called after each."""
+    """Measure in rounds until there are enough of them or the time is up. `after_round` is called after each."""
     timings = {
         (c, p.name, i): Timing(p, v, c) for c in plan.concurrencies for p in PAGES for i, v in enumerate(visitors)
     }
@@ -134,7 +134,7 @@ def measure(
 
 
 def _in_turn(count: int, number: int) -> list[int]:
-    """Begin each round with another one, and run every other round backwards: none always follows the same."""
+    """Return the order of a round: each begins with another one, and every other one runs backwards."""
     order = [(i + number) % count for i in range(count)]
     return order[::-1] if number % 2 else order
 

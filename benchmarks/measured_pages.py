@@ -66,7 +66,7 @@ class SignedInVisitor:
         return RawRequest("POST" if sent else "GET", f"/api/v1{path}", body=sent, key=self.key)
 
     def verify(self) -> None:
-        """Raises BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
+        """Raise BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
         for group in self.groups:
             if self.tenant.seen(s.number for s in group) != group:
                 raise BenchmarkError(f"The bulk changes in {self.tenant.slug} did not all happen.")
@@ -126,7 +126,7 @@ def _comment(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
 
 
 def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    """Closes the sequence's tickets and, the next time, opens them again, so that they never run out."""
+    """Close the sequence's tickets and, the next time, open them again, so that they never run out."""
     group = visitor.groups[sequence]
     to = Status.OPEN if group[0].status is Status.CLOSED else Status.CLOSED
     visitor.groups[sequence] = [TicketState(s.number, s.version + 1, to, s.resolver) for s in group]

@@ -78,7 +78,8 @@ def _entries(stats: pstats.Stats) -> dict[_Function, Any]:
 
 
 def by_part(stats: pstats.Stats) -> Counter[str]:
-    """Own seconds by library. A builtin counts for its caller, but waiting on a socket is waiting for the engine."""
+    """Return own seconds by library. A builtin counts for its caller, but waiting on a socket is waiting for the
+    engine."""
     parts: Counter[str] = Counter()
     for function, (_, _, own, _, callers) in _entries(stats).items():
         if function[0] != "~":

@@ -82,7 +82,8 @@ def profile(options: argparse.Namespace, engine: Engine) -> int:
 
 
 def _ready(engine: Engine, shapes: list[tuple[int, int]]) -> tuple[list[Filled], str]:
-    """Tenants of these sizes and shards, filled where they are not, and the password of who is in all of them."""
+    """Return tenants of these sizes and shards, filled where they are not, and the password of who is in all of
+    them."""
     # Templates name static files by their hashes, as they do in production.
     call_command("collectstatic", interactive=False, verbosity=0)
     state_dir = engine.state_dir or engine.log_path.parent

@@ -76,7 +76,7 @@ def _replace(kept: Path, scratch: Path) -> None:
 
 
 def _settings() -> dict[str, str]:
-    """Production's settings, but for what plain HTTP on loopback needs. A file .env does not override them."""
+    """Return production's settings, but for what plain HTTP on loopback needs. A file .env does not override them."""
     return {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "DEBUG": "0",
@@ -150,7 +150,7 @@ class Driver:
         return self._process.pid
 
     def burst(self, sequences: list[list[RawRequest]]) -> tuple[float, list[tuple[float, int]]]:
-        """Seconds that all sequences took together, and seconds and status of each request."""
+        """Return seconds that all sequences took together, and seconds and status of each request."""
         pipes = self._process.stdin, self._process.stdout
         if pipes[0] is None or pipes[1] is None:
             raise BenchmarkError("The measuring process has no pipes.")

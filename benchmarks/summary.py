@@ -144,7 +144,7 @@ def as_json(
 def as_text(
     tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing], verdicts: Sequence[PageVerdict]
 ) -> str:
-    """Three tables in Markdown, as they stand in README.md."""
+    """Return three tables in Markdown, as they stand in README.md."""
     figures = {(t.page.name, t.visitor.tenant.slug, t.concurrency): Figures.of(t.rounds) for t in timings}
     concurrencies = sorted({t.concurrency for t in timings})
     return "\n\n".join([_times(tenants, figures, concurrencies), _costs(tenants, counts), _verdicts(verdicts, tenants)])
@@ -208,7 +208,7 @@ def _verdicts(verdicts: Sequence[PageVerdict], tenants: Sequence[Filled]) -> str
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned for a terminal, and Markdown all the same."""
+    """Align it for a terminal, and Markdown all the same."""
     lines = [list(head), *map(list, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     texts = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |" for line in lines]

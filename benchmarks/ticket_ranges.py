@@ -50,7 +50,7 @@ class Layout:
         return range(self.groups[-1].stop, self.size + 1)
 
     def pending(self, number: int) -> bool:
-        """Tell whether a ticket is pending, and not open: of a large tenant half is, near the top all others."""
+        """Tell whether a ticket is pending: `mine`, and of `others` all near the top, every second further down."""
         if number in self.others:
             return self.size - number < ON_TOP or number % 2 == 0
         return number in self.mine

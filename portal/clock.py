@@ -14,7 +14,7 @@ def now() -> datetime:
 
 
 def stamp(at: datetime | None = None, *, offset: int = 0) -> str:
-    """`at` (default: now) plus `offset` microseconds, as 2026-01-31T12:00:00.000000Z."""
+    """Return `at` (default: now) plus `offset` microseconds, as 2026-01-31T12:00:00.000000Z."""
     moment = (at or now()).astimezone(UTC) + timedelta(microseconds=offset)
     # Not strftime, which writes the year 202 with three digits.
     return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

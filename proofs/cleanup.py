@@ -36,7 +36,7 @@ _connections: list[client.SharedConnection] = []
 
 
 def refuse_in_production() -> None:
-    """Raises Forbidden unless DEBUG is on and the engine is a local one."""
+    """Raise Forbidden unless DEBUG is on and the engine is a local one."""
     if not settings.DEBUG or not settings.DYNAMODB_ENDPOINT_URL:
         raise Forbidden("This writes and deletes at will: it needs DEBUG=1 and a local engine.")
 

@@ -6,5 +6,6 @@ from portal.schema import keys
 
 
 def answer(tenant_id: str, caller: str, method: str, address: str, idempotency_key: str) -> str:
-    """Partition key of the answer to one request of one caller. Its parts may be any texts, so their digest stands."""
+    """Return the partition key of the answer to one request of one caller. Its parts may be any texts, so their digest
+    stands."""
     return keys.collection(tenant_id, "ANSWER", keys.digest("\0".join((caller, method, address, idempotency_key))))

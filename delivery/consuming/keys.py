@@ -10,5 +10,5 @@ LISTED: Final = keys.part("LISTED")  # the one partition of the index that lists
 
 
 def dead_delivery(timestamp: str, event_id: str, member: str) -> str:
-    """Sort key of a dead delivery within its tenant: the moment of its event, and a digest of what it is."""
+    """Return the sort key of a dead delivery within its tenant: the moment of its event, and a digest of what it is."""
     return keys.joined(timestamp, keys.digest(f"{event_id} {member}", size=8))

@@ -15,18 +15,18 @@ ANY_PENDING: Final = keys.beginning(_PENDING) + "*"  # the pattern, for a policy
 
 
 def outbox_row(tenant_id: str, row_id: str) -> str:
-    """Partition key of a row. `row_id` is a UUID in hex."""
+    """Return the partition key of a row. `row_id` is a UUID in hex."""
     return keys.composite(tenant_id, row_id)
 
 
 def row_parts(event_id: str) -> tuple[str, str]:
-    """Tenant id and row id in what `outbox_row` formed."""
+    """Return tenant id and row id in what `outbox_row` formed."""
     tenant_id, row_id = keys.split(event_id)
     return keys.tenant(tenant_id), row_id
 
 
 def pending(shard: int) -> str:
-    """Partition key of the index of pending rows."""
+    """Return the partition key of the index of pending rows."""
     if not 0 <= shard < SHARDS:
         raise ValueError(f"there are {SHARDS} shards")
     return keys.joined(_PENDING, keys.whole_number(shard, "a shard"))

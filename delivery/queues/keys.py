@@ -13,5 +13,5 @@ LATEST: Final = "LATEST"
 
 
 def count_of(queues: int) -> str:
-    """Sort key of the count of sets given out of so many queues: in numerical order."""
+    """Return the sort key of the count of sets given out of so many queues: in numerical order."""
     return keys.part(f"{queues:03}")

@@ -23,14 +23,14 @@ def is_endpoint_id(text: str) -> bool:
 
 
 def deliveries(tenant_id: str, endpoint: str) -> str:
-    """Partition key of the log of one endpoint. Raises ValueError for what is no id of one."""
+    """Return the partition key of the log of one endpoint. Raises ValueError for what is no id of one."""
     if not is_endpoint_id(endpoint):
         raise ValueError("this is no id of an endpoint")
     return keys.composite(tenant_id, endpoint)
 
 
 def delivery(at: str, event_id: str) -> str:
-    """Sort key of one event in the log of an endpoint: by when it happened."""
+    """Return the sort key of one event in the log of an endpoint: by when it happened."""
     return keys.joined(at, event_id)
 
 

@@ -67,7 +67,7 @@ def _flow(value: Any) -> str:
 
 
 def _intrinsic(value: Any) -> str | None:
-    """`{"Fn::If": [...]}` as `!If [...]`; None for what is no intrinsic function."""
+    """Return `{"Fn::If": [...]}` as `!If [...]`; None for what is no intrinsic function."""
     if not isinstance(value, dict) or len(value) != 1:
         return None
     ((name, argument),) = value.items()

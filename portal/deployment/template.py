@@ -193,7 +193,8 @@ def _table(table: Table) -> Json:
 
 
 def _key() -> Json:
-    """DynamoDB uses the key on behalf of who calls it, so the callers are named here; nobody may use it directly."""
+    """Return the rights to the key. DynamoDB uses it on behalf of who calls it, so the callers are named here; nobody
+    may use it directly."""
     account = sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")
     statements = [
         {

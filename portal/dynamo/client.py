@@ -43,10 +43,7 @@ FAN_OUT_THREADS = 16
 
 
 class SharedConnection(Connection):
-    """PynamoDB's connection on a client that is ours, raising errors that are ours.
-
-    Callers use PynamoDB's `dispatch`, which comes back here by `_make_api_call`.
-    """
+    """PynamoDB's connection on a client that is ours, raising errors that are ours; `dispatch` ends in `ask`."""
 
     def __init__(self, make: Callable[[str], Any]) -> None:
         super().__init__(region=settings.AWS_REGION)

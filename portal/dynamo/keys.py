@@ -6,22 +6,23 @@ from portal.schema import keys
 
 
 def move(tenant_id: str) -> str:
-    """Partition key of the fences, the gates and the log of a tenant's moves."""
+    """Return the partition key of the fences, the gates and the log of a tenant's moves."""
     return keys.collection(tenant_id, "MOVE")
 
 
 def fence(move_id: str, number: int) -> str:
-    """Sort key of one of the items that let writes pass at the place that a move leaves, or hold them."""
+    """Return the sort key of one of the items that let writes pass at the place that a move leaves, or hold them."""
     return keys.joined("FENCE", move_id, keys.whole_number(number, "a fence"))
 
 
 def gate(move_id: str, number: int) -> str:
-    """Sort key of one of the items that let whoever carries a move out write at the place that it goes to."""
+    """Return the sort key of one of the items that let whoever carries a move out write at the place that it goes
+    to."""
     return keys.joined("GATE", move_id, keys.whole_number(number, "a gate"))
 
 
 def change(move_id: str, change_id: str) -> str:
-    """Sort key of what one transaction has changed while a move was under way."""
+    """Return the sort key of what one transaction has changed while a move was under way."""
     return keys.joined("CHANGE", move_id, change_id)
 
 

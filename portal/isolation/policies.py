@@ -172,7 +172,8 @@ def _describing() -> list[dict[str, Any]]:
 
 
 def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:
-    """Whatever a tenant has, in each table that a room declares for tenants: a new one needs no word here."""
+    """Yield the rights to whatever a tenant has, in each table that a room declares for tenants: a new one needs no
+    word here."""
     tables = [table for table in registry.tables() if table.scope == "tenant" and (table.placed or not prefix_of_site)]
     named = [(table, name) for table in tables for name in _names(table, placed_names.ANY_TENANT, prefix_of_site)]
     actions, step = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "Query"), _TABLES_IN_A_STATEMENT

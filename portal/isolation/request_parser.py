@@ -121,7 +121,7 @@ def _query(params: dict[str, Any], tenant: str | None) -> iam.Request:
 
 
 def _bodies(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Table and parameters of each single request in this one. Raises NotUnderstood for an unknown parameter."""
+    """Yield table and parameters of each single request in this one. Raises NotUnderstood for an unknown parameter."""
     for action, table, body in _single_requests(operation, params):
         if action in _PARAMETERS and not body.keys() <= _PARAMETERS[action]:
             raise NotUnderstood("a parameter that is not understood")

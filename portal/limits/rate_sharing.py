@@ -6,8 +6,8 @@ process has nearly 1/N of its rate to do.
 
 Of a tenant that somebody tells of, RESERVE is kept for those that tell nothing, and each has its N-th part of that. The
 rest is divided among those that tell: each gets what it is asked for, as far as that is no more than the others get
-(max-min), and what is then left in equal parts. A process takes more than before RIPE_ROUNDS after it has told so, when
-all others have read of it and taken less; it takes less at once.
+(max-min), and what is then left in equal parts. A process that wants more takes it only RIPE_ROUNDS after it has told
+so, when all others have read of it and taken less; less it takes at once.
 
 Who gives no sign of life is known by a counter that stands still, by the observer's own monotonic clock: clocks are
 never compared, and time in which nothing could be read does not count. A process that cannot read has its N-th part.

@@ -11,5 +11,5 @@ _NOTES: Final = "NOTES"
 
 
 def notes_of(minute: int) -> str:
-    """Partition of a minute, counted from the epoch: `NOTES#2026-01-31T12:00`."""
+    """Return the partition of a minute, counted from the epoch: `NOTES#2026-01-31T12:00`."""
     return keys.joined(_NOTES, f"{datetime.fromtimestamp(minute * 60, UTC):%Y-%m-%dT%H:%M}")

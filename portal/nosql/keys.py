@@ -6,7 +6,7 @@ from portal.schema import keys
 
 
 def session(session_key: str) -> str:
-    """Partition key of a session: a hash of the key in its cookie.
+    """Return the partition key of a session: a hash of the key in its cookie.
 
     So neither the table nor its index, a cursor or a page holds anything that somebody could sign in with.
     """

@@ -89,7 +89,8 @@ def joined(*parts: str) -> str:
 
 
 def labelled(label: str, text: str) -> str:
-    """`<label>#<text>`, where the text may hold anything: it comes last, so that it cannot be mistaken for a part."""
+    """Return `<label>#<text>`, where the text may hold anything: it comes last, so that it cannot be mistaken for a
+    part."""
     return f"{part(label)}#{text}"
 
 

@@ -149,7 +149,7 @@ def plain(typed: Mapping[str, Any] | None, only: Sequence[str] | None = None) ->
 
 
 def _created_at(at: datetime | float | None) -> str:
-    """Return a stored moment: an engine answers with a number or with text that botocore turns into a datetime."""
+    """Return a moment as a stamp, "" for none: an engine sends a number, or text that botocore makes a datetime of."""
     if at is None:
         return ""
     moment = at if isinstance(at, datetime) else datetime.fromtimestamp(float(at), UTC)

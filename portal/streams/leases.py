@@ -6,8 +6,8 @@ believe for a moment to hold the same shard: the writes of the former one are re
 applies counts once all the same. So leases are about work, not about correctness.
 
 A finished shard leaves the partition of the leases for another one. That it is finished is a fact, so whoever has read
-it to its end may write it, its lease or not; and it is written before the lease goes, so a shard without a lease that
-was ever read has its note of that.
+it to its end may write it, its lease or not; and it is written before the lease goes, so a shard that was ever read and
+has no lease any more is written down as finished.
 
 Source: AWS, "Kinesis Client Library concepts" (lease table, counter, stealing); the rules here are written anew.
 """

@@ -120,7 +120,8 @@ _BREAKS = re.compile(r"(?<=[@/.,?&=_])(?=[^/\W])")
 
 @register.filter
 def breakable(text: str) -> SafeString:
-    """Text whose long words, such as addresses, break behind their parts where they do not fit, and not within them."""
+    """Return text whose long words, such as addresses, break behind their parts where they do not fit, and not within
+    them."""
     plain, words = _LONG_WORD.split(text), _LONG_WORD.findall(text)
     broken = ["<wbr>".join(map(escape, _BREAKS.split(word))) for word in words]
     joined = "".join(escape(before) + after for before, after in zip_longest(plain, broken, fillvalue=""))
@@ -132,7 +133,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @register.filter
 def coded(text: str) -> SafeString:
-    """Text of ours whose words between backticks are shown as code."""
+    """Return text of ours whose words between backticks are shown as code."""
     return mark_safe(_CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S308  # escaped before
 
 

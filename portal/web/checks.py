@@ -45,7 +45,7 @@ def engine_is_not_the_embedded_one(app_configs: Any, **kwargs: Any) -> list[chec
 
 @checks.register(checks.Tags.security, deploy=True)
 def debug_is_off(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Django's security.W018 as an error: DEBUG also brings the published key and cookies without TLS."""
+    """Report Django's security.W018 as an error: DEBUG also brings the published key and cookies without TLS."""
     if settings.DEBUG:
         return [
             checks.Error(
@@ -59,7 +59,8 @@ def debug_is_off(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security, deploy=True)
 def secret_key_is_secret(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Django's security.W009 as an error, by the same measure. Old keys still verify signatures, so they count too."""
+    """Report Django's security.W009 as an error, by the same measure. Old keys still verify signatures, so they count
+    too."""
     try:
         keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     except ImproperlyConfigured:  # Django's answer to an empty key
@@ -99,7 +100,7 @@ def guard_is_on(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security, deploy=True)
 def iam_is_the_third_layer(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """On Amazon DynamoDB an error: without the tenant role the process must hold a role that reads every tenant.
+    """Report an error on Amazon DynamoDB: without the tenant role the process must hold a role that reads every tenant.
 
     Elsewhere a warning: no other endpoint is known to evaluate session tags, so the keys and the guard are all
     there is, and whoever runs it should know.
@@ -139,7 +140,7 @@ def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage
 
 @checks.register(checks.Tags.security, deploy=True)
 def cookies_need_tls(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Django's security.W012 and W016 as an error: a session cookie read on the way is the person's session."""
+    """Report Django's security.W012 and W016 as an error: a session cookie read on the way is the person's session."""
     insecure = [name for name in ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE") if not getattr(settings, name)]
     if insecure:
         return [
@@ -181,7 +182,7 @@ def timeouts_fit_a_request(app_configs: Any, **kwargs: Any) -> list[checks.Check
 
 @checks.register(checks.Tags.security, deploy=True)
 def mails_lead_here(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Links in mails need an address that is set: a Host header comes from whoever sends the request."""
+    """Report a missing address for links in mails: a Host header comes from whoever sends the request."""
     try:
         address = urlsplit(settings.PORTAL_BASE_URL)
         is_site = address.scheme == "https" and not (address.path or address.query or address.fragment)
@@ -223,7 +224,7 @@ def clients_are_told_apart(app_configs: Any, **kwargs: Any) -> list[checks.Check
 
 @checks.register(checks.Tags.staticfiles, deploy=True)
 def static_files_are_collected(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Without the manifest no page can name its stylesheet, and error pages fail too."""
+    """Report a manifest that is missing: without it no page can name its stylesheet, and error pages fail too."""
     storage: Any = staticfiles_storage
     has_manifest = isinstance(storage, ManifestFilesMixin)
     if has_manifest and not storage.manifest_storage.exists(storage.manifest_name):

@@ -78,7 +78,7 @@ def desk_pages(*patterns: URLPattern | URLResolver) -> URLResolver:
 
 @contextmanager
 def addresses_of(name: str) -> Iterator[None]:
-    """Inside, addresses are those of the desk with this name; of no desk where it is empty."""
+    """Let addresses inside be those of the desk with this name; of no desk where it is empty."""
     token = _in_use.set(name)
     try:
         yield
@@ -87,7 +87,7 @@ def addresses_of(name: str) -> Iterator[None]:
 
 
 def use(name: str) -> None:
-    """From here to the end of the request, addresses are those of this desk."""
+    """Let addresses be, from here to the end of the request, those of this desk."""
     _in_use.set(name)
 
 

@@ -33,7 +33,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
-        """Called by gunicorn before it starts a worker; raises RuntimeError for what this worker cannot do."""
+        """Refuse, before gunicorn starts a worker, what this worker cannot do."""
         if cfg.is_ssl:
             raise RuntimeError("This worker speaks plain HTTP: TLS ends at the proxy in front of it.")
 

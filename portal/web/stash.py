@@ -63,7 +63,7 @@ class Stash:
 
     @classmethod
     def from_token(cls, token: str) -> Stash:
-        """Raises Invalid for a token that we did not sign within the last day."""
+        """Raise Invalid for a token that we did not sign within the last day."""
         try:
             path, fields, mark = signing.loads(token, salt=_SALT, max_age=24 * 3600)
         except (signing.BadSignature, ValueError) as error:

@@ -264,7 +264,7 @@ def remove(run: Torture, advance: Callable[[int], object]) -> int:
 
 
 def forget_tenants(run: Torture) -> None:
-    """Delete what is left of the tenants, once all is folded and nobody is there to answer a marker again."""
+    """Delete what is left of the tenants, once all is applied and nobody is there to answer a marker again."""
     stop_pollers(run)
     for tenant in run.tenants:
         cleanup.delete_tenant(tenant.tenant_id, tenant.slug)

@@ -19,7 +19,7 @@ PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
 
 
 def schedule(run: Torture) -> Schedule:
-    """Kills, a third as many thefts, and cuts, in order."""
+    """Plan kills, a third as many thefts, and cuts, in order."""
     rng, plan = run.rng, run.plan
     kills: list[Callable[[Torture], None]] = [(_kill_between_writes, _kill)[n % 2] for n in range(plan.kills)]
     thefts: list[Callable[[Torture], None]] = [(_freeze, _zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
@@ -31,7 +31,8 @@ def schedule(run: Torture) -> Schedule:
 
 
 def _victim(run: Torture) -> Path | None:
-    """Mostly the poller that holds a shard; it is waited for a little, since it may have been killed just now."""
+    """Return mostly the poller that holds a shard; it is waited for a little, since it may have been killed just
+    now."""
     end = time.monotonic() + 4 * LEASE_SECONDS
     while time.monotonic() < end:
         if found := run.holder():
@@ -42,7 +43,7 @@ def _victim(run: Torture) -> Path | None:
 
 
 def _kill(run: Torture) -> None:
-    """At any moment."""
+    """Kill at any moment."""
     if path := _victim(run):
         time.sleep(run.rng.uniform(0, 0.3))
         run.pollers.pop(path).kill()
@@ -51,7 +52,7 @@ def _kill(run: Torture) -> None:
 
 
 def _kill_between_writes(run: Torture) -> None:
-    """Behind one of the writes of a batch, so that some aggregates have it and others do not."""
+    """Kill behind one of the writes of a batch, so that some aggregates have it and others do not."""
     path = _victim(run)
     if path is None:
         return
@@ -77,7 +78,7 @@ def _freeze(run: Torture) -> None:
 
 
 def _zombie(run: Torture) -> None:
-    """Works beside the holder, without a lease."""
+    """Work beside the holder, without a lease."""
     how = {"redeliver": run.plan.redeliver, "seconds": ZOMBIE_SECONDS, "throttled": run.throttled}
     run.zombies.append(run.child("zombie", **how)[1])
     run.thefts += 1

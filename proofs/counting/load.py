@@ -169,7 +169,7 @@ class Writer:
 
 
 def desks(tenants: Sequence[str]) -> list[Desk]:
-    """Desks in these tenants, by their ids."""
+    """Return desks in these tenants, by their ids."""
 
     def person(tenant_id: str, user_id: str, name: str) -> TenantContext:
         return TenantContext(tenant_id, "Torture", "torture", Role.AGENT, user_id, name)

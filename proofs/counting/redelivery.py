@@ -140,7 +140,7 @@ class JumpingClock:
 
 
 def _lags(records: Records) -> list[int]:
-    """Milliseconds between each change of a ticket and now. A deletion says no time."""
+    """Return milliseconds between each change of a ticket and now. A deletion says no time."""
     at = [record.new["updated_at"] for record in records if record.new and "updated_at" in record.new]
     return [round((datetime.now(UTC) - clock.parse(moment)).total_seconds() * 1000) for moment in at]
 

@@ -6,5 +6,5 @@ from portal.schema import keys
 
 
 def proof(tenant_id: str) -> str:
-    """Partition key of a tenant's proof items."""
+    """Return the partition key of a tenant's proof items."""
     return keys.collection(tenant_id, "PROOF")

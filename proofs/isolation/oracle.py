@@ -154,7 +154,7 @@ class Oracle:
         return True
 
     def foreign_in(self, answer: object) -> Iterator[str]:
-        """Return the keys in an answer that are not the tenant's: of items, old images, positions to go on from."""
+        """Yield the keys in an answer that are not the tenant's: of items, old images, positions to go on from."""
         if isinstance(answer, dict):
             for name, value in answer.items():
                 if name in _KEY_NAMES and isinstance(value, dict) and "S" in value:

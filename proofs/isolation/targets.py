@@ -178,7 +178,7 @@ def _read_webhooks(target: Target) -> None:
 
 
 def texts_of(target: Target) -> set[str]:
-    """Titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
+    """Return titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
     people = {m.email for m in target.members} | {m.id for m in target.members}
     return {s.title for s in target.summaries} | people | target.webhook_texts | target.api_key_texts
 

@@ -129,7 +129,7 @@ class Questions:
         return self.tickets[self._rng.choice(sorted(self.tickets))]
 
     def _words_of_one_ticket(self, many: int) -> Sequence[str]:
-        """Different words that one ticket has, so that the answer is seldom empty."""
+        """Return different words that one ticket has, so that the answer is seldom empty."""
         while True:
             texts = " ".join(self._any_ticket().texts())
             words = sorted({word.lower() for word in _IN_TEXT.findall(texts) if _is_usable(word.lower())})

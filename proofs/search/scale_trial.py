@@ -146,7 +146,7 @@ def _batches(tickets: int, *, rate: int, rng: random.Random) -> Iterator[list[Fr
 
 
 def _terms(many: int, number: int, rng: random.Random) -> dict[str, int]:
-    """Words by Zipf's law out of a vocabulary that grows by Heaps' law."""
+    """Return words by Zipf's law out of a vocabulary that grows by Heaps' law."""
     vocabulary = 3000 + 40 * number**0.7
     return {_word(int(vocabulary ** rng.random())): rng.choice((1, 1, 1, 2, 3)) for _ in range(many)}
 
@@ -158,7 +158,7 @@ def _word(rank: int) -> str:
 
 
 def _entries(index_bytes: int, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
-    """Terms in order whose compressed postings have so many bytes together; most are of rare words."""
+    """Yield terms in order whose compressed postings have so many bytes together; most are of rare words."""
     average = (_ENTRY_BYTES[1] - _ENTRY_BYTES[0]) / math.log(_ENTRY_BYTES[1] / _ENTRY_BYTES[0])
     many = int(index_bytes / (average + 6))
     words = sorted({_word(rank) for rank in range(1, many + 1)})

@@ -48,7 +48,8 @@ def let_in(
 
 
 def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str) -> HttpResponse:
-    """After signing in: straight into the only tenant, or the one that an interrupted form belongs to, else choose."""
+    """Lead, after signing in, straight into the only tenant, or the one that an interrupted form belongs to, else
+    choose."""
     mine = members.memberships_of(user.id)
     interrupted = stash.page_mark if stash else ""
     named = desk_of(next_url)

@@ -11,7 +11,7 @@ ANY_SUPPRESSED: Final = keys.beginning(_SUPPRESSED) + "*"  # the pattern, for a 
 
 
 def user(user_id: str) -> str:
-    """Partition key of an account in Platform.Users."""
+    """Return the partition key of an account in Platform.Users."""
     if not isinstance(user_id, str) or not keys.USER_ID.match(user_id):
         raise ValueError("a user id is 32 lower-case hex digits")
     return keys.labelled("USER", user_id)
@@ -27,18 +27,19 @@ def folded(address: str) -> str:
 
 
 def email(address: str) -> str:
-    """Partition key of the item that makes an address unique. The address is folded to lower case."""
+    """Return the partition key of the item that makes an address unique. The address is folded to lower case."""
     return keys.labelled("EMAIL", folded(address))
 
 
 def suppressed(address: str) -> str:
-    """Partition key of an address that mail does not reach. The address is hashed: whoever has it finds what is known
-    of it, and the table makes no list of people. Raises ValueError for what is no address."""
+    """Return the partition key of an address that mail does not reach. The address is hashed: whoever has it finds what
+    is known of it, and the table makes no list of people. Raises ValueError for what is no address."""
     return keys.joined(_SUPPRESSED, keys.anonymous(folded(address)))
 
 
 def throttle(kind: str, subject: str, window: int) -> str:
-    """Partition key of a counter of attempts: `kind` says what the subject is, `window` is a number of a time slot.
+    """Return the partition key of a counter of attempts: `kind` says what the subject is, `window` is a number of a
+    time slot.
 
     The subject is hashed: the table then holds no addresses, and any length and character is safe.
     """

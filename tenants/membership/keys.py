@@ -7,7 +7,7 @@ from tenants.identity.keys import folded
 
 
 def invite_link(hashed_token: str) -> str:
-    """Partition key of what an invitation's link leads to, formed from the hash of the link's token."""
+    """Return the partition key of what an invitation's link leads to, formed from the hash of the link's token."""
     return keys.joined("INVITE", hashed_token)
 
 

@@ -23,7 +23,7 @@ from tenants.tenancy.roles import Role
 @member(Role.ADMIN)
 @require_safe
 def usage_page(request: TenantRequest) -> HttpResponse:
-    """Costs three Queries and a BatchGetItem at the same time."""
+    """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time."""
     tenant, now = request.tenant, clock.now()
     reads: list[Callable[[], Any]] = [
         lambda: usage.latest(tenant.repository, minutes=usage_presenters.MINUTES, now=now),

@@ -13,7 +13,7 @@ PASSKEYS: Final = keys.beginning(_PASSKEY)  # with which their sort keys begin
 
 
 def person(user_id: str) -> str:
-    """Partition key of somebody's factors. Raises ValueError for what is no id."""
+    """Return the partition key of somebody's factors. Raises ValueError for what is no id."""
     if not isinstance(user_id, str) or not keys.USER_ID.match(user_id):
         raise ValueError("a user id is 32 lower-case hex digits")
     return user_id
@@ -25,7 +25,7 @@ def passkey_id(credential_id: bytes) -> str:
 
 
 def passkey(passkey_id: str) -> str:
-    """Sort key of a passkey. Raises ValueError for what is no id of one."""
+    """Return the sort key of a passkey. Raises ValueError for what is no id of one."""
     if not keys.USER_ID.match(passkey_id):
         raise ValueError("a passkey's id is 32 lower-case hex digits")
     return keys.joined(_PASSKEY, passkey_id)

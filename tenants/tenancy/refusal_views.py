@@ -50,12 +50,12 @@ def ask_for_second_factor(request: HttpRequest, where: str) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, reason: str) -> HttpResponse:
-    """403 with the reason."""
+    """Answer 403 with the reason."""
     return render(request, "portal/403.html", {"reason": reason}, status=403)
 
 
 def impersonation_is_over(request: HttpRequest) -> HttpResponse:
-    """403 with the way back to the admin, for an operator who acted as a member until now; nothing was done."""
+    """Answer 403 with the way back to the admin, for an operator who acted as a member until now; nothing was done."""
     end_acting(request, why="the time was up, or it was not allowed any more")
     return render(request, "tenants/impersonation_over.html", {"stash": Stash.of(request)}, status=403)
 
@@ -69,22 +69,23 @@ def end_acting(request: HttpRequest, *, why: str) -> None:
 
 
 def suspended(request: HttpRequest, tenant: TenantContext) -> HttpResponse:
-    """403: nobody gets in at the moment."""
+    """Answer 403: nobody gets in at the moment."""
     return render(request, "tenants/suspended.html", {"tenant_name": tenant.name}, status=403)
 
 
 def being_deleted(request: HttpRequest, name: str) -> HttpResponse:
-    """403: the purge of the desk has begun, and operators are shut out as well."""
+    """Answer 403: the purge of the desk has begun, and operators are shut out as well."""
     return render(request, "tenants/being_deleted.html", {"tenant_name": name}, status=403)
 
 
 def closing(request: HttpRequest, tenant: TenantContext) -> HttpResponse:
-    """403: a desk that is closing can only be read. What was typed is shown, so that it can be taken elsewhere."""
+    """Answer 403: a desk that is closing can only be read. What was typed is shown, so that it can be taken
+    elsewhere."""
     return render(request, "tenants/closing_refused.html", {"stash": Stash.of(request), "closing": tenant}, status=403)
 
 
 def wrong_tenant(request: HttpRequest, stash: Stash | None) -> HttpResponse:
-    """409: the page was made for another tenant, or for another person.
+    """Answer 409: the page was made for another tenant, or for another person.
 
     Whose it was is looked for among the caller's own memberships by comparing marks, so the answer never names a
     tenant that the caller is not in.

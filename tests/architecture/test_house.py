@@ -27,7 +27,8 @@ CONVENTIONS = {"Command", "Meta", "Media"}
 TELEGRAMS = ("What ", "Who ", "Whether ", "That ", "As ", "Those ", "How ")
 # How a docstring begins that says what a function returns instead of what it does.
 NOUNS_BEGIN = {
-    "A", "All", "An", "Both", "Each", "Every", "In", "Its", "No", "Of", "One", "Some", "The", "These", "This",
+    "A", "All", "An", "Another", "Any", "Both", "Called", "Counts", "Each", "Every", "From", "In", "Its", "No",
+    "Numbers", "Of", "One", "Partition", "Raises", "Seconds", "Some", "Somebody", "Sort", "Text", "The", "These", "Why",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a ticket adds to its tenant's numbers, and how changes of it are folded into them."""
+"""What a ticket adds to its tenant's numbers, and how changes of it are counted into them."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_dead_letter_whose_write_is_refused_makes_its_tenant_wait(acme: World)
     assert follower.apply(records).counts["dead"] == 1
 
 
-def test_a_dead_letter_that_still_cannot_be_folded_stays(acme: World) -> None:
+def test_a_dead_letter_that_still_cannot_be_counted_stays(acme: World) -> None:
     Follower().fold()
     with pytest.raises(Conflict, match="still cannot be counted: ValueError: 'escalated' is not a valid Status"):
         dead_letters.replay(only(), by=SYSTEM)

@@ -16,7 +16,7 @@ from tickets.templatetags import charts
 
 
 def counted(*seconds: int) -> Durations:
-    """As the fold counts them."""
+    """As the counting counts them."""
     counts: Counter[str] = Counter({"first.n": len(seconds), "first.sum": sum(seconds)})
     for one in seconds:
         counts["first." + next((str(b) for b in BUCKETS if one <= b), "over")] += 1

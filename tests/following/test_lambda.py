@@ -1,4 +1,4 @@
-"""The fold as a Lambda function: events as AWS builds them from the stream, and what Lambda reads out of the answer."""
+"""The stream worker as a Lambda function: events as AWS builds them, and what Lambda reads out of the answer."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tickets.ticket.fields import Status
 
 @OperatorSite.page("search/", name="search", title="Search")
 def search(request: HttpRequest) -> HttpResponse:
-    """With `?tenant=<slug>` show the state of its index, and with `q` what this finds in its tickets."""
+    """Show, with `?tenant=<slug>`, the state of its index, and with `q` what this finds in its tickets."""
     slug, text = (request.GET.get(name, "").strip() for name in ("tenant", "q"))
     tenant = tenant_directory.with_slug(slug)
     page = {

@@ -131,7 +131,7 @@ def _answers(repository: TenantRepository, barrier: str, wanted: int, *, timeout
 
 
 def _seen(repository: TenantRepository, barrier: str) -> dict[str, str]:
-    """Shard by marker."""
+    """Return the shard by marker."""
     return {raw["sk"]["S"]: raw["shard"]["S"] for raw in _stored_answers(repository, barrier)}
 
 

@@ -53,7 +53,7 @@ def code(part: Part, name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def decode(attribute: str) -> tuple[Part, str] | None:
-    """Part and name of what `code` made, None for another attribute."""
+    """Return part and name of what `code` made, None for another attribute."""
     match = _PART.match(attribute)
     if match is None:
         return None
@@ -113,7 +113,7 @@ def _long_id(text: str) -> str:
 
 
 def coded(counts: Contribution) -> Counts:
-    """Counts of any parts by code, without zeros."""
+    """Return counts of any parts by code, without zeros."""
     return Counter({code(part, name): n for part, some in counts.items() for name, n in some.items() if n})
 
 
@@ -132,7 +132,7 @@ def numbers(raw: Mapping[str, Any]) -> dict[str, int]:
 
 
 def typed(numbers: Mapping[str, int]) -> dict[str, Any]:
-    """Numbers as DynamoDB takes them."""
+    """Return numbers as DynamoDB takes them."""
     return {name: {"N": str(n)} for name, n in numbers.items()}
 
 

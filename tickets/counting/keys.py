@@ -28,17 +28,18 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def aggregate(tenant_id: str) -> str:
-    """Partition key of what the stream worker maintains."""
+    """Return the partition key of what the stream worker maintains."""
     return keys.collection(tenant_id, _AGGREGATE)
 
 
 def totals(epoch: int) -> str:
-    """Sort key of the counts of all tickets. An epoch begins with each rebuild; readers add all of them up."""
+    """Return the sort key of the counts of all tickets. An epoch begins with each rebuild; readers add all of them
+    up."""
     return keys.joined("TOTALS", keys.whole_number(epoch, "an epoch"))
 
 
 def day(date: str, epoch: int) -> str:
-    """Sort key of what happened on one day, "2026-11-20" in UTC."""
+    """Return the sort key of what happened on one day, "2026-11-20" in UTC."""
     if not _DAY.match(date):
         raise ValueError("a day is written as 2026-11-20")
     return keys.joined("DAY", date, keys.whole_number(epoch, "an epoch"))
@@ -50,7 +51,7 @@ def first_day(date: str) -> str:
 
 
 def aggregate_parts(sort_key: str) -> tuple[str, str, int] | None:
-    """Kind ("TOTALS" or "DAY"), date ("" where there is none) and epoch; None for another sort key."""
+    """Return kind ("TOTALS" or "DAY"), date ("" where there is none) and epoch; None for another sort key."""
     kind, *parts = keys.split(sort_key)
     if kind not in ("TOTALS", "DAY") or len(parts) != 1 + (kind == "DAY") or not parts[-1].isdigit():
         return None
@@ -61,7 +62,7 @@ def aggregate_parts(sort_key: str) -> tuple[str, str, int] | None:
 
 
 def page(generation: str, first: str) -> str:
-    """Sort key of a page of counts, which begins with the code `first`."""
+    """Return the sort key of a page of counts, which begins with the code `first`."""
     return keys.labelled(_PAGE, f"{keys.part(generation)}:{first}")
 
 
@@ -76,7 +77,7 @@ def after_pages() -> str:
 
 
 def run(number: int) -> str:
-    """Sort key of the counts that the merge of this number has put aside for the next pages."""
+    """Return the sort key of the counts that the merge of this number has put aside for the next pages."""
     return keys.joined(_RUN, f"{number:012}")
 
 
@@ -92,7 +93,8 @@ def run_number(sort_key: str) -> int:
 
 
 def marker(tenant_id: str, barrier: str, number: int) -> str:
-    """Partition key of a marker: each lies in a partition of its own, so that markers spread over the shards."""
+    """Return the partition key of a marker: each lies in a partition of its own, so that markers spread over the
+    shards."""
     return keys.collection(tenant_id, MARKER, barrier, keys.whole_number(number, "a marker's number"))
 
 
@@ -106,13 +108,13 @@ BARRIERS: Final = keys.beginning(_BARRIER)  # the beginning of those of all barr
 
 
 def marker_met(tenant_id: str, sort_key: str) -> str:
-    """Partition key of the marker that the worker has answered under this sort key."""
+    """Return the partition key of the marker that the worker has answered under this sort key."""
     _, barrier, number = keys.split(sort_key)
     return marker(tenant_id, barrier, int(number))
 
 
 def marker_of(stored: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Tenant, and sort key to answer under, of a marker's key; None for the key of anything else."""
+    """Return tenant, and sort key to answer under, of a marker's key; None for the key of anything else."""
     if stored.get("sk") != MARKER:
         return None
     parts = keys.collection_parts(str(stored.get("pk", "")))
@@ -123,12 +125,12 @@ def marker_of(stored: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def dead_letter(shard: str, sequence: str) -> str:
-    """Sort key of a dead letter within its tenant: a shard's digest and a padded sequence number."""
+    """Return the sort key of a dead letter within its tenant: a shard's digest and a padded sequence number."""
     return keys.joined(keys.digest(shard, size=4), sequence)
 
 
 def replayed(dead_letter_key: str) -> str:
-    """Sort key, beside the aggregates, of the note that a dead letter has been counted there."""
+    """Return the sort key, beside the aggregates, of the note that a dead letter has been counted there."""
     return keys.joined("COUNTED", *keys.split(dead_letter_key))
 
 

@@ -73,7 +73,7 @@ def split(
 
 
 def by_entity(counts: Mapping[str, int]) -> dict[str, Counter[str]]:
-    """Counts by code, sorted by the person or tag that they are of."""
+    """Return counts by code, sorted by the person or tag that they are of."""
     grouped: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for code, n in counts.items():
         grouped[coding.entity(code)][code] += n

@@ -80,7 +80,7 @@ def of_dashboard(repository: TenantRepository, first: str) -> list[dict[str, Any
 
 
 def recent(repository: TenantRepository) -> Recent:
-    """RECENT alone, read consistently."""
+    """Return RECENT alone, read consistently."""
     page = repository.query(TICKETS, keys.aggregate, begins_with=keys.RECENT, consistent=True)
     return Recent.of(page.items[0] if page.items else {})
 

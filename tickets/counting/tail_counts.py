@@ -75,7 +75,7 @@ class _Stored:
 
     @classmethod
     def read(cls, tenant_id: str) -> _Stored:
-        """RECENT first: what it points to may have gone when the items are read, then the switch fails."""
+        """Read RECENT first: what it points to may have gone when the items are read, then the switch fails."""
         recent = Recent.of(aggregate_store.get(tenant_id, keys.RECENT))
         runs, pages = (list(aggregate_store.query(tenant_id, p)) for p in (keys.RUNS, keys.pages()))
         return cls(recent, [*runs, *pages])

@@ -213,7 +213,7 @@ def tags(tenant: TenantContext) -> TagNumbers:
 
 
 def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Counts]]:
-    """Counts of totals, people and tags, and by day."""
+    """Return counts of totals, people and tags, and by day."""
     merged = contributions.merged(seen.counts)
     by_day: defaultdict[date, Counts] = defaultdict(Counter)
     by_day |= {date.fromisoformat(day): counts for (kind, day), counts in merged.items() if kind == contributions.DAY}

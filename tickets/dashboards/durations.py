@@ -67,7 +67,7 @@ class Durations:
         return self.quantile(0.95)
 
     def quantile(self, share: float) -> float | None:
-        """Seconds within which this share lies, None where there are none, infinite beyond the last bound.
+        """Return seconds within which this share lies, None where there are none, infinite beyond the last bound.
 
         An estimate: durations are taken to lie evenly within their bucket.
         """

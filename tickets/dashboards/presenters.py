@@ -165,7 +165,7 @@ def _changed_since(found: Dashboard, first: date) -> int:
 
 
 def _matrix(found: Dashboard) -> list[Line]:
-    """Statuses by priority, each row with its sum."""
+    """Return statuses by priority, each row with its sum."""
     return [
         Line(
             f"matrix-{s}",
@@ -182,7 +182,8 @@ def _matrix(found: Dashboard) -> list[Line]:
 def _lines(
     loads: list[Load], params: Callable[[Load], Any], prefix: str, *, others: int, among: Dashboard | None = None
 ) -> dict[str, Any]:
-    """Rows with one number per status: those that get a bar, all that the table lists, and how many it leaves out.
+    """Return rows with one number per status: those that get a bar, all that the table lists, and how many it leaves
+    out.
 
     `others` are counted in none of the loads. `among` are the numbers of all tickets, where no key serves the lists of
     these.
@@ -217,7 +218,7 @@ def _resolver(tenant: TenantContext, load: Load) -> dict[str, str]:
 
 
 def _durations(name: str, title: str, of: Durations, number: Number) -> dict[str, Any]:
-    """Draw the histogram from the first bucket with something in it to the last one."""
+    """Return a histogram from the first bucket with something in it to the last one."""
     full = [i for i, bucket in enumerate(of.buckets) if bucket.count]
     rows = of.buckets[full[0] : full[-1] + 1] if full else []
     largest = max((row.count for row in rows), default=0)

@@ -53,6 +53,6 @@ def of_tags(counts: Counts) -> list[Load]:
 
 
 def _ranked(statuses: _Statuses, names: Mapping[str, str]) -> list[Load]:
-    """Most unresolved first; what has no ticket is left out."""
+    """Return the loads, most unresolved first; what has no ticket is left out."""
     loads = [Load(key, names[key], {s: max(0, counts.get(s, 0)) for s in Status}) for key, counts in statuses.items()]
     return sorted((x for x in loads if x.total), key=lambda x: (-x.unresolved, -x.total, x.name.casefold(), x.key))

@@ -82,8 +82,7 @@ class VerifyState:
 
 
 def of(raw: Mapping[str, Any] | None) -> VerifyState:
-    """Return the state in a stored item, which is the one under `keys.VERIFIED`, or None. A run that died is
-    "unknown"."""
+    """Return the state in the stored item under `keys.VERIFIED`, a blank one for None. A run that died is "unknown"."""
     if raw is None:
         return VerifyState()
     item = VerifiedItem.from_raw_data(dict(raw))

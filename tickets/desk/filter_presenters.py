@@ -42,7 +42,7 @@ class QueueAddress:
 
     @classmethod
     def of(cls, params: Mapping[str, str]) -> Self:
-        """Raises Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
+        """Raise Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
         status = params.get("status") or Status.OPEN.value
         filters.statuses(status)
         return cls(status, params.get("resolver", ""), params.get("name", "")[:NAME_LIMIT], TicketFilter.parse(params))
@@ -85,7 +85,7 @@ class QueueAddress:
         return {"status": self.status, "resolver": self.who, "name": self.name, **self.only.params}
 
     def url(self, **changes: str) -> str:
-        """Return the same list with other values of these parameters; "" drops one."""
+        """Return the address of the same list with other values of these parameters; "" drops one."""
         return queue_url(**(self.params | changes))
 
 
@@ -139,7 +139,7 @@ def note(only: TicketFilter) -> str:
 
 
 def in_words(days: Days, today: date | None = None) -> str:
-    """ "on 20 Nov", "1 to 7 Nov", "from 1 Nov" or "up to 20 Nov"; a year is named where it is not this one."""
+    """Write "on 20 Nov", "1 to 7 Nov", "from 1 Nov" or "up to 20 Nov"; a year is named where it is not this one."""
     year = (today or clock.now().date()).year
     first, last = (date.fromisoformat(end) if end else None for end in (days.first, days.last))
     if first is None or last is None:

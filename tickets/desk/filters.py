@@ -48,7 +48,7 @@ class Days:
 
     @classmethod
     def parse(cls, text: str, *, field: str) -> Days:
-        """From 2026-11-20, 2026-11-01..2026-11-07, ..2026-11-07 or 2026-11-01.. ; raises Invalid for anything else."""
+        """Parse 2026-11-20, 2026-11-01..2026-11-07, ..2026-11-07 or 2026-11-01.. ; raises Invalid for anything else."""
         first, dots, last = text.partition("..")
         days = cls(first, last if dots else first)
         if not (first or last) or not all(_is_day(end) for end in (first, last) if end):
@@ -81,7 +81,7 @@ class TicketFilter:
 
     @classmethod
     def parse(cls, params: Mapping[str, str]) -> TicketFilter:
-        """From an address's parameters, whatever else is among them. Raises Invalid with the field."""
+        """Read a filter from an address's parameters, whatever else is among them. Raises Invalid with the field."""
         priority = params.get("priority", "")
         days = {name: Days.parse(params[name], field=name) for name in EVENTS if params.get(name)}
         return cls(

@@ -63,7 +63,7 @@ def page(
     size: int = PAGE_SIZE,
     at_once: bool = False,
 ) -> TicketPage:
-    """Tickets of one status or several, of one resolver where `resolver` is a user id or "" for nobody.
+    """Return tickets of one status or several, of one resolver where `resolver` is a user id or "" for nobody.
 
     `only` leaves out the others of these. `after` is a cursor of a former page of the same list. Raises Invalid for a
     bad cursor or resolver. One Query for each status and shard, at the same time; with `only` up to two rounds more, or

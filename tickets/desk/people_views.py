@@ -20,7 +20,7 @@ from tickets.desk.filter_presenters import QueueAddress
 @member(Role.VIEWER)
 @require_safe
 def people(request: TenantRequest) -> HttpResponse:
-    """Whose tickets to list: those who can have tickets, as links to the queue."""
+    """Ask whose tickets to list: those who can have tickets, as links to the queue."""
     address = QueueAddress.of(request.GET.dict())
     return people_page(request, {"ticket": None}, lambda m: address.url(resolver=m.id, name=m.name))
 
@@ -28,7 +28,7 @@ def people(request: TenantRequest) -> HttpResponse:
 def people_page(
     request: TenantRequest, context: dict[str, Any], link: Callable[[Member], str] | None = None
 ) -> HttpResponse:
-    """Members who can have tickets, narrowed by `?q=`: buttons of a form, or links where `link` makes them."""
+    """Show the members who can have tickets, narrowed by `?q=`: buttons of a form, or links where `link` makes them."""
     search = request.GET.get("q", "").strip()
     chosen = [
         {

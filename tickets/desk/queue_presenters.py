@@ -98,7 +98,7 @@ def _updates_url(address: QueueAddress, page: TicketPage) -> str:
 
 
 def status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
-    """Always the same tabs in the same places, so that none moves when another one is chosen."""
+    """Return always the same tabs in the same places, so that none moves when another one is chosen."""
     tabs = [(s.value, s.label, s.value) for s in Status]
     tabs += [(name, name.capitalize(), "") for name in filters.GROUPS]
     return [
@@ -138,7 +138,7 @@ def _people_url(address: QueueAddress) -> str:
 
 
 def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first_url: str | None) -> dict[str, Any]:
-    """Why there is no row, and the ways on."""
+    """Say why there is no row, and the ways on."""
     if page.stopped:
         return _blank(
             f"No match among the latest {page.looked_at} tickets",

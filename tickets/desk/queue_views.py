@@ -62,7 +62,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 @require_POST
 @heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
-    """Set all selected tickets of a list to one status, or none. Closing more than a handful is asked about first."""
+    """Set all selected tickets of a list to one status, or none of them. Closing many is asked about first."""
     back = _back(request)
     to = fields.status(request.POST.get("to", ""))
     try:

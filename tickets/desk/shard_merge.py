@@ -158,7 +158,7 @@ class MergedList:
         return not self.layout.moving_to and (position is None or position.epoch == self.layout.epoch)
 
     def read(self, position: Position | None, size: int, rounds: Sequence[int], at_least: int = 0) -> Stretch:
-        """From the position on, up to `size` matches or as far as may be read.
+        """Read from the position on, up to `size` matches or as far as may be read.
 
         `rounds` says for each further round up to how many rows it may take all of them together; the first asks for
         `at_least` so many.

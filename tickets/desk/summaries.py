@@ -43,7 +43,7 @@ class TicketState:
 
     @classmethod
     def parse(cls, text: str) -> TicketState:
-        """From `str` of one, as the select box of a row has it. Raises Invalid."""
+        """Read a state from `str` of one, as the select box of a row has it. Raises Invalid."""
         match = _STATE.match(text)
         if not match or match[3] not in list(Status):
             raise Invalid("The selection is damaged. Reload the list and select the tickets again.")

@@ -191,7 +191,7 @@ class _Grammar:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of the file. Raises ArchiveFault where there is none."""
+    """Return bytes of the file. Raises ArchiveFault where there is none."""
     try:
         found = path.stat()
     except OSError as error:

@@ -11,7 +11,7 @@ _LISTED: Final = re.compile(r"[0-9a-f]{32}\Z")
 
 
 def import_source(tenant_id: str, source: str) -> str:
-    """Partition key of what was imported from one archive; the sort key is the row's own id in there."""
+    """Return the partition key of what was imported from one archive; the sort key is the row's own id in there."""
     return import_source_listed(tenant_id, listed_source(source))
 
 
@@ -24,10 +24,11 @@ def import_source_listed(tenant_id: str, listed: str) -> str:
 
 
 def import_sources(tenant_id: str) -> str:
-    """Partition key of the archives that something was imported from; the sort key is a digest of the source."""
+    """Return the partition key of the archives that something was imported from; the sort key is a digest of the
+    source."""
     return keys.collection(tenant_id, "IMPORTS")
 
 
 def listed_source(source: str) -> str:
-    """Sort key of one of these archives."""
+    """Return the sort key of one of these archives."""
     return keys.digest(source)

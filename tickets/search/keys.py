@@ -34,37 +34,37 @@ LAST_BLOCK: Final = "9" * _BLOCK_DIGITS
 
 
 def directory(tenant_id: str) -> str:
-    """Partition key of what is new, of the headers of the segments, of graves and lock."""
+    """Return the partition key of what is new, of the headers of the segments, of graves and lock."""
     return keys.collection(tenant_id, _DIRECTORY)
 
 
 def segment(tenant_id: str, segment_id: str) -> str:
-    """Partition key of the blocks of one segment."""
+    """Return the partition key of the blocks of one segment."""
     return keys.collection(tenant_id, _SEGMENT, segment_id)
 
 
 def block(number: int) -> str:
-    """Sort key of a block, which is counted from 0 within its segment."""
+    """Return the sort key of a block, which is counted from 0 within its segment."""
     return f"{int(keys.whole_number(number, 'a block')):0{_BLOCK_DIGITS}}"
 
 
 def new(digest: str) -> str:
-    """Sort key of what one batch of the stream has added."""
+    """Return the sort key of what one batch of the stream has added."""
     return keys.joined(_NEW, digest)
 
 
 def header(segment_id: str) -> str:
-    """Sort key of the header of a segment that is read."""
+    """Return the sort key of the header of a segment that is read."""
     return keys.joined(_HEADER, segment_id)
 
 
 def grave(segment_id: str) -> str:
-    """Sort key of the note that this segment is being written, or that it or others are to be deleted."""
+    """Return the sort key of the note that this segment is being written, or that it or others are to be deleted."""
     return keys.joined(_GRAVE, segment_id)
 
 
 def damage(sort_key: str) -> str:
-    """Sort key of the note that the row with this one is damaged."""
+    """Return the sort key of the note that the row with this one is damaged."""
     return keys.labelled(_DAMAGE, sort_key)
 
 

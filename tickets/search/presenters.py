@@ -46,7 +46,7 @@ class SearchAddress(QueueAddress):
 
     @classmethod
     def of(cls, params: Mapping[str, str]) -> Self:
-        """Raises Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
+        """Raise Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
         listing = QueueAddress.of({**params, "status": params.get("status") or "any"})
         order = NEWEST if params.get("order") == NEWEST else ""
         text = params.get("q", "").strip()[:TEXT_KEPT]
@@ -69,7 +69,7 @@ class SearchAddress(QueueAddress):
         return Filters(None if self.status == "any" else self.statuses, self.resolver(tenant), self.only)
 
     def url(self, **changes: str) -> str:
-        """Return the same search with other values of these parameters; "" drops one."""
+        """Return the address of the same search with other values of these parameters; "" drops one."""
         if changes.get("status") == "any":
             changes["status"] = ""
         query = urlencode({name: value for name, value in (self.params | changes).items() if value})
@@ -264,7 +264,7 @@ def _not_indexed() -> dict[str, Any]:
 
 
 def _listing(query: SearchQuery, address: SearchAddress) -> str | None:
-    """Return the queue with the filters of a query and of the page, None where the queue has no words for them."""
+    """Return the address of the queue with the filters of query and page, None where it has no words for them."""
     words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
     last = (query.before - timedelta(days=1)).isoformat() if query.before else ""
     days = f"{query.after or ''}..{last}" if query.after or last else ""

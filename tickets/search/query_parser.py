@@ -152,7 +152,7 @@ def _unquoted(text: str, *, is_last: bool) -> list[Phrase]:
 
 
 def _may_be_prefix(text: str) -> bool:
-    """Tell whether a text is long enough to search for what begins so: as a compound, such as a version, as a whole."""
+    """Tell whether a text is long enough to be a beginning. A compound, such as a version, counts as a whole."""
     parts = [word.folded[0] for word in tokenizer.words(text)]
     is_compound = len(parts) > 1 and not tokenizer.is_unspaced(text)
     return (sum(map(len, parts)) if is_compound else len(parts[-1])) >= PREFIX_LEAST

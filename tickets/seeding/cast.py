@@ -111,7 +111,7 @@ def _named(seed: int, email: str) -> Person:
 
 
 def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[CastMember]:
-    """Invented members: one who runs the desk, agents, and from the fourth on every sixth who only looks on."""
+    """Yield invented members: one who runs the desk, agents, and from the fourth on every sixth who only looks on."""
     rng = _random(seed, slug, "colleagues")
     known: set[str] = set()
     for index in range(count):
@@ -124,7 +124,7 @@ def _colleagues(seed: int, slug: str, count: int, owner: bool) -> Iterator[CastM
 
 
 def _contacts(seed: int, slug: str, *, not_called: set[str]) -> Iterator[tuple[str, str]]:
-    """Customers, none of them with the name of a member: a timeline would not tell the two apart."""
+    """Yield customers, none of them with the name of a member: a timeline would not tell the two apart."""
     rng = _random(seed, slug, "contacts")
     for _ in range(_CONTACTS):
         name = f"{rng.choice(words().first_names)} {rng.choice(words().last_names)}"

@@ -33,7 +33,7 @@ _CLOSING: Final = 60.0
 
 
 def invent(desk: CastDesk, number: int, *, planned: int, seed: int, day: date) -> History:
-    """Ticket `number` of `planned` on this desk. All its times lie before the beginning of `day`."""
+    """Return ticket `number` of `planned` on this desk. All its times lie before the beginning of `day`."""
     return _Play(desk, number, planned, seed, day).history()
 
 
@@ -129,7 +129,8 @@ class _Play:
         return 0 if not ends or self.rng.random() < 0.45 else self.rng.choice(ends)
 
     def _take(self) -> None:
-        """Somebody gives the ticket to its agent, mostly the agent; now and then it gets another priority as well."""
+        """Let somebody give the ticket to its agent, mostly the agent; now and then it gets another priority as
+        well."""
         by = self.agent if self.rng.random() < 0.7 else self._an_agent()
         self.taken = True
         self.steps.append([changed(self.now, by.id, by.name, ("resolver", "", self.agent.name))])

@@ -46,7 +46,7 @@ class SeedResult:
 
 
 def refuse_in_production() -> None:
-    """Raises Forbidden unless DEBUG is on: everybody knows the addresses and the password of the demonstration."""
+    """Raise Forbidden unless DEBUG is on: everybody knows the addresses and the password of the demonstration."""
     if not settings.DEBUG:
         raise Forbidden("The demonstration's accounts have a password that everybody knows; they need DEBUG=1.")
 

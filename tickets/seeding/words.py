@@ -67,7 +67,7 @@ def words() -> Words:
 
 
 def made_id(*parts: object) -> str:
-    """32 hex digits that follow from the parts: an id that the same seed makes again."""
+    """Return 32 hex digits that follow from the parts: an id that the same seed makes again."""
     return hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=16).hexdigest()
 
 

@@ -25,13 +25,13 @@ TOP = 8  # above the highest line, for half of its number
 
 @register.filter
 def grouped(count: int) -> str:
-    """1234567 as 1,234,567."""
+    """Write 1234567 as 1,234,567."""
     return f"{count:,}"
 
 
 @register.filter
 def shortened(count: int) -> str:
-    """For a scale: 600, 1.2k, 40k, 2M. Exact for the ends of a scale, of which there is half and all."""
+    """Write a number for a scale: 600, 1.2k, 40k, 2M. Exact for the ends of a scale, of which there is half and all."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (1000, "k")):
         if count >= size:
             return f"{count / size:g}{unit}"
@@ -48,7 +48,7 @@ def number(of: Number) -> SafeString:
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """Seconds as a person says them, with two digits that matter: 45 s, 12 min, 3.5 h, 2.1 days."""
+    """Write seconds as a person says them, with two digits that matter: 45 s, 12 min, 3.5 h, 2.1 days."""
     if seconds is None:
         return "\N{EN DASH}"
     if math.isinf(seconds):
@@ -176,7 +176,7 @@ def nice_top(largest: int) -> int:
 
 
 def _grid(top: int) -> SafeString:
-    """Lines at half and all of the scale, with their numbers, and the base line."""
+    """Return lines at half and all of the scale, with their numbers, and the base line."""
     lines = [((PLOT + TOP) / 2, top // 2), (TOP, top)]
     return format_html_join(
         "",
@@ -202,7 +202,7 @@ def _line(heights: Sequence[float]) -> SafeString:
 
 
 def _dates(days: Sequence[Line], slot: float) -> list[tuple[str, str, int, str, str]]:
-    """Six dates along the base line, the last one today; a narrow window shows every other one."""
+    """Return six dates along the base line, the last one today; a narrow window shows every other one."""
     step = max(1, round(len(days) / 6))
     found = []
     for back, i in enumerate(range(len(days) - 1, -1, -step)):

@@ -27,7 +27,7 @@ _VERBATIM = frozenset({"a", "code", "pre"})
 
 @register.filter
 def ticket_text(text: str) -> SafeString:
-    """Markdown as safe HTML, in which #176 is a link to that ticket of the same desk."""
+    """Return Markdown as safe HTML, in which #176 is a link to that ticket of the same desk."""
     return _linked(text, tickets_url() if "#" in text else "")
 
 

@@ -94,7 +94,7 @@ def _within(text: str, limit: int, name: str, *, field: str = "") -> str:
 
 
 def tag_list(text: str) -> list[str]:
-    """Tags from text separated by commas, as `texts.word` writes them, no duplicates, in order.
+    """Return tags from text separated by commas, as `texts.word` writes them, no duplicates, in order.
 
     Raises Invalid on too many, too long, or characters that a tag cannot have.
     """

@@ -20,17 +20,18 @@ ACTIVITY_PREFIX: Final = keys.beginning(_ACTIVITY)
 
 
 def ticket(tenant_id: str, number: int) -> str:
-    """Partition key of one ticket's item collection. `number` counts from 1 within the tenant."""
+    """Return the partition key of one ticket's item collection. `number` counts from 1 within the tenant."""
     return keys.collection(tenant_id, _TICKET, keys.whole_number(number, "a ticket number", least=1))
 
 
 def counter(tenant_id: str) -> str:
-    """Partition key of the tenant's counters; sort key `COUNTER_TICKET` holds the last ticket number."""
+    """Return the partition key of the tenant's counters; sort key `COUNTER_TICKET` holds the last ticket number."""
     return keys.collection(tenant_id, "COUNTER")
 
 
 def request(tenant_id: str, request_id: str) -> str:
-    """Partition key of an idempotency record: one request id creates one ticket, however often it is sent."""
+    """Return the partition key of an idempotency record: one request id creates one ticket, however often it is
+    sent."""
     return keys.collection(tenant_id, _REQUEST, request_id)
 
 
@@ -41,7 +42,8 @@ def is_request(pk: str) -> bool:
 
 
 def activity(at: str, entry_id: str) -> str:
-    """Sort key of a comment, note or timeline event. `at` is ISO 8601 UTC with microseconds, so keys sort by time."""
+    """Return the sort key of a comment, note or timeline event. `at` is ISO 8601 UTC with microseconds, so keys sort by
+    time."""
     return keys.joined(_ACTIVITY, at, entry_id)
 
 
@@ -56,12 +58,12 @@ def entry_id(activity_key: str) -> str:
 
 
 def tenant_status(tenant_id: str, status: str, shard: int) -> str:
-    """Partition key of both ticket indexes: one tenant, one status, one shard."""
+    """Return the partition key of both ticket indexes: one tenant, one status, one shard."""
     return keys.collection(tenant_id, status, keys.whole_number(shard, "a shard"))
 
 
 def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
-    """Status and shard in what `tenant_status` formed, None for anything else."""
+    """Return status and shard in what `tenant_status` formed, None for anything else."""
     parts = keys.collection_parts(tenant_status_key)
     if parts is None or len(parts[2]) != 1 or not (parts[2][0].isascii() and parts[2][0].isdigit()):
         return None
@@ -69,7 +71,8 @@ def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:
 
 
 def resolver_updated(resolver: str, updated_at: str) -> str:
-    """Sort key of gsi-status-resolver. `resolver` is a user id, or "" for nobody: UNASSIGNED keeps the row indexed."""
+    """Return the sort key of gsi-status-resolver. `resolver` is a user id, or "" for nobody: UNASSIGNED keeps the row
+    indexed."""
     return keys.joined(resolver or UNASSIGNED, updated_at)
 
 
@@ -102,7 +105,7 @@ def ticket_number(tenant_id: str, pk: str) -> int | None:
 
 
 def owner_of(pk: str) -> tuple[str, int] | None:
-    """Tenant and number of a ticket's partition key, or None for anything else."""
+    """Return tenant and number of a ticket's partition key, or None for anything else."""
     parts = keys.collection_parts(pk)
     if parts is None or parts[1] != _TICKET or len(parts[2]) != 1:
         return None

@@ -10,7 +10,7 @@ ROUND: Final = "ROUND"
 
 
 def recounting(tenant_id: str) -> str:
-    """Partition key of what a tenant's verification keeps, beside neither tickets nor aggregates."""
+    """Return the partition key of what a tenant's verification keeps, beside neither tickets nor aggregates."""
     return keys.collection(tenant_id, "RECOUNT")
 
 
@@ -20,7 +20,7 @@ def sums(round_id: str) -> str:
 
 
 def sum_behind(round_id: str, number: int) -> str:
-    """Sort key of the sum over the group of tickets that ends with this number."""
+    """Return the sort key of the sum over the group of tickets that ends with this number."""
     return keys.joined("SUM", round_id, f"{number:015}")
 
 

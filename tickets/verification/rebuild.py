@@ -240,7 +240,7 @@ def _delete_empty(tenant_id: str, epoch: int) -> None:
 
 
 def _summed(removed: Iterable[Difference]) -> list[Difference]:
-    """Return the same over all old epochs."""
+    """Return the differences, summed over all old epochs."""
     totals: dict[tuple[str, str], int] = {}
     for one in removed:
         totals[one.item, one.count] = totals.get((one.item, one.count), 0) + one.stored

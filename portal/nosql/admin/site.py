@@ -69,7 +69,7 @@ class DynamoAdminSite(AdminSite):
     # --- what a project decides ---
 
     def declare(self, view: View) -> View:
-        """Called with every view of the site, to note on it who may call it."""
+        """Be called with every view of the site, to note on it who may call it."""
         return view
 
     def commit(self, request: Any, transaction: Transaction, change: AuditedChange) -> None:

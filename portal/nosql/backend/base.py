@@ -24,7 +24,7 @@ class DatabaseOperations(dummy.DatabaseOperations):
         return []
 
     def execute_sql_flush(self, sql_list: Iterable[str]) -> None:
-        """Nothing to flush."""
+        """Flush nothing."""
 
 
 class DatabaseIntrospection(dummy.DatabaseIntrospection):
@@ -42,13 +42,13 @@ class DatabaseWrapper(dummy.DatabaseWrapper):
     introspection_class = DatabaseIntrospection
 
     def ensure_connection(self) -> None:
-        """There is nothing to connect to."""
+        """Connect to nothing."""
 
     def get_autocommit(self) -> bool:
         return not self.in_atomic_block
 
     def set_autocommit(self, autocommit: bool, force_begin_transaction_with_broken_autocommit: bool = False) -> None:
-        """Called around the outermost block; there is nothing to switch."""
+        """Switch nothing around the outermost block."""
 
     def commit(self) -> None:
         self.run_and_clear_commit_hooks()
@@ -61,7 +61,7 @@ class DatabaseWrapper(dummy.DatabaseWrapper):
         return self.in_atomic_block
 
     def _savepoint(self, sid: str) -> None:
-        """Nothing to mark."""
+        """Mark nothing."""
 
     _savepoint_commit = _savepoint_rollback = _savepoint
 

@@ -60,7 +60,8 @@ class Draw:
         return self.rng.choice(registry.tables())
 
     def place(self) -> tuple[Table, Index | None]:
-        """Any table or any index, each as often as the others, and more often those that hold the tenant's things."""
+        """Return any table or any index, each as often as the others, and more often those that hold the tenant's
+        things."""
         places = [(t, i) for t in registry.tables() for i in (None, *t.indexes)]
         own = [p for p in places if p[0] in _OF_TENANTS]
         return self.rng.choice(places if self.rng.random() < 0.4 else own)

@@ -142,7 +142,7 @@ def _condition(draw: Draw, expression: str, kind: str) -> AttackAttempt:
 
 
 def _random_condition(draw: Draw) -> AttackAttempt:
-    """Any combination of clauses that the grammar can build, and some that it cannot."""
+    """Return any combination of clauses that the grammar can build, and some that it cannot."""
     rng = draw.rng
 
     def clause(depth: int) -> str:
@@ -198,7 +198,7 @@ def _shaped(draw: Draw) -> AttackAttempt:
 
 
 def _start(draw: Draw, table: Table, index: Index | None, foreign: str) -> dict[str, Any]:
-    """To begin in somebody else's partition, or somewhere that is no place."""
+    """Begin in somebody else's partition, or somewhere that is no place."""
     name = index.hash if index else table.hash
     value = {"S": foreign} if draw.rng.random() < 0.7 else draw.rng.choice(NO_TEXT)(draw.me.id, foreign)
     start = typed_key(table, {"S": draw.foreign(table)}, draw.sort(table))

@@ -33,7 +33,7 @@ _HANDLED: Final = {
 
 
 def attempt(draw: Draw, operations: list[str]) -> AttackAttempt:
-    """`operations` are all that the client knows."""
+    """Try any of `operations`, which are all that the client knows."""
     roll = draw.rng.random()
     if roll < 0.25:
         return _scan(draw)

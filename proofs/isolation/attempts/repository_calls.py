@@ -204,7 +204,7 @@ _BENT: Final = (
 
 
 def _cursor(draw: Draw) -> AttackAttempt:
-    """Another tenant's position in the own list, whole, broken, or signed again."""
+    """Return another tenant's position in the own list, whole, broken, or signed again."""
     rng = draw.rng
     kind = rng.choice(_BENT)
     theirs = rng.choice(draw.other.cursors) if draw.other.cursors else Cursor("x", Status.OPEN.value)

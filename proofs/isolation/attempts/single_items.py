@@ -73,7 +73,7 @@ def request(draw: Draw, operation: str, table: Table, key: dict[str, Any]) -> di
 
 
 def _by_key(draw: Draw) -> AttackAttempt:
-    """Somebody else's key, or what is almost the own one."""
+    """Return somebody else's key, or what is almost the own one."""
     operation, table = draw.rng.choice(OPERATIONS), draw.place()[0]
     kind = draw.rng.choice([*KEYS])
     fuzzed = KEYS[kind](draw, draw.foreign(table))

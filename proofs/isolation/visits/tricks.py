@@ -107,7 +107,7 @@ def _resolver(rng: random.Random, v: Visit, _: Visitors) -> Visit:
 
 
 def _other_secret(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
-    """Another member's cookie, signed with a key that is not ours."""
+    """Return another member's cookie, signed with a key that is not ours."""
     theirs = visitors.members.get(v.victim.id, v.visitor)
     value = f"{theirs.session_key}.{theirs.user.id}.{v.victim.id}"
     signer = signing.Signer(key="a key that is not ours " * 2, salt="pooldesk.session-cookie")
@@ -134,7 +134,7 @@ def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
 
 
 def _taken_out(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
-    """Somebody who was the victim's owner until a moment ago, with the session of that time."""
+    """Return somebody who was the victim's owner until a moment ago, with the session of that time."""
     stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
     if stale is None:
         return v

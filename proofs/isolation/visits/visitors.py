@@ -93,7 +93,7 @@ def _visitor(target: Target, user: User, minted: list[SessionStore], homes: froz
 
 
 def _taken_out(targets: Sequence[Target], minted: list[SessionStore]) -> list[Visitor]:
-    """Somebody who was an owner in each tenant, with a session there, until a moment ago."""
+    """Return somebody who was an owner in each tenant, with a session there, until a moment ago."""
     unusable = make_password(None)  # nobody can sign in with it
     user = accounts.seed(email=SCRATCH_ADDRESS, name="Isolation Proof", password_hash=unusable)
     for target in targets:

@@ -231,7 +231,7 @@ def _write(
 
 
 def entries_of(store: Store, header: Header) -> Iterator[Entry]:
-    """Return all entries of a segment in order, reading a few blocks at a time. Raises MissingBlock."""
+    """Yield all entries of a segment in order, reading a few blocks at a time. Raises MissingBlock."""
     for first in range(0, header.blocks, _READ_AT_ONCE):
         numbers = range(first, min(first + _READ_AT_ONCE, header.blocks))
         for block in store.blocks(header.segment, numbers):
@@ -239,7 +239,7 @@ def entries_of(store: Store, header: Header) -> Iterator[Entry]:
 
 
 def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """Return each term with its entries. Those of a term that only one source has are passed on as they are.
+    """Yield each term with its entries. Those of a term that only one source has are passed on as they are.
 
     Raises DamagedSource.
     """
@@ -253,7 +253,7 @@ def joined(sources: Iterable[Iterator[Entry]]) -> Iterator[tuple[bytes, list[byt
 
 
 def _numbered(number: int, source: Iterator[Entry]) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yield its entries with its number. Terms that do not ascend would bring the terms of others out of order."""
+    """Yield a source's entries with its number. Terms that do not ascend would bring those of others out of order."""
     before = b""
     try:
         for term, entry in source:
