@@ -14,7 +14,7 @@ from tests.search.reading import looked_up, tickets_with
 from tests.support import commands
 from tests.support.folding import Follower, in_background
 from tests.support.world import World
-from tickets.counting import barrier
+from tickets.counting import barrier, stream_handler
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
 from tickets.following import ticket_stream
@@ -305,7 +305,7 @@ def test_a_posting_of_no_stored_text_is_named_and_fails_where_it_has_to(
 def test_a_posting_that_lacks_a_place_is_missing(alice: TenantContext) -> None:
     number = creating.create(alice, title="Printer", description="Printer")
     plant(alice, {b"printer": {number: 0xF1}, b"alice": {number: 0xF8}})
-    with Follower(handler=lambda batch: ticket_stream._counted(batch, alone=True)).following():
+    with Follower(handler=stream_handler.handle).following():
         verdict = index_check.check(alice.repository, settle=120)
     assert [(one.term, one.ticket) for one in verdict.missing if one.term == "printer"] == [("printer", number)]
 
