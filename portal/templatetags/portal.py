@@ -183,5 +183,5 @@ def initials(name: str) -> str:
 @register.filter
 @lru_cache(maxsize=4096)
 def hue(name: str) -> int:
-    """Return one of eight colours, always the same for the same name."""
+    """Return one of eight colours, by a digest of the name."""
     return hashlib.blake2b(str(name).encode(), digest_size=1).digest()[0] % 8

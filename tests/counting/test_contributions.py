@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from portal import clock
 from tenants.identity.accounts import new_id
 from tests.support import fakes
 from tests.support.folding import apply, contribution, created, image, record, stored
-from tickets.counting import aggregate_store, contributions, dead_letters, keys
+from tickets.counting import aggregate_store, coding, contributions, dead_letters, keys
 from tickets.counting.contributions import Part
 from tickets.counting.items import DeadLetterItem
 from tickets.ticket.fields import Priority, Status
@@ -260,3 +261,24 @@ def test_a_hundred_changes_of_a_tenant_cost_less_than_half_a_write_unit_each(eng
     outcome = apply(batch)
     assert outcome.counts["applied"] == 100
     assert 0 < outcome.counts["write_units"] / 100 <= 0.4
+
+
+# --- weeks ---
+
+WEEKS = [(date(2020, 1, 6) + timedelta(weeks=n)).isoformat() for n in range(80)]
+
+
+@given(
+    weeks=st.lists(st.sampled_from(WEEKS), unique=True, min_size=coding.WEEKS_KEPT - 1),
+    former=st.sampled_from(["", *WEEKS]),
+)
+def test_the_latest_weeks_are_held_one_by_one_and_of_the_older_ones_nothing_is_lost(
+    weeks: list[str], former: str
+) -> None:
+    counts = Counter({"unassigned.open": 7, coding.OLDER_WEEKS: 1} | {f"w.{week}": 2 for week in weeks})
+    start = coding.weeks_from(counts, former)
+    assert start >= former
+    held = coding.without_old_weeks(counts, start)
+    latest = sorted(week for week in weeks if week >= former)[-coding.WEEKS_KEPT :]
+    assert {name for name in held if name.startswith("w.")} == {coding.OLDER_WEEKS, *(f"w.{week}" for week in latest)}
+    assert held.total() == counts.total()

@@ -16,6 +16,8 @@ import manage
 from portal.engines.engine_process import LOCK_NAME
 from portal.engines.processes import acquire_lock, release_lock
 
+MISSING = "Pooldesk's packages are not installed here (environ): `make run` installs them.\n"
+
 
 def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -33,31 +35,42 @@ def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
 
 
 @pytest.fixture
-def bare_checkout(tmp_path: Path) -> Callable[[], subprocess.CompletedProcess[str]]:
+def bare_checkout(tmp_path: Path) -> Callable[[Path | str], subprocess.CompletedProcess[str]]:
     """A checkout, and `python manage.py seed --tenants 2` in it by a Python without any packages."""
     shutil.copy(settings.BASE_DIR / "manage.py", tmp_path)
     (tmp_path / "portal").symlink_to(settings.BASE_DIR / "portal")
-    command = [sys.executable, "-S", "-E", "manage.py", "seed", "--tenants", "2"]
-    return lambda: subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    command = ["-S", "-E", "manage.py", "seed", "--tenants", "2"]
+    return lambda python: subprocess.run(
+        [python, *command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def test_without_packages_a_command_goes_on_with_the_python_that_has_them(
-    bare_checkout: Callable[[], subprocess.CompletedProcess[str]], tmp_path: Path
+    bare_checkout: Callable[[Path | str], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
     python.chmod(0o755)
-    ended = bare_checkout()
+    ended = bare_checkout(sys.executable)
     assert (ended.returncode, ended.stdout) == (7, "manage.py seed --tenants 2\n")
 
 
-def test_without_packages_anywhere_a_command_says_what_to_do(
-    bare_checkout: Callable[[], subprocess.CompletedProcess[str]],
+def test_an_environment_in_which_packages_are_missing_says_so_and_does_not_call_itself(
+    bare_checkout: Callable[[Path | str], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    ended = bare_checkout()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(Path(sys.executable).resolve())
+    assert bare_checkout(python).stderr == MISSING
+
+
+def test_without_packages_anywhere_a_command_says_what_to_do(
+    bare_checkout: Callable[[Path | str], subprocess.CompletedProcess[str]],
+) -> None:
+    ended = bare_checkout(sys.executable)
     assert ended.returncode == 1
-    assert ended.stderr == "Pooldesk's packages are not installed here (environ): `make run` installs them.\n"
+    assert ended.stderr == MISSING
 
 
 @pytest.mark.parametrize("command", ["certificate_keys", "verify_certificate"])

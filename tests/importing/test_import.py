@@ -100,6 +100,12 @@ def test_labels_become_tags(world: World, path: Path) -> None:
     assert ticket(world).summary.tags == ["editor-ready", "discuss:berlin", "a-b-1"]
 
 
+def test_a_label_that_is_too_long_for_a_tag_is_cut(world: World, path: Path) -> None:
+    imported(archives.write(path, issue(7, labels=["a" * 60, f"{'b' * 39} {'c' * 9}"])))
+
+    assert ticket(world).summary.tags == ["a" * 40, "b" * 39]
+
+
 def test_the_thirteenth_label_is_left_out_and_named(world: World, path: Path) -> None:
     ended = imported(archives.write(path, issue(7, labels=[f"label {i}" for i in range(14)])))
 

@@ -2,7 +2,7 @@
 
 A server with its browser, and the engines other than the embedded one, take seconds of processor time to start. Files
 that ask for the same ones go to the same process, so that each is started once. Files that mostly wait, for leases to
-end and for workers to come back, go to one process too, so that the others always have work for the processor.
+end and for workers to come back, go to one process too, so that the others have work for the processor meanwhile.
 """
 
 from __future__ import annotations

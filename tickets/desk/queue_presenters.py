@@ -98,7 +98,7 @@ def _updates_url(address: QueueAddress, page: TicketPage) -> str:
 
 
 def status_tabs(address: QueueAddress) -> list[dict[str, Any]]:
-    """Return always the same tabs in the same places, so that none moves when another one is chosen."""
+    """Return a tab for each status and each group of them, in one order whichever is chosen."""
     tabs = [(s.value, s.label, s.value) for s in Status]
     tabs += [(name, name.capitalize(), "") for name in filters.GROUPS]
     return [
