@@ -27,12 +27,15 @@ def radius(request: HttpRequest) -> HttpResponse:
     form = BlastRadiusForm(asked)
     survey = queue_survey.survey()
     rows: list[dict[str, Any]] = []
+    designs: list[dict[str, Any]] = []
+    odds = None
     if form.is_valid():
         queues, size, tenants = (form.cleaned_data[name] for name in ("queues", "size", "tenants"))
         if form.is_ours:
-            possible = len(queue_sets.sets(queues))
-            rows.append(presenters.radius_row("Ours", presenters.ours(queues, tenants), queues, size, possible))
+            rows.append(presenters.our_row(queues, tenants))
         rows.append(presenters.chance_row(queues, size, tenants))
+        designs = presenters.designs(queues, size, tenants, form.cleaned_data["dollars"], with_ours=form.is_ours)
+        odds = presenters.odds_row(queues, size)
     rows.append(presenters.published_row())
     named = survey.named()
     rows.append(
@@ -46,6 +49,9 @@ def radius(request: HttpRequest) -> HttpResponse:
         "title": "Blast radius",
         "form": form,
         "rows": rows,
+        "designs": designs,
+        "odds": odds,
+        "slides": presenters.slide_figures(),
         "is_ours": form.is_valid() and form.is_ours,
         "published_near": sorted(blast_radius.neighbours(PUBLISHED, PUBLISHED_NOISY)),
         "published_noisy": PUBLISHED_NOISY,

@@ -1,7 +1,10 @@
 """Count who shares queues with whom: in a real installation, in a published one, and by chance.
 
-All counts are exact and their cost grows with the number of tenants, not with that of pairs: the pairs that share at
-least some k queues are counted by the groups of k, and the rest follows by inclusion and exclusion.
+All counts are exact, in closed form: nothing is sampled. Their cost grows with the number of different sets, not with
+that of pairs: the pairs that share at least some k queues are counted by the groups of k, and the rest follows by
+inclusion and exclusion.
+
+The slides are: Anton Aleksandrov (AWS), "Serverless Shuffle Sharding". They call a queue with its worker a processor.
 """
 
 from __future__ import annotations
@@ -39,12 +42,51 @@ class WorstPair(Generic[T]):
     shared: QueueSet
 
 
+# The slides' table of "the probability of using the same processors set", by number of processors: the size of a
+# tenant's set, and the probability that two, three and four tenants have the same one, in the slides' own digits.
+PUBLISHED_ODDS: Final[Mapping[int, tuple[int, tuple[str, str, str]]]] = {
+    1: (1, ("100", "100", "100")),
+    3: (1, ("33", "11", "4")),
+    5: (2, ("10", "1", "0.1")),
+    8: (3, ("2", "0.0319", "0.0006")),
+    10: (3, ("0.83", "0.0069", "0.00006")),
+    20: (3, ("0.0877", "0.0000769", "0.00000067")),
+    50: (3, ("0.00510", "0.000000260", "0.000000000133")),
+}
+# Amazon Route 53's name servers, and how many of them each domain has: "730 billion possible shuffle shards".
+ROUTE_53: Final = (2048, 4)
+
+
+def same_set_odds(processors: int, size: int) -> tuple[int, list[float]]:
+    """Return how many sets there are, N, and the probability that two, three and four tenants that draw one have the
+    same: 1/N, 1/N^2 and 1/N^3."""
+    every = comb(processors, size)
+    return every, [1 / every**others for others in (1, 2, 3)]
+
+
+def others_with_the_set(tenants: int, processors: int, size: int) -> int:
+    """Return how many others have a tenant's very set where sets are given out in turn, as the slides count them."""
+    return max(0, tenants // comb(processors, size) - 1)
+
+
+def on_its_processor(tenants: int, processors: int) -> int:
+    """Return how many tenants a processor of simple sharding has, the noisy one included: roundup(T/P)."""
+    return -(-tenants // processors)
+
+
 def pairs_by_shared(assigned: Mapping[T, QueueSet]) -> list[float]:
     """Count the pairs of tenants that share exactly 0, 1, 2, ... queues."""
-    size = max(map(len, assigned.values()), default=0)
-    at_least = [float(comb(len(assigned), 2))]
+    return pairs_of_sets(Counter(assigned.values()))
+
+
+def pairs_of_sets(tenants: Mapping[QueueSet, int]) -> list[float]:
+    """Count the same, from the number of tenants that have each set."""
+    size = max(map(len, tenants), default=0)
+    at_least = [float(comb(sum(tenants.values()), 2))]
     for k in range(1, size + 1):
-        groups = Counter(group for one in assigned.values() for group in combinations(sorted(one), k))
+        groups = Counter[tuple[int, ...]]()
+        for one, number in tenants.items():
+            groups.update(dict.fromkeys(combinations(sorted(one), k), number))
         at_least.append(float(sum(comb(number, 2) for number in groups.values())))
     return [
         sum((-1) ** (k - exactly) * comb(k, exactly) * at_least[k] for k in range(exactly, size + 1))

@@ -25,13 +25,15 @@ SIZE: Final = 4
 FEWEST: Final = 8  # queues; of 4 there would be one set only
 MOST: Final = 64  # queues; 10,416 sets, and each worker still has few enough queues to ask
 
+COUNTS: Final = (8, 16, 32, 64)  # the powers of two between them
+
 QueueSet = frozenset[int]
 _Plane = tuple[int, int, int]
 
 
 def valid_count(queues: int) -> int:
     """Return a number of queues that can be. Raises Invalid for any other than 8, 16, 32 and 64."""
-    if not FEWEST <= queues <= MOST or queues & (queues - 1):
+    if queues not in COUNTS:
         raise Invalid(f"The number of queues is a power of two from {FEWEST} to {MOST}, not {queues}.")
     return queues
 

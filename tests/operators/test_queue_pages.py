@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import pytest
 
+from delivery.admin import simulation
+from delivery.consuming.slots import Schedule
+from delivery.dispatching.sender import Sender
 from delivery.queues import allocation, depths, queue_sets
 from delivery.queues.allocation import said
 from delivery.queues.queue_transport import Depth
@@ -107,9 +113,9 @@ def test_ours_shares_at_most_two_of_four_and_chance_more(root: Operator) -> None
     assert "Ours: 4 of 32 1,240 1,240" in says
     assert "Drawn by chance, on average: 4 of 32 1,240 35,960" in says
     ours, chance, published, here = root.get("/admin/blast-radius/?queues=32&size=4&tenants=1240").context["rows"]
-    assert len(ours["worst"].shared) == 2
+    assert ours["worst"] == 2
     assert "share 4" in chance["pairs"]
-    assert len(published["worst"].shared) == 3
+    assert published["worst"] == 3
     assert here["tenants"] == "2"
 
 
@@ -128,7 +134,9 @@ def test_other_numbers_than_ours_are_computed_by_chance_alone(root: Operator) ->
     ]
 
 
-@pytest.mark.parametrize("query", ["queues=12", "size=0", "tenants=10001", "tenants=many"])
+@pytest.mark.parametrize(
+    "query", ["queues=0", "queues=513", "size=0", "queues=3&size=4", "tenants=10000001", "tenants=many", "dollars=-1"]
+)
 def test_numbers_that_cannot_be_are_refused_by_their_field(root: Operator, query: str) -> None:
     page = root.get(f"/admin/blast-radius/?{query}")
     assert page.status_code == 200
@@ -151,3 +159,41 @@ def test_the_simulation_runs_where_it_is_asked_for_and_puts_ours_before_the_publ
     assert ours.hit < late.hit
     assert ours.per_second > late.per_second
     assert single.per_second > ours.per_second  # what the cap costs
+
+
+def counting(seen: Counter[str], kept: Any) -> Any:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        seen[kept.__name__] += 1
+        return kept(*args, **kwargs)
+
+    return counted
+
+
+def test_the_simulation_of_ours_runs_the_products_sender_and_schedule(
+    root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Counter[str]()
+    for where, name in ((Sender, "_choose"), (Schedule, "begin")):
+        monkeypatch.setattr(where, name, counting(seen, getattr(where, name)))
+    simulation.simulate.cache_clear()
+    root.get("/admin/blast-radius/?queues=16&simulate=1")
+    assert min(seen["_choose"], seen["begin"]) > 1_000
+
+
+def test_the_designs_of_the_slides_stand_beside_each_other(root: Operator) -> None:
+    page = root.get("/admin/blast-radius/?queues=8&size=4&tenants=20&dollars=10")
+    assert [(row["processors"], row["lost"], row["share"], row["dollars"]) for row in page.context["designs"]] == [
+        ("1", "19", "100%", "10.00"),
+        ("20", "0", "5%", "200.00"),
+        ("20", "0", "5%", "200.00"),
+        ("8", "2", "15%", "80.00"),
+        ("8", "0.3", "6.36%", "80.00"),
+        ("8", "0.6", "8%", "80.00"),
+    ]
+
+
+@pytest.mark.parametrize("numbers", ["queues=512&size=16&tenants=10000000", "queues=64&size=4&tenants=10000000"])
+def test_the_largest_installation_is_computed_in_closed_form(root: Operator, numbers: str) -> None:
+    page = root.get(f"/admin/blast-radius/?{numbers}")
+    assert page.context["form"].errors == {}
+    assert "10,000,000" in {row["tenants"] for row in page.context["rows"]}

@@ -81,3 +81,39 @@ def test_ours_lets_nobody_share_more_than_two_of_four_up_to_1240_tenants() -> No
 
 def test_each_queue_has_as_many_tenants_as_were_given_it() -> None:
     assert blast_radius.load({"a": frozenset({0, 1}), "b": frozenset({1, 3})}, 4) == [1, 2, 0, 1]
+
+
+def rounding(printed: str) -> float:
+    """Return half of the last digit's worth."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
+
+
+@pytest.mark.parametrize("processors", blast_radius.PUBLISHED_ODDS)
+def test_the_probability_of_the_same_set_is_that_of_the_slides(processors: int) -> None:
+    size, printed = blast_radius.PUBLISHED_ODDS[processors]
+    possible, odds = blast_radius.same_set_odds(processors, size)
+    assert possible == {1: 1, 3: 3, 5: 10, 8: 56, 10: 120, 20: 1_140, 50: 19_600}[processors]
+    # In two cells the slides have lost a zero.
+    misprints = [0, 0, processors in (20, 50)]
+    for chance, text, misprinted in zip(odds, printed, misprints, strict=True):
+        assert chance * 100 * (10 if misprinted else 1) == pytest.approx(float(text), abs=rounding(text))
+
+
+def test_of_20000_tenants_none_has_the_noisy_ones_set_and_of_100000_four_do() -> None:
+    assert [blast_radius.others_with_the_set(tenants, 50, 3) for tenants in (20_000, 100_000)] == [0, 4]
+
+
+def test_simple_sharding_affects_three_of_twenty() -> None:
+    assert blast_radius.on_its_processor(20, 8) == 3
+
+
+def test_route_53_has_730_billion_sets() -> None:
+    possible, _ = blast_radius.same_set_odds(*blast_radius.ROUTE_53)
+    assert round(possible / 1e9, -1) == 730
+
+
+@given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=6))
+def test_counting_sets_is_counting_tenants(sizes: list[int]) -> None:
+    sets = queue_sets.sets(8)
+    assigned = {(place, n): sets[place] for place, many in enumerate(sizes) for n in range(many)}
+    assert blast_radius.pairs_of_sets(Counter(assigned.values())) == blast_radius.pairs_by_shared(assigned)
