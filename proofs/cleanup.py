@@ -5,30 +5,22 @@ The guard lets no role delete a ticket, and none shall for the sake of a trial. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.conf import settings
 
 from portal.dynamo import client, placement
-from portal.dynamo import keys as move_keys
 from portal.dynamo.batches import batch_write
 from portal.dynamo.pages import Page, all_pages, query_request
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Forbidden
 from portal.isolation import guard
-from portal.schema import keys
+from portal.schema import holdings
+from portal.schema.holdings import Stage
 from portal.schema.tables import Table
 from proofs.isolation import keys as proof_keys
-from tenants.audit_trail.tables import AUDIT, CHAINS
-from tenants.identity.tables import USERS
-from tenants.tenancy import keys as tenancy_keys
-from tenants.tenancy.tables import DIRECTORY, TENANTS
-from tickets.counting import keys as aggregate_keys
-from tickets.moving import keys as moving_keys
-from tickets.search import keys as search_keys
-from tickets.search.tables import SEARCH
-from tickets.sharding import keys as sharding_keys
+from tickets.purging.erasing import Eraser
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.tables import TICKETS
 
@@ -77,43 +69,24 @@ def delete_tickets(tenant_id: str, numbers: Iterable[int]) -> int:
     return sum(_delete_partition(TICKETS, ticket_keys.ticket(tenant_id, number)) for number in numbers)
 
 
-def delete_tenant(tenant_id: str, slug: str) -> None:
-    """Delete what is left of a tenant without tickets: aggregates, counter, audit, configuration, directory, slug."""
-    _delete_partition(TICKETS, aggregate_keys.aggregate(tenant_id))
-    _delete_partition(TICKETS, ticket_keys.counter(tenant_id))
-    for table in (AUDIT, CHAINS):
-        _delete_partition(table, keys.tenant(tenant_id))
-    _delete(TENANTS, [{"tenant_id": {"S": keys.tenant(tenant_id)}}])
-    _delete(DIRECTORY, [{"kind": {"S": "TENANT"}, "name": {"S": slug}}])
-    _delete(USERS, [{"pk": {"S": tenancy_keys.slug(slug)}}])
+def delete_content(tenant_id: str) -> int:
+    """Delete a tenant's tickets and what they name, and return how many items that were.
+
+    The stream is told of them, so wait until it is applied before `delete_tenant`.
+    """
+    return _delete_stages(tenant_id, lambda stage: stage <= Stage.CONTENT)
 
 
-def delete_index(tenant_id: str) -> None:
-    """Delete a tenant's search index: what is read of it, and the blocks under every number that was given out."""
-    directory = search_keys.directory(tenant_id)
-    row = {"pk": {"S": directory}, "sk": {"S": search_keys.LOCK}}
-    lock = _dispatch("GetItem", {"TableName": SEARCH.full_name, "Key": row, "ConsistentRead": True}).get("Item", {})
-    for number in range(1, int(lock.get("last", {"N": "0"})["N"]) + 1):
-        _delete_partition(SEARCH, search_keys.segment(tenant_id, search_keys.segment_id(number)))
-    _delete_partition(SEARCH, directory)
+def delete_tenant(tenant_id: str) -> int:
+    """Delete all that any package declares to hold for a tenant whose stream nobody follows any more."""
+    return _delete_stages(tenant_id, lambda stage: True)
 
 
-def delete_reshardings(tenant_id: str) -> None:
-    """Delete what is kept of a tenant's reshardings."""
-    _delete_partition(DIRECTORY, sharding_keys.history(tenant_id))
-    _delete(DIRECTORY, [{"kind": {"S": sharding_keys.RESHARDINGS}, "name": {"S": keys.tenant(tenant_id)}}])
-
-
-def delete_moves(tenant_id: str) -> None:
-    """Delete what is kept of a tenant's moves, and what is left in the tables of all of the last one."""
-    _delete_partition(TICKETS, move_keys.move(tenant_id))
-    _delete_partition(DIRECTORY, moving_keys.history(tenant_id))
-    _delete(DIRECTORY, [{"kind": {"S": moving_keys.MOVES}, "name": {"S": keys.tenant(tenant_id)}}])
-
-
-def delete_items(table: Table, found: Iterable[dict[str, Any]]) -> None:
-    """Delete the items with these keys, as DynamoDB takes them."""
-    _delete(table, found)
+def _delete_stages(tenant_id: str, is_wanted: Callable[[Stage], bool]) -> int:
+    refuse_in_production()
+    eraser = Eraser(tenant_id, [placement.POOL], sleep=lambda seconds: None)
+    wanted = [holding for holding in holdings.holdings() if is_wanted(holding.stage)]
+    return sum(eraser.clear(holding, deleted=lambda items: None) for holding in wanted)
 
 
 def _delete_partition(table: Table, partition: str) -> int:

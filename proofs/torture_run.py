@@ -18,7 +18,6 @@ from proofs.forked_child import ForkedChild
 from tenants.tenancy.items import TenantItem
 from tickets.counting import barrier
 from tickets.counting.barrier import WorkerAway
-from tickets.verification import recount
 
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
 _LOOK_SECONDS: Final = 0.05
@@ -94,16 +93,16 @@ class TortureRun:
         except WorkerAway as away:
             raise self.failure(f"The {self.follower} came to no end.") from away
 
-    def remove(self, what_is_its_own: Callable[[], None]) -> None:
+    def remove(self, what_is_its_own: Callable[[], None] = lambda: None) -> None:
         """End everybody, and delete the tenant with what it has, the follower last, because it writes too."""
         for role in set(self._children) - {self.follower}:
             self.end(role)
         if self.tenant is not None:
             repository = TenantRepository(self.tenant_id)
-            cleanup.delete_tickets(self.tenant_id, range(1, recount.last_number(repository) + 1))
+            cleanup.delete_content(self.tenant_id)
             with suppress(WorkerAway):
                 barrier.wait_until_applied(repository, timeout=DRAIN_SECONDS, say=lambda _: None)
             self.end(self.follower, seconds=30)
             what_is_its_own()
-            cleanup.delete_tenant(self.tenant_id, self.tenant.slug)
+            cleanup.delete_tenant(self.tenant_id)
         self.end(self.follower)

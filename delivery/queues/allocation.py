@@ -74,6 +74,13 @@ def allocated() -> dict[str, QueueSet]:
     }
 
 
+def forget(tenant_id: str) -> None:
+    """Delete the entry of a tenant that does not exist from the list of all sets."""
+    transaction = Transaction()
+    transaction.delete(QueueSetItem(keys.SETS, tenant_id))
+    platform.transact(transaction)
+
+
 def queues_of(tenant: TenantItem) -> QueueSet:
     """Return the set that a tenant's own item names, empty where it names none."""
     return frozenset(json.loads(tenant.queues)) if tenant.queues else frozenset()

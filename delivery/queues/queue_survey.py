@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from delivery.queues import allocation, queue_sets
+from delivery.queues.allocation import said
 from delivery.queues.queue_sets import QueueSet
 from portal.dynamo.client import fan_out
 from portal.dynamo.repository import BATCH_GET_LIMIT
@@ -40,7 +41,8 @@ def survey() -> Survey:
 
 
 def problems() -> Iterator[str]:
-    """Yield a sentence, without its full stop, for each tenant whose queues are not as they should be.
+    """Yield a sentence, without its full stop, for each tenant whose queues are not as they should be, and for each set
+    that a tenant has who does not exist.
 
     Reads each tenant's own item, a hundred in a request.
     """
@@ -53,6 +55,16 @@ def problems() -> Iterator[str]:
         for item in batch:
             if complaint := _complaint(item, own, beside, queues):
                 yield f"{item.name} {complaint}"
+    for tenant_id in sorted(of_nobody(beside)):
+        yield f"{said(beside[tenant_id])} are given to {tenant_id}, and there is no such tenant"
+
+
+def of_nobody(given: Collection[str]) -> set[str]:
+    """Return which of these tenants, by id, do not exist: consistent reads, a hundred in a request."""
+    wanted, found = sorted(given), set()
+    for start in range(0, len(wanted), BATCH_GET_LIMIT):
+        found |= {tenant.tenant_id for tenant in tenant_directory.get_many(wanted[start : start + BATCH_GET_LIMIT])}
+    return set(wanted) - found
 
 
 def _complaint(item: DirectoryItem, own: dict[str, QueueSet], beside: dict[str, QueueSet], queues: int) -> str | None:
@@ -60,7 +72,7 @@ def _complaint(item: DirectoryItem, own: dict[str, QueueSet], beside: dict[str, 
     if not numbers:
         return "has no queues"
     if not queue_sets.is_set(numbers, queues):
-        return f"has {allocation.said(numbers)}, which is no set of {queues} queues"
+        return f"has {said(numbers)}, which is no set of {queues} queues"
     if beside.get(item.tenant_id) != numbers:
-        return f"has {allocation.said(numbers)}, and another set in the list of all"
+        return f"has {said(numbers)}, and another set in the list of all"
     return None

@@ -36,6 +36,6 @@ declare(
             for role in _CARRIERS
         ),
         Grant("worker", QUEUES, ("PutItem",), "TellDepths", leading_keys=DEPTHS),
-        Grant("platform", QUEUES, ("GetItem", "PutItem", "Query", "UpdateItem")),
+        Grant("platform", QUEUES, ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")),
     ),
 )

@@ -31,7 +31,7 @@ from tenants.provisioning import tenant_lifecycle
 from tickets.counting import barrier
 from tickets.counting.barrier import WorkerAway
 from tickets.ticket.tables import TICKETS
-from tickets.verification import recount, verify
+from tickets.verification import verify
 from tickets.verification.verify import Verdict
 
 LEASE_SECONDS: Final = 1.5
@@ -252,22 +252,21 @@ def check(run: Torture, advance: Callable[[int], object]) -> dict[str, Verdict]:
 
 
 def remove(run: Torture, advance: Callable[[int], object]) -> int:
-    """Delete the tickets; then no count may be left. Items of no ticket stay until their TTL; how many were deleted."""
-    deleted = 0
-    for tenant in run.tenants:
-        last = recount.last_number(TenantRepository(tenant.tenant_id))
-        groups = [range(n, last + 1, recount.AT_ONCE) for n in range(1, min(recount.AT_ONCE, last) + 1)]
-        if groups:
-            deleted += sum(fan_out([partial(cleanup.delete_tickets, tenant.tenant_id, group) for group in groups]))
+    """Delete the tickets and what they name; then no count may be left. Returns how many items were deleted."""
+
+    def one(tenant: LoadedTenant) -> int:
+        deleted = cleanup.delete_content(tenant.tenant_id)
         advance(1)
-    return deleted
+        return deleted
+
+    return sum(fan_out([partial(one, tenant) for tenant in run.tenants]))
 
 
 def forget_tenants(run: Torture) -> None:
     """Delete what is left of the tenants, once all is applied and nobody is there to answer a marker again."""
     stop_pollers(run)
     for tenant in run.tenants:
-        cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
+        cleanup.delete_tenant(tenant.tenant_id)
 
 
 def _logs(folder: Path, role: str) -> str:

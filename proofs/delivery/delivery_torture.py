@@ -26,7 +26,6 @@ from delivery.outbox import keys
 from delivery.outbox.progress import CERTAINLY_ANSWERED
 from delivery.queues.queue_transport import QueueTransport
 from portal import clock
-from portal.dynamo.repository import TenantRepository
 from proofs import cleanup
 from proofs.counting import journal
 from proofs.counting.experiment import LoadedTenant, TortureFailed
@@ -37,7 +36,6 @@ from proofs.forked_child import ForkedChild
 from proofs.patience import patiently
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
-from tickets.verification import recount
 
 ROLES: Final = ("writer", "dispatcher", "consumer")
 # Seconds without any progress, after which it is given up. What a message did not bring, its row brings again.
@@ -222,9 +220,7 @@ def remove(run: DeliveryTorture) -> None:
 
 
 def _remove(tenant: LoadedTenant) -> None:
-    last = recount.last_number(TenantRepository(tenant.tenant_id))
-    cleanup.delete_tickets(tenant.tenant_id, range(1, last + 1))
-    cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
+    cleanup.delete_tenant(tenant.tenant_id)
 
 
 def figures(run: DeliveryTorture) -> dict[str, Any]:

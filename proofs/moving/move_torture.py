@@ -219,6 +219,5 @@ def _remove(run: MoveTorture) -> None:
         for to in {Placement.parse(text) for text in run.plan.to} - {POOL}:
             provisioning.delete_placed(run.tenant_id, to)
             place_changes.follow_no_more(run.tenant_id, to)
-        cleanup.delete_moves(run.tenant_id)
 
     run.remove(own)

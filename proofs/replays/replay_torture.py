@@ -27,8 +27,6 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from api.door import idempotency
-from api.door import keys as answer_keys
-from api.door.tables import ANSWERS
 from portal.dynamo.repository import TenantRepository
 from portal.errors import PortalError
 from proofs import cleanup
@@ -38,7 +36,6 @@ from proofs.replays import replay_server
 from tenants.api_keys import key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
-from tenants.api_keys.tables import API_KEYS
 from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import context
@@ -271,11 +268,4 @@ def _remove(run: ReplayTorture) -> None:
         child.kill()
     if run.tenant is None:
         return
-    last = recount.last_number(TenantRepository(run.tenant_id))
-    cleanup.delete_tickets(run.tenant_id, range(1, last + 1))
-    kept = [answer_keys.answer(run.tenant_id, run.key_id, "POST", PATH, f"post-{n}") for n in range(run.plan.posts)]
-    cleanup.delete_items(ANSWERS, [{"pk": {"S": pk}} for pk in kept])
-    cleanup.delete_items(
-        API_KEYS, [{"tenant_id": {"S": run.tenant_id}, "api_key_prefix": {"S": run.key_prefix}}] if run.key else []
-    )
-    cleanup.delete_tenant(run.tenant_id, run.tenant.slug)
+    cleanup.delete_tenant(run.tenant_id)

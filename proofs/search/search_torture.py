@@ -35,7 +35,6 @@ from tickets.desk import commenting, creating
 from tickets.search import ticket_search
 from tickets.search.care import index_check, index_state
 from tickets.search.care.index_check import IndexVerdict
-from tickets.verification.recount import last_number
 
 WORKERS: Final = 2
 _PATIENCE: Final = 120.0  # seconds, for a worker that reads what is left
@@ -189,10 +188,7 @@ def _kill(run: SearchTorture, rng: random.Random) -> None:
 def _remove(run: SearchTorture) -> None:
     for child in run.workers.values():
         child.kill()
-    tenant = run.tenant
-    cleanup.delete_tickets(tenant.tenant_id, range(1, last_number(tenant.repository) + 1))
-    cleanup.delete_index(tenant.tenant_id)
-    cleanup.delete_tenant(tenant.tenant_id, tenant.slug)
+    cleanup.delete_tenant(run.tenant.tenant_id)
 
 
 def _word(rng: random.Random, number: int) -> str:

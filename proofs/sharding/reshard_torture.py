@@ -222,4 +222,4 @@ def _last_events(path: Path) -> int:
 
 
 def _remove(run: ReshardTorture) -> None:
-    run.remove(lambda: cleanup.delete_reshardings(run.tenant_id))
+    run.remove()

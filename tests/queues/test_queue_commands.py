@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from delivery.queues import queue_sets, queue_survey
+from delivery.queues import keys, queue_sets, queue_survey
 from delivery.queues.allocation import said
+from delivery.queues.items import QueueSetItem
 from delivery.queues.queue_transport import QueueTransport
 from portal.dynamo import meter, platform
 from portal.dynamo.repository import Action, Transaction
@@ -13,6 +14,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy.items import TenantItem
 from tests.support.commands import run
+from tests.support.stored import put_all
 from tests.support.world import World
 
 
@@ -56,7 +58,15 @@ def test_queues_check_names_what_is_wrong_and_assign_makes_it_right(world: World
     assert checked.status == 1
     assert "acme has no queues" in checked.err
     assert f"acme: {said(queue_sets.nth(2, 8))}" in run("queues", "assign").out
-    assert "0 sets given." in run("queues", "assign").out
+    assert "0 sets given, 0 of tenants" in run("queues", "assign").out
+    assert run("queues", "check").status == 0
+
+
+def test_queues_check_names_the_set_of_a_tenant_that_does_not_exist_and_assign_forgets_it(world: World) -> None:
+    run("create_queues")
+    put_all([QueueSetItem(keys.SETS, "f" * 32, queues="[0, 1, 2, 3]")])
+    assert f"0 1 2 3 are given to {'f' * 32}, and there is no such tenant" in run("queues", "check").err
+    assert "1 of tenants that do not exist forgotten." in run("queues", "assign").out
     assert run("queues", "check").status == 0
 
 

@@ -15,9 +15,12 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from delivery.queues import keys as queue_keys
+from delivery.queues.tables import QUEUES
 from portal.dynamo import client, meter, placement
 from portal.isolation import guard
-from portal.schema import tables
+from portal.schema import registry, tables
+from portal.streams.tables import LEASES
 from tenants.tenancy import placements
 from tickets.ticket.tables import TICKETS
 
@@ -107,6 +110,18 @@ def everything(table: tables.Table = TICKETS, *, index: tables.Index | None = No
             with guard.acting_for(placed.tenant_id), placement.at(placed.placement):
                 found += _scanned(table, index)
     return sorted(found, key=lambda item: [item[name]["S"] for name in (table.hash, table.range) if name])
+
+
+def of_tenants() -> set[tuple[str, str]]:
+    """The table and key of everything that is stored, but for what is of the installation: leases, and how many sets of
+    queues were given out and how full the queues are."""
+    return {
+        (table.name, str([raw[name]["S"] for name in table.key_names]))
+        for table in registry.tables()
+        if table is not LEASES
+        for raw in everything(table)
+        if table is not QUEUES or raw["kind"]["S"] == queue_keys.SETS
+    }
 
 
 def in_pool(table: tables.Table = TICKETS, *, index: tables.Index | None = None) -> list[dict[str, Any]]:

@@ -20,8 +20,9 @@ BY = Actor(origin="queues")
 class Command(PortalCommand):
     help = (
         "show: each tenant's queues, how full they are, and who shares most. assign: give a set to each tenant that "
-        "has none. check: whether every tenant has a set, stored alike in both places, and every queue exists; status "
-        "1 if not. move: give one tenant another set, the next of the list unless --to names one."
+        "has none, and forget the sets of tenants that do not exist. check: whether every tenant has a set, stored "
+        "alike in both places, nobody else has one, and every queue exists; status 1 if not. move: give one tenant "
+        "another set, the next of the list unless --to names one."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -52,7 +53,10 @@ class Command(PortalCommand):
             if chosen := allocation.assign(item.tenant_id, by=BY):
                 self.stdout.write(f"{item.name}: {said(chosen)}")
                 given += 1
-        self.stdout.write(f"{given} sets given.")
+        forgotten = queue_survey.of_nobody(allocation.allocated())
+        for tenant_id in forgotten:
+            allocation.forget(tenant_id)
+        self.stdout.write(f"{given} sets given, {len(forgotten)} of tenants that do not exist forgotten.")
 
     def _check(self, options: dict[str, Any]) -> None:
         queues = queue_sets.valid_count(settings.DELIVERY_QUEUES)
