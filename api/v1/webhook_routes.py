@@ -155,8 +155,9 @@ def _done(
 def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Replace the secret of an endpoint.
 
-    For 24 hours the old one signs beside the new, so that nothing is refused meanwhile. Sent again with the same
-    Idempotency-Key, the request gets the endpoint with null in the place of the secret.
+    Each old secret signs beside the new one for 24 hours, so that nothing is refused meanwhile. Up to three old
+    secrets sign; a fourth replacement within 24 hours is a 409. Sent again with the same Idempotency-Key, the request
+    gets the endpoint with null in the place of the secret.
     """
 
     def write(companion: Any) -> None:

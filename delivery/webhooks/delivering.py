@@ -37,7 +37,6 @@ from tenants.tenancy.context import TenantContext
 log = logging.getLogger("pooldesk.webhooks")
 
 GONE: Final = 410
-LONGEST_WAIT: Final = 24 * 3600  # seconds that a receiver may ask us to wait
 _ASK_FOR_TIME: Final = (429, 503)
 _USER_AGENT: Final = "Pooldesk-Webhooks/1"
 _WORKER: Final = Actor(origin="webhooks")
@@ -122,10 +121,9 @@ def _client(target: safe_addresses.WebhookAddress, left: float) -> SafeClient:
 
 
 def _asked(answer: HttpAnswer) -> float:
-    text = answer.header("retry-after")
-    if answer.status not in _ASK_FOR_TIME or not text.isdecimal() or len(text) > 9:
+    if answer.status not in _ASK_FOR_TIME:
         return 0
-    return float(min(int(text), LONGEST_WAIT))
+    return retry_times.asked_wait(answer.header("retry-after"), date=answer.header("date"))
 
 
 def _note_health(work: Work, endpoint: EndpointItem, *, is_well: bool) -> None:

@@ -8,6 +8,7 @@ from delivery.webhooks.items import EndpointItem, SecretItem
 from delivery.webhooks.keys import deliveries, is_endpoint_id
 from delivery.webhooks.signatures import is_secret, new_secret
 from delivery.webhooks.tables import DELIVERIES, ENDPOINTS, SECRETS
+from portal import clock
 from portal.schema import row_forms
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.row_forms import RowForm
@@ -58,8 +59,13 @@ def _secret_forms() -> tuple[RowForm, ...]:
         "current": is_secret,
         "previous": lambda text: not text or is_secret(text),
         **row_forms.moments_if_any("previous_until"),
+        "earlier": lambda values: all(_is_earlier(*value["S"].split(" ")) for value in values),
     }
     return (RowForm(SecretItem, _key, checks=checks, most_bytes=_LONGEST),)
+
+
+def _is_earlier(until: str, secret: str) -> bool:
+    return clock.is_stamp(until) and is_secret(secret)
 
 
 def _deliveries(reader: Reader) -> Iterator[StoredItem]:
@@ -78,7 +84,7 @@ declare_holding(
         (SECRETS,),
         _secrets,
         Stage.OWN,
-        secret=("current", "previous"),
+        secret=("current", "previous", "earlier"),
         fit=_fit_secret,
         forms=_secret_forms,
     ),

@@ -34,7 +34,10 @@ class EndpointItem(Item):
 
 
 class SecretItem(Item):
-    """The secrets that an endpoint's deliveries are signed with. `previous` signs beside it until `previous_until`."""
+    """The secrets that an endpoint's deliveries are signed with. `previous` signs beside it until `previous_until`.
+
+    `earlier` has those before it that still sign, the latest first, each as `<until> <secret>`.
+    """
 
     table = SECRETS
 
@@ -43,6 +46,7 @@ class SecretItem(Item):
     current = UnicodeAttribute()
     previous = UnicodeAttribute(null=True)
     previous_until = UnicodeAttribute(null=True)
+    earlier: ListAttribute[Any] = ListAttribute(default=list)
 
 
 class DeliveryItem(Item):

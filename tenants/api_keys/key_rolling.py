@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from portal import clock
-from portal.dynamo.repository import Transaction
-from portal.errors import Conflict
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import Conflict, NotFound
 from tenants.api_keys import key_changes, key_text, scopes
 from tenants.api_keys.items import ApiKeyItem
 from tenants.api_keys.key_changes import KeyChoice
@@ -68,6 +68,18 @@ def roll(
     )
     key_changes.commit(tenant, build, row)
     return key, text
+
+
+def with_rolled(repository: TenantRepository, prefix: str) -> tuple[ApiKeyItem, list[ApiKeyItem]]:
+    """Return a key, and the keys that it replaced or that replaced it, the latest first, those that ended for KEPT.
+
+    Costs one consistent Query. Raises NotFound.
+    """
+    stored = key_changes.listed(repository, consistent=True)
+    found = next((key for key in stored if key.api_key_prefix == prefix), None)
+    if found is None:
+        raise NotFound("There is no such API key.")
+    return found, [key for key in stored if key.key_id == found.key_id and key is not found]
 
 
 def _refuse_too_many_at_work(beside: Sequence[ApiKeyItem]) -> None:

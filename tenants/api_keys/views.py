@@ -112,10 +112,11 @@ def _secret(request: TenantRequest, key: ApiKeyItem, text: str, *, old: ApiKeyIt
 @member(Role.ADMIN)
 @get_or_post
 def revoke(request: TenantRequest, api_key: str) -> HttpResponse:
-    """Ask first, on a page of its own, then end the key at once."""
+    """Ask first, on a page of its own that says which other keys of a roll still work, then end the key at once."""
     if request.method != "POST":
-        stored = presenters.api_key(key_changes.find(request.tenant.repository, api_key))
-        return render(request, "api_keys/revoke.html", {"key": stored})
+        stored, rolled = key_rolling.with_rolled(request.tenant.repository, api_key)
+        page = {"key": presenters.api_key(stored), "rolled": [presenters.api_key(key) for key in rolled]}
+        return render(request, "api_keys/revoke.html", page)
     try:
         revoked = key_changes.revoke(request.tenant, prefix=api_key, by=actor_of(request))
     except Conflict as error:

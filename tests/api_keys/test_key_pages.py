@@ -163,6 +163,30 @@ def test_an_admin_revokes_a_key_after_a_question(world: World) -> None:
     assert alice.get(at(key)).status_code == 200
 
 
+def test_revoking_a_rolled_key_says_whether_the_other_one_still_works(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    old, _ = make_key(world.context("alice", "acme"))
+    make_key(world.context("alice", "acme"), name="Other")
+    alice.send(at(old, "roll/"), {"version": "1", "grace": "24"})
+    prefixes = {key.api_key_prefix for key in keys_of(world) if key.key_id == old.key_id}
+    new = next(key for key in keys_of(world) if key.api_key_prefix in prefixes - {old.api_key_prefix})
+    ends = next(key.expires_at for key in keys_of(world) if key.api_key_prefix == old.api_key_prefix)
+
+    def asked(key: ApiKeyItem) -> list[str]:
+        page = alice.get(at(key, "revoke/")).content.decode()
+        return [said for said in re.findall(r"<li>The (.*?)</li>", page) if "of the same name" in said]
+
+    (said,) = asked(new)
+    assert said.startswith("older key")
+    assert key_text.shown(old.api_key_prefix) in said
+    assert said.endswith(f"still works until {clock.parse(ends):%-d %b %Y, %H:%M} UTC.")
+    (said,) = asked(old)
+    assert said.startswith("newer key")
+    assert said.endswith("still works until somebody revokes it.")
+    alice.send(at(new, "revoke/"))
+    assert asked(old)[0].endswith("does not work any more.")
+
+
 def test_the_list_costs_one_read_and_a_key_one(world: World) -> None:
     key, _ = make_key(world.context("alice", "acme"))
     alice = world.browser("alice", "acme")

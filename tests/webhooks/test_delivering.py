@@ -96,13 +96,14 @@ def test_what_arrives_is_signed_and_says_whose_it_is_and_what_has_happened(world
     assert row.pending is None
 
 
-def test_while_a_secret_is_replaced_both_verify_what_arrives(world: World, answers: Answers) -> None:
+def test_each_secret_of_the_last_day_verifies_what_arrives(world: World, answers: Answers) -> None:
     item, old = told(world, answers.url, 1)
     alice = world.context("alice", "acme")
     _, new = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=Actor(alice.user_id))
+    _, newest = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=2, by=Actor(alice.user_id))
     work_off(alice)
     ((headers, body),) = answers.requests()
-    for secret in (old, new):
+    for secret in (old, new, newest):
         assert Webhook(secret).verify(body, headers)["data"] == {"weight": 1}
 
 
@@ -136,13 +137,26 @@ def test_an_endpoint_is_failing_from_its_first_failure_to_its_next_answer(world:
     assert stored(world, item).failing_since is None
 
 
+_DATE = "Date: Wed, 21 Oct 2026 07:28:00 GMT\r\n"
+
+
 @pytest.mark.parametrize(
     ("status", "head", "seconds"),
     [
         (503, "Retry-After: 7200\r\n", 7200),
         (429, "Retry-After: 999999999\r\n", 86400),
+        (429, "Retry-After: 99999999999\r\n", 86400),
+        (503, f"Retry-After: {'9' * 5000}\r\n", 86400),
+        (503, "Retry-After: 000000000007200\r\n", 7200),
         (500, "Retry-After: 7200\r\n", 0),
-        (503, "Retry-After: Wed, 21 Oct 2026 07:28:00 GMT\r\n", 0),
+        (503, f"{_DATE}Retry-After: Wed, 21 Oct 2026 09:28:00 GMT\r\n", 7200),
+        (503, f"{_DATE}Retry-After: Wednesday, 21-Oct-26 09:28:00 GMT\r\n", 7200),
+        (503, f"{_DATE}Retry-After: Wed Oct 21 09:28:00 2026\r\n", 7200),
+        (503, f"{_DATE}Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", 86400),
+        (503, "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", 86400),
+        (503, f"{_DATE}Retry-After: Wed, 21 Oct 2026 07:27:00 GMT\r\n", 0),
+        (503, "Date: yesterday\r\nRetry-After: Wed, 21 Oct 2020 07:28:00 GMT\r\n", 0),
+        (503, "Retry-After: Wed, 99 Oct 99999 07:28:00 GMT\r\n", 0),
         (503, "Retry-After: -1\r\n", 0),
     ],
 )

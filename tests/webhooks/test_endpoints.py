@@ -21,6 +21,7 @@ from tenants.membership import member_changes
 from tenants.tenancy.roles import Role
 from tests.support.commands import everything
 from tests.support.endpoints import URL, endpoint, rows, tell
+from tests.support.stored import put_all
 from tests.support.world import World
 
 
@@ -229,6 +230,33 @@ def test_a_replaced_secret_signs_beside_the_new_one_until_its_time_is_over(world
     assert ends.total_seconds() == pytest.approx(24 * 3600, abs=60)
     stored.previous_until = clock.stamp()
     assert rotation.signing(stored) == [new]
+
+
+def test_a_secret_that_is_replaced_again_signs_for_its_own_24_hours(world: World) -> None:
+    alice = world.context("alice", "acme")
+    item, first = endpoint(alice)
+    _, second = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=1, by=by(world))
+    ends = stored_secret(world, item).previous_until
+    _, third = rotation.rotate(alice, endpoint_id=item.endpoint_id, version=2, by=by(world))
+    stored = stored_secret(world, item)
+    assert rotation.signing(stored) == [third, second, first]
+    assert stored.earlier == [f"{ends} {first}"]
+    stored.earlier = [f"{clock.stamp()} {first}"]
+    assert rotation.signing(stored) == [third, second]
+
+
+def test_a_secret_is_not_replaced_where_that_would_end_one_that_still_signs(world: World) -> None:
+    alice = world.context("alice", "acme")
+    item, _ = endpoint(alice)
+    for version in range(1, rotation.MOST_OLD + 1):
+        rotation.rotate(alice, endpoint_id=item.endpoint_id, version=version, by=by(world))
+    before = stored_secret(world, item)
+    with pytest.raises(Conflict, match=r"replaced 3 times .* You can replace it again after"):
+        rotation.rotate(alice, endpoint_id=item.endpoint_id, version=rotation.MOST_OLD + 1, by=by(world))
+    assert rotation.signing(stored_secret(world, item)) == rotation.signing(before)
+    before.earlier = [*before.earlier[:-1], f"{clock.stamp()} {before.current}"]
+    put_all([before])
+    rotation.rotate(alice, endpoint_id=item.endpoint_id, version=rotation.MOST_OLD + 1, by=by(world))
 
 
 def test_a_form_that_is_sent_twice_replaces_the_secret_once(world: World) -> None:

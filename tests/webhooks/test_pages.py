@@ -128,7 +128,13 @@ def test_a_secret_is_replaced_and_the_new_one_is_shown_once(world: World) -> Non
     assert page.context["secret"] not in ("", old)
     assert "Secret replaced" in page.content.decode()
     assert alice.send(at(item, "rotate/"), {"version": "1"}).status_code == 302, "a reload replaces nothing"
-    assert "The old one signs too until" in alice.get(at(item)).content.decode()
+    assert "The old one also signs until" in alice.get(at(item)).content.decode()
+    asked = alice.get(at(item, "rotate/")).content.decode()
+    assert "Each secret that was replaced signs until its own 24 hours are over" in asked
+    for version in "234":
+        answer = alice.send(at(item, "rotate/"), {"version": version})
+    assert answer.status_code == 302
+    assert "This secret was replaced 3 times within 24 hours" in alice.get(at(item)).content.decode()
 
 
 def test_a_test_goes_through_the_outbox_to_this_endpoint_alone(world: World, receiver: Receiver) -> None:
