@@ -51,6 +51,7 @@ class TicketToCreate(ApiInput):
     description: _Description = ""
     priority: _Priority = Priority.NORMAL
     tags: _Tags = Field(default_factory=list)
+    resolver_id: _UserId | None = Field(None, description="a member who is an agent or above, or null for nobody")
 
 
 class TicketToChange(ApiInput):

@@ -81,6 +81,7 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
             description=ticket.description,
             priority=ticket.priority,
             tags=tag_list(ticket.tags),
+            resolver=ticket.resolver_id or "",
             companion=companion,
         )
 

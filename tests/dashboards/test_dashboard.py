@@ -113,6 +113,14 @@ def test_the_workload_names_people_and_nobody(desk: World, owner: Browser) -> No
     assert next(x for x in loads if x.name == "Bob Example").statuses[Status.RESOLVED] == 1
 
 
+def test_a_ticket_that_is_opened_for_somebody_counts_as_theirs(desk: World, follower: folding.Follower) -> None:
+    bob = desk.context("bob", "acme")
+    creating.create(bob, title="For Bob", resolver=bob.user_id)
+    follower.fold()
+    loads = dashboard.read(desk.context("alice", "acme"), days=30).loads
+    assert {load.name: load.unresolved for load in loads} == {"Unassigned": 2, "Alice Example": 1, "Bob Example": 2}
+
+
 def test_who_left_is_shown_as_a_former_member(desk: World, owner: Browser) -> None:
     bob = desk.users["bob"]
     seeding.remove_member(bob.id, desk.tenants["acme"].tenant_id)

@@ -126,11 +126,19 @@ def test_the_settings_take_two_trips_for_the_desk_and_its_owners(world: World, c
     assert bill.read_units == IDENTITY + 1 + of(query)  # the desk's own item is read consistently
 
 
+@pytest.mark.parametrize("count", MANY)
+def test_the_form_of_a_new_ticket_reads_the_members_in_one_query(world: World, count: int) -> None:
+    put_all(people(world, count))
+    bill = spent(world.browser("bob"), "/tickets/new/")
+    assert [call.operation for call in bill.calls] == ["BatchGetItem", "Query"]
+    assert (bill.trips, bill.read_units) == (2, IDENTITY + of(bill.calls[1]))
+
+
 def test_a_default_of_new_tickets_costs_no_read(world: World) -> None:
     plain = spent(world.browser("bob"), "/tickets/new/")
     world.browser("alice", "acme").send("/desk/settings/defaults/", {"ticket_priority": "urgent"})
     preset = spent(world.browser("bob"), "/tickets/new/")
-    assert (plain.trips, plain.read_units) == (preset.trips, preset.read_units) == (1, IDENTITY)
+    assert (plain.trips, plain.read_units) == (preset.trips, preset.read_units) == (2, IDENTITY + 0.5)
 
 
 @pytest.mark.parametrize("count", MANY)

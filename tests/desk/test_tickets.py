@@ -148,6 +148,35 @@ def test_a_new_ticket_gets_the_next_number_of_its_tenant(world: World) -> None:
     )
 
 
+def test_a_new_ticket_is_given_to_whom_the_form_names(world: World) -> None:
+    alice, bob = world.users["alice"], world.browser("bob")
+    choices = re.findall(r'<option value="([0-9a-f]{32})"[^>]*>([^<]*)', text(bob.get("/tickets/new/")))
+    assert choices == [(world.users["bob"].id, "Bob Example (you)"), (alice.id, "Alice Example")]
+    form = {"title": "Broken", "priority": "high", "resolver": alice.id, "request_id": REQUEST}
+    assert bob.send("/tickets/new/", form)["Location"] == bob.send("/tickets/new/", form)["Location"]
+    item = stored(world, 1)
+    assert (item.resolver, item.resolver_name, int(item.version)) == (alice.id, "Alice Example", 2)
+    assert history(world, 1) == [
+        ("event", "Bob Example", []),
+        ("event", "Bob Example", [("resolver", "", "Alice Example")]),
+    ]
+    assert numbers(world.browser("alice", "acme").get("/tickets/?resolver=me")) == [1]
+    # Somebody who opened it before that sees the change as any other.
+    changing.change_priority(world.context("bob", "acme"), 1, to=Priority.LOW, version=1)
+
+
+@pytest.mark.parametrize("who", ["vera", "charlie"])
+def test_a_new_ticket_cannot_be_given_to_somebody_who_can_have_none(world: World, who: str) -> None:
+    form = {"title": "Typed with care", "priority": "high", "resolver": world.users[who].id, "request_id": REQUEST}
+    response = world.browser("bob").send("/tickets/new/", form)
+    assert response.status_code == 422
+    assert response.context["form"].errors["resolver"] == [
+        "Only agents, admins and owners of this desk can be assigned."
+    ]
+    assert "Typed with care" in text(response)
+    assert numbers(world.browser("bob").get("/tickets/")) == []
+
+
 def test_the_same_form_sent_twice_opens_one_ticket(world: World) -> None:
     browser = world.browser("bob")
     form = {"title": "Broken", "priority": "high", "request_id": REQUEST}

@@ -47,10 +47,11 @@ def follower(world: World) -> Iterator[Follower]:
 def test_counted_tickets_are_right(world: World, alice: TenantContext, follower: Follower) -> None:
     world.tickets("acme", 3)
     commenting.comment(alice, 2, body="Done.", then=Status.RESOLVED)
+    creating.create(alice, title="For Bob", resolver=world.users["bob"].id)
     follower.fold()
     ended = commands.run("verify_aggregates", "--settle", 120)
     assert ended.status == 0, ended.err
-    assert "2 tenants, 3 tickets: nothing is wrong" in ended.out
+    assert "2 tenants, 4 tickets: nothing is wrong" in ended.out
 
 
 def test_drift_names_tenant_item_and_count(world: World, alice: TenantContext, follower: Follower) -> None:

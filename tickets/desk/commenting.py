@@ -18,7 +18,7 @@ from portal.errors import Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
 from tickets.desk import summaries
-from tickets.desk.creating import REQUEST, new_request_id, request_digest, request_record
+from tickets.desk.creating import REQUEST, new_request_id, put_record, request_digest
 from tickets.desk.summaries import TicketState, counted
 from tickets.ticket import fields, keys, ticket_events
 from tickets.ticket.fields import MOVES, Status
@@ -67,8 +67,7 @@ def comment(
     def attempt() -> SummaryItem:
         summary = beside(waiting.pop() if waiting else None, lambda: summaries.read(tenant, number))
         transaction = Transaction()
-        record = request_record(tenant, keys.MADE_COMMENT, digest, number=number)
-        transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
+        put_record(tenant, transaction, keys.MADE_COMMENT, digest, number=number)
         try:
             entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request=(request_id, digest))
         except Invalid:

@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import Any, Final
 
+from delivery.events.event_types import Event
 from delivery.outbox.telling import tell
 from portal import clock
 from portal.dynamo.companions import Companion, beside
@@ -15,6 +16,7 @@ from portal.dynamo.retry import retrying
 from portal.errors import Throttled, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.desk import summaries
+from tickets.desk.changing import resolver_name
 from tickets.ticket import fields, keys, ticket_events
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.items import CounterItem, DetailItem, RequestItem, SummaryItem
@@ -37,13 +39,11 @@ def request_digest(request_id: str, *texts: str) -> str:
     return hashlib.blake2b("\0".join((request_id, *texts)).encode(), digest_size=16).hexdigest()
 
 
-def request_record(tenant: TenantContext, what: str, digest: str, *, number: int) -> RequestItem:
-    """Return the record that makes a write happen once: put it with the condition `RequestItem.pk.does_not_exist()`.
-
-    TTL removes it after a day.
-    """
-    expires_at = int(time.time()) + _REQUEST_TTL
-    return RequestItem(tenant.repository.key(keys.request, digest), what, number=number, expires_at=expires_at)
+def put_record(tenant: TenantContext, transaction: Transaction, what: str, digest: str, *, number: int) -> None:
+    """Add the record that makes a write happen once to its transaction. TTL removes it after a day."""
+    pk, expires_at = tenant.repository.key(keys.request, digest), int(time.time()) + _REQUEST_TTL
+    record = RequestItem(pk, what, number=number, expires_at=expires_at)
+    transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
 
 
 def create(
@@ -53,20 +53,20 @@ def create(
     description: str = "",
     priority: Priority = Priority.NORMAL,
     tags: list[str] | None = None,
+    resolver: str = "",
     request_id: str | None = None,
     companion: Companion[tuple[SummaryItem, str]] | None = None,
 ) -> int:
     """Create a ticket and return its number. The same request again returns the number that it made before.
 
-    Two writes: the counter, then one transaction of request record, summary, detail, first event, and where somebody
-    subscribed the row that tells of it. A number is lost, never given twice, when the second fails. A `companion` is
-    told the summary and the description, and sees to repetitions in place of the request record. Raises Invalid,
-    Throttled.
+    `resolver` is the id of the member who gets it, "" for nobody. Two writes: the counter, then one transaction of
+    request record, summary, detail, first events, and where somebody subscribed the row that tells of them. A number is
+    lost, never given twice, when the second fails. A `companion` is told the summary and the description, and sees to
+    repetitions in place of the request record. Raises Invalid, Throttled.
     """
     title, description = fields.title(title), fields.description(description)
-    counter = beside(
-        companion, lambda: tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
-    )
+    assigned = resolver_name(tenant, resolver)
+    counter = beside(companion, lambda: _next_number(tenant))
     number, at = int(counter.last), clock.stamp()
     pk = tenant.repository.key(keys.ticket, number)
     summary = SummaryItem(
@@ -80,22 +80,40 @@ def create(
         requester_name=tenant.user_name,
         created_at=at,
         epoch=int(counter.epoch),
-        **summaries.derived(tenant, number, status=Status.OPEN.value, resolver="", updated_at=at),
+        **summaries.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
     )
     transaction, digest = Transaction(), None
     if companion is None:
-        texts = (title, description, priority.value, ",".join(tags or []))
+        texts = (title, description, priority.value, ",".join(tags or []), *filter(None, [resolver]))
         digest = request_digest(request_id or new_request_id(), *texts)
-        record = request_record(tenant, keys.MADE_TICKET, digest, number=number)
-        transaction.put(record, name=REQUEST, condition=RequestItem.pk.does_not_exist())
+        put_record(tenant, transaction, keys.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
+    told = _assign(tenant, transaction, summary, assigned)
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description, request=digest))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
-    told = ticket_events.created(tenant, number=number, description=description, summary=summary.attribute_values)
-    tell(tenant, transaction, told, subject=ticket_events.subject(number), at=at)
+    made = ticket_events.created(tenant, number=number, description=description, summary=summary.attribute_values)
+    tell(tenant, transaction, made, *told, subject=ticket_events.subject(number), at=at)
     return _write_once(tenant, transaction, number, companion)
+
+
+def _next_number(tenant: TenantContext) -> CounterItem:
+    return tenant.repository.increment(CounterItem, keys.counter, sort=keys.COUNTER_TICKET)
+
+
+def _assign(tenant: TenantContext, transaction: Transaction, summary: SummaryItem, name: str) -> list[Event]:
+    """Make the assignment to somebody of this name the ticket's second version; return what it tells outside."""
+    if not summary.resolver:
+        return []
+    summary.resolver_name, summary.version = name, 2
+    changes = [("resolver", "", name)]
+    at = clock.stamp(clock.parse(summary.created_at), offset=1)
+    entry = summaries.event(tenant, summary.pk, at, verb="changed", changes=changes)
+    entry.former_resolver = ""
+    transaction.put(entry)
+    people = ("", summary.resolver)
+    return ticket_events.revised(tenant, number=int(summary.number), version=2, changes=changes, resolver=people)
 
 
 def _write_once(tenant: TenantContext, transaction: Transaction, number: int, companion: Companion[Any] | None) -> int:

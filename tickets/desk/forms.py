@@ -86,6 +86,20 @@ class TicketForm(Resendable):
         }
 
 
+class NewTicketForm(TicketForm):
+    """A new ticket, which somebody may get at once. `people` are those who can, as ids and names."""
+
+    resolver = forms.CharField(label="Assignee", required=False, max_length=32)
+
+    def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["resolver"].widget = forms.Select(choices=[("", "Unassigned"), *people])
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return super().values | {"resolver": self.cleaned_data["resolver"]}
+
+
 class CommentForm(forms.Form):
     """A comment or an internal note. `seen` is the status that the author saw while writing."""
 

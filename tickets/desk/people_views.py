@@ -25,6 +25,17 @@ def people(request: TenantRequest) -> HttpResponse:
     return people_page(request, {"ticket": None}, lambda m: address.url(resolver=m.id, name=m.name))
 
 
+def people_choices(request: TenantRequest) -> list[tuple[str, str]]:
+    """Return the members who can have tickets as ids and names, oneself first."""
+    me = request.tenant.user_id
+    found = sorted(_assignable(request), key=lambda m: m.id != me)
+    return [(m.id, f"{m.name} (you)" if m.id == me else m.name) for m in found]
+
+
+def _assignable(request: TenantRequest) -> list[Member]:
+    return [m for m in members.members_of(request.tenant.repository) if m.role.at_least(Role.AGENT)]
+
+
 def people_page(
     request: TenantRequest, context: dict[str, Any], link: Callable[[Member], str] | None = None
 ) -> HttpResponse:
@@ -38,8 +49,8 @@ def people_page(
             "is_me": m.id == request.tenant.user_id,
             "url": link(m) if link else None,
         }
-        for m in members.members_of(request.tenant.repository)
-        if m.role.at_least(Role.AGENT) and search.casefold() in f"{m.name} {m.email}".casefold()
+        for m in _assignable(request)
+        if search.casefold() in f"{m.name} {m.email}".casefold()
     ]
     template = "tickets/_people.html" if "HX-Request" in request.headers else "tickets/assign.html"
     return render(request, template, context | {"people": chosen, "q": search})

@@ -14,7 +14,8 @@ from tenants.provisioning import defaults
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import commenting, creating, summaries, ticket_presenters, timelines
-from tickets.desk.forms import CommentForm, TicketForm
+from tickets.desk.forms import CommentForm, NewTicketForm
+from tickets.desk.people_views import people_choices
 from tickets.desk.ticket_presenters import ticket_url
 from tickets.ticket import fields
 from tickets.ticket.fields import Status
@@ -24,12 +25,12 @@ from tickets.ticket.fields import Status
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
     preset = {"priority": defaults.value(request.tenant, "ticket_priority")}
-    form = TicketForm(request.POST or None, initial=preset)
+    form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request))
     if request.method == "POST" and form.is_valid():
         try:
             number = creating.create(request.tenant, **form.values, request_id=form.cleaned_data["request_id"])
         except Invalid as error:
-            form.add_error(None, error.message)
+            form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
             messages.success(request, f"Ticket #{number} created.")
             return redirect("tickets:ticket", number)
