@@ -166,9 +166,16 @@ def _rows(noise: Mapping[str, Any], titles: Mapping[str, str]) -> list[dict[str,
                 "beside": len(beside),
                 "recovery": max(blast["recovery_seconds"] for blast in blasts),
                 "most": max(blast["most_in_all"] for blast in blasts),
+                "samples": _samples(one["runs"][0]),
             }
         )
     return rows
+
+
+def _samples(run: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[float]]]]]:
+    """Return the table of the slides' test for each phase of a run: a row for each tenant, and one for all."""
+    rows = [(f"Tenant {tenant}", of) for tenant, of in run["tenants"].items()] + [("All", run["all_tenants"])]
+    return [(phase, [(name, [*of[phase].values()]) for name, of in rows]) for phase in PHASES]
 
 
 def _plots(noise: Mapping[str, Any], titles: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def ratio(other: float, quiet: float) -> float:
 
 def figures(seen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of one trial."""
-    counted = requests(seen)
+    counted, seconds = requests(seen), float(seen["plan"]["seconds"])
     quiet, noisy = same_requests(counted, "noisy", QUIET_TENANTS)
     again, cooled = same_requests(counted, "cooldown", QUIET_TENANTS)
     means = {}
@@ -73,7 +73,10 @@ def figures(seen: Mapping[str, Any]) -> dict[str, Any]:
         "mean_ratios": means,
         "unanswered": sum(r.tenant != NOISY and r.how != ANSWERED for r in counted),
         "per_second": {phase: _per_second(seen, phase) for phase in ("quiet", "noisy")},
-        "tenants": {tenant: {phase: _times(counted, tenant, phase) for phase in PHASES} for tenant in TENANTS},
+        "tenants": {
+            tenant: {phase: sampler_row(counted, [tenant], phase, seconds) for phase in PHASES} for tenant in TENANTS
+        },
+        "all_tenants": {phase: sampler_row(counted, TENANTS, phase, seconds) for phase in PHASES},
         "lag_p99_ms": seen["lag_p99_ms"],
         "load_average": seen["load_average"],
         "blast": blast(seen, counted),
@@ -89,14 +92,23 @@ def _per_second(seen: Mapping[str, Any], phase: str) -> float:
     return round(answered / (ended - began), 2)
 
 
-def _times(counted: Sequence[TrialRequest], tenant: int, phase: str) -> dict[str, float]:
-    """Return a tenant's times in a phase, in milliseconds."""
-    took = [r.seconds * 1000 for r in counted if r.tenant == tenant and r.phase == phase]
+def sampler_row(
+    counted: Sequence[TrialRequest], tenants: Iterable[int], phase: str, seconds: float
+) -> dict[str, float]:
+    """Return the columns of the slides' test for the requests of these tenants in a phase: times in milliseconds, the
+    share of requests without an answer in percent, and requests in a second of the phase."""
+    wanted = set(tenants)
+    those = [request for request in counted if request.tenant in wanted and request.phase == phase]
+    took = [request.seconds * 1000 for request in those]
+    errors = sum(request.how != ANSWERED for request in those)
     return {
-        "requests": len(took),
+        "requests": len(those),
         "mean": round(statistics.fmean(took), 1) if took else 0.0,
-        "p50": round(percentile(took, 0.5), 1),
-        "p99": round(percentile(took, 0.99), 1),
+        **{f"p{share}": round(percentile(took, share / 100), 1) for share in (50, 90, 95, 99)},
+        "min": round(min(took, default=0.0), 1),
+        "max": round(max(took, default=0.0), 1),
+        "errors_percent": round(100 * errors / len(those), 2) if those else 0.0,
+        "per_second": round(len(those) / seconds, 2),
     }
 
 

@@ -66,6 +66,8 @@ def test_the_command_carries_out_each_trial_and_writes_both_reports(
     assert [noise["name"] for noise in report["noises"]] == list(NOISES)
     assert all(set(noise["designs"]) == {"one"} for noise in report["noises"])
     page = people.read_text()
+    assert "<th>p95</th>" in page
+    assert page.count("<td>Tenant 20</td>") == len(NOISES) * len(PHASES)
     assert page.count("<svg viewBox") == len(NOISES) * (1 + len(PHASES)) + 1
     assert not re.search(r"<script|https?://|src=|@import", page)
 
@@ -135,6 +137,20 @@ def test_a_request_that_nobody_answered_counts_with_the_time_for_which_it_was_wa
     figures = trial_figures.figures(trial)
     assert (figures["unanswered"], figures["p99_ratio"]) == (1, 100.0)
     assert [tenant for tenant, mean in figures["mean_ratios"].items() if mean > 1.1] == [7]
+
+
+def test_each_tenant_has_the_columns_of_the_slides_test() -> None:
+    trial = seen({"quiet": 0.2, "noisy": 0.2, "cooldown": 0.2})
+    slow, silent = (next(r for r in trial["requests"] if (r[0], r[1], r[3]) == ("noisy", 7, n)) for n in (8, 9))
+    slow[5], silent[5:] = 0.4, [1.0, "unanswered"]
+    figures = trial_figures.figures(trial)
+    counted = sum(request.tenant == 7 and request.phase == "noisy" for request in trial_figures.requests(trial))
+    assert figures["tenants"][7]["noisy"] == {
+        "requests": counted, "mean": round((200.0 * (counted - 2) + 400 + 1000) / counted, 1),
+        "p50": 200.0, "p90": 1000.0, "p95": 1000.0, "p99": 1000.0, "min": 200.0, "max": 1000.0,
+        "errors_percent": round(100 / counted, 2), "per_second": counted / 20,
+    }  # fmt: skip
+    assert figures["all_tenants"]["noisy"]["requests"] == 20 * counted
 
 
 def judged(noise: str, figures: dict[str, Any], one: float = 70.0) -> list[bool]:
