@@ -13,6 +13,7 @@ DEAD_BY_TIME = Index(
     "at",
     ("event_id", "timestamp", "index", "destination", "event_type", "subject", "reason", "expires_at"),
     leading_keys="",
+    shared="operators see what could not be delivered, the newest first, whosever it is",
 )
 
 DEAD_DELIVERIES = Table(

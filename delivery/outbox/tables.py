@@ -8,7 +8,9 @@ from portal.schema.registry import Grant, declare
 from portal.schema.tables import Index, Table
 
 # Sparse: a row is in it while anything of it is undelivered. It holds the rows of all tenants, and no tenant reads it.
-PENDING = Index("gsi-status", "pending", "due_at", (), leading_keys="")
+PENDING = Index(
+    "gsi-status", "pending", "due_at", (), leading_keys="", shared="the sweeper finds what is due, whosever it is"
+)
 
 # Of the rows of tenants, and no others: what is a tenant's is found by it when the whole tenant is taken up.
 OUTBOX_BY_TENANT = Index("gsi-tenant", "tenant_id", "timestamp", (), keys.OWN_ID)

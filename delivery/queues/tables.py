@@ -14,7 +14,9 @@ from portal.schema.tables import Table
 
 _CARRIERS: Final[tuple[Role, ...]] = ("worker", "delivery")
 
-QUEUES = Table("Events.Queues", "platform", "kind", "name")
+QUEUES = Table(
+    "Events.Queues", "platform", "kind", "name", shared="which sets of queues are given is looked at for all tenants"
+)
 
 declare(
     QUEUES,

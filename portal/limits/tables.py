@@ -5,7 +5,14 @@ from __future__ import annotations
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
-SHARES = Table("Limits.Shares", "platform", "kind", "process", ttl="expires_at")
+SHARES = Table(
+    "Limits.Shares",
+    "platform",
+    "kind",
+    "process",
+    ttl="expires_at",
+    shared="each process says what it needs of all tenants' rates in one row, and all rows are summed up",
+)
 USAGE = Table("Tenants.Usage", "tenant", "tenant_id", "minute", ttl="expires_at")
 
 declare(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
-NOISE = Table("Platform.Noise", "platform", "minute", "process", ttl="expires_at")
+NOISE = Table(
+    "Platform.Noise",
+    "platform",
+    "minute",
+    "process",
+    ttl="expires_at",
+    shared="operators compare what all tenants ask for in a minute",
+)
 
 declare(
     NOISE,

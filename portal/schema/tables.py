@@ -11,30 +11,38 @@ need beside the streams.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from django.conf import settings
 
 from portal.schema import keys
 
+TENANT_ID: Final = "tenant_id"  # the partition key of a table whose partitions are tenants
 Scope = Literal["tenant", "platform", "worker"]
 
 
 @dataclass(frozen=True)
 class Index:
     """A global secondary index. `include` lists the projected attributes beside the keys, `leading_keys` the pattern
-    of its partition keys, "" where they are no tenant's and no tenant may read it."""
+    of its partition keys, "" where they are no tenant's and no tenant may read it: `shared` says why that has to be."""
 
     name: str
     hash: str
     range: str
     include: tuple[str, ...]
     leading_keys: str = keys.OWN_COLLECTIONS
+    shared: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse_without_reason(self.name, bool(self.leading_keys), self.shared)
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table: key names (all strings), indexes, TTL attribute and whether a stream carries its changes."""
+    """One table: key names (all strings), indexes, TTL attribute and whether a stream carries its changes.
+
+    Raises ValueError for one whose partition keys do not begin with a tenant and that does not say why in `shared`.
+    """
 
     name: str
     scope: Scope
@@ -51,6 +59,10 @@ class Table:
     placed: bool = False
     # The collections that a move copies: changes of them are fenced and logged meanwhile; see portal/dynamo/fencing.py.
     copied: tuple[str, ...] = ()
+    shared: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse_without_reason(self.name, self.scope == "tenant" or self.hash == TENANT_ID, self.shared)
 
     @property
     def full_name(self) -> str:
@@ -85,6 +97,11 @@ class Table:
         if self.stream:
             definition["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
         return definition
+
+
+def _refuse_without_reason(name: str, is_of_tenants: bool, shared: str) -> None:
+    if is_of_tenants == bool(shared):
+        raise ValueError(f"{name} has keys without a tenant and no reason, or a reason that it does not need")
 
 
 def _key_schema(hash_name: str, range_name: str | None) -> list[dict[str, str]]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
-LEASES = Table("Streams.Leases", "worker", "stream", "shard", ttl="expires_at")
+LEASES = Table(
+    "Streams.Leases",
+    "worker",
+    "stream",
+    "shard",
+    ttl="expires_at",
+    shared="a shard of a stream carries the changes of all tenants, and has one lease",
+)
 
 declare(
     LEASES,

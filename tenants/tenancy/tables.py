@@ -5,9 +5,21 @@ from __future__ import annotations
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
-MEMBERSHIPS = Table("Platform.Memberships", "platform", "platform_user_id", "tenant_id")
+MEMBERSHIPS = Table(
+    "Platform.Memberships",
+    "platform",
+    "platform_user_id",
+    "tenant_id",
+    shared="which tenants a person is in is asked before one of them is chosen",
+)
 # One partition per kind of object, so that commands and operators find all tenants by a Query.
-DIRECTORY = Table("Platform.Directory", "platform", "kind", "name")
+DIRECTORY = Table(
+    "Platform.Directory",
+    "platform",
+    "kind",
+    "name",
+    shared="operators, commands and workers find tenants, and their long jobs, without knowing them",
+)
 PLACED = "PLACED"  # the directory's partition of tables that tenants have to themselves; see placements.py
 TENANTS = Table("Tenants.Config", "tenant", "tenant_id")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -50,6 +50,23 @@ def test_tables_are_what_was_declared(any_tables: AnyEngine) -> None:
 def names(key_schema: list[dict[str, str]]) -> list[str]:
     assert [k["KeyType"] for k in key_schema] == ["HASH", "RANGE"][: len(key_schema)]
     return [k["AttributeName"] for k in key_schema]
+
+
+@pytest.mark.parametrize("shared", ["", "operators look at all"])
+def test_keys_without_a_tenant_need_a_reason_and_keys_of_a_tenant_none(shared: str) -> None:
+    def is_refused(*args: Any, made: Any = tables.Table, **more: Any) -> bool:
+        try:
+            made(*args, shared=shared, **more)
+        except ValueError:
+            return True
+        return False
+
+    without = not shared
+    assert is_refused("New.Table", "platform", "kind") == without
+    assert is_refused("New.Table", "platform", "tenant_id") != without
+    assert is_refused("New.Table", "tenant", "pk") != without
+    assert is_refused("gsi-new", "status", "at", (), "", made=tables.Index) == without
+    assert is_refused("gsi-new", "tenant_status", "at", (), made=tables.Index) != without
 
 
 def test_indexes_project_what_a_list_shows_and_nothing_else(any_tables: AnyEngine) -> None:

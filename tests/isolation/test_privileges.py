@@ -103,6 +103,15 @@ def test_the_document_says_what_each_role_may_do_with_each_table() -> None:
     assert written[1].splitlines() == table_of_rights()
 
 
+def test_the_document_lists_every_table_and_index_whose_keys_have_no_tenant() -> None:
+    written = re.search(r"<!-- shared -->\n(.*?)\n<!-- end of shared -->", DOCUMENT.read_text(), re.DOTALL)
+    assert written is not None
+    shared = [(table.name, table.shared) for table in registry.tables()]
+    shared += [(f"{table.name}/{index.name}", index.shared) for table in registry.tables() for index in table.indexes]
+    rows = [f"| {name} | {why} |" for name, why in sorted(shared) if why]
+    assert written[1].splitlines() == ["| table or index | why |", "|---|---|", *rows]
+
+
 def test_what_a_tenant_may_do_it_may_with_its_own_keys_only() -> None:
     for _, arn, keys in places():
         foreign = tuple(text.replace(A, B) for text in keys)

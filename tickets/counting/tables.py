@@ -7,7 +7,13 @@ from portal.schema.tables import Table
 from tickets.counting.keys import ALL_AGGREGATES
 from tickets.ticket.tables import TICKETS
 
-DEAD_LETTERS = Table("Streams.DeadLetters", "worker", "owner", "sequence")
+DEAD_LETTERS = Table(
+    "Streams.DeadLetters",
+    "worker",
+    "owner",
+    "sequence",
+    shared="a record that cannot be read names no tenant for certain, and operators look at all",
+)
 
 declare(
     DEAD_LETTERS,
