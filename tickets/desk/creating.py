@@ -83,13 +83,13 @@ def create(
         **summaries.derived(tenant, number, status=Status.OPEN.value, resolver=resolver, updated_at=at),
     )
     transaction, digest = Transaction(), None
+    told = _assign(tenant, transaction, summary, assigned)
     if companion is None:
         texts = (title, description, priority.value, ",".join(tags or []), *filter(None, [resolver]))
         digest = request_digest(request_id or new_request_id(), *texts)
         put_record(tenant, transaction, keys.MADE_TICKET, digest, number=number)
     else:
         companion.join(transaction, (summary, description))
-    told = _assign(tenant, transaction, summary, assigned)
     transaction.put(summary, condition=SummaryItem.pk.does_not_exist())
     transaction.put(DetailItem(pk, keys.DETAIL, description=description, request=digest))
     transaction.put(summaries.event(tenant, pk, at, verb="opened the ticket"))
