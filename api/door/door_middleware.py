@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from typing import Final
 
 from django.conf import settings
-from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -77,8 +76,8 @@ def _answer(request: HttpRequest) -> HttpResponse:
     except PortalError as error:
         response = problems.of(error, said)
         _say_how_to_come(response, error)
-    except SuspiciousOperation:  # more parameters, say, than Django reads
-        response = problems.response(400, "unreadable", "There is too much in this request.", request_id=said)
+    except request_limits.CLIENT_FAULTS:
+        response = problems.response(400, "unreadable", "This request cannot be read as a whole.", request_id=said)
     except Exception:
         log.exception("%s failed [%s]", _route_of(request), said)
         response = problems.response(500, "internal", "Something went wrong on our side.", request_id=said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from django.conf import settings
@@ -10,6 +11,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from portal.dynamo import meter
 from portal.errors import PortalError
 from portal.web import error_pages
+from portal.web.request_limits import CLIENT_FAULTS
+
+log = logging.getLogger("pooldesk")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -49,7 +53,8 @@ class MeterMiddleware:
 
 
 class ErrorPageMiddleware:
-    """Turn a PortalError that a view lets through into its page. Middlewares call `error_page` themselves.
+    """Turn a PortalError that a view lets through into its page, and what Django raises for a client's fault into that
+    of a bad request. Middlewares call `error_page` themselves.
 
     With DEBUG on, Django answers an address without a route with a page for programmers; people of `make run` get
     ours, as in production.
@@ -65,4 +70,7 @@ class ErrorPageMiddleware:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, CLIENT_FAULTS):
+            log.warning("%s %s: refused (%s)", request.method, request.path, type(exception).__name__)
+            return error_pages.bad_request(request)
         return error_pages.error_page(request, exception) if isinstance(exception, PortalError) else None

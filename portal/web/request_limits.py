@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
 
 log = logging.getLogger("pooldesk")
 
 METHODS = ("GET", "HEAD", "POST")
+# Django raises these for a request that is wrong, and answers with a traceback in the log, on the page too with DEBUG.
+CLIENT_FAULTS = (SuspiciousOperation, BadRequest, MultiPartParserError, UnreadablePostError)
 _ADDRESS_HEADERS = ("HX-Current-URL", "Origin", "Referer")
 _UTF8 = ("", "utf-8", "utf8")
 
@@ -28,7 +31,10 @@ class RefusedRequest:
 
 
 class RequestLimitsMiddleware:
-    """Answers 400, 405, 413 or 415 with a page where `refusal` finds a reason."""
+    """Answers 400, 405, 413 or 415 with a page where `refusal` finds a reason.
+
+    The parameters are read here, once: what raised anywhere further in would be Django's to answer.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -45,10 +51,16 @@ class RequestLimitsMiddleware:
 
 
 def refusal(request: HttpRequest) -> RefusedRequest | None:
-    """Return why a page refuses the request, or None: its method, host, size, character set or addresses."""
+    """Return why a page refuses the request, or None: its method, host, size, character set, addresses or form."""
     if request.method not in METHODS:
         return RefusedRequest(405, f"No page takes {request.method} requests.")
-    return unreadable(request)
+    if refused := unreadable(request):
+        return refused
+    try:
+        request.POST  # noqa: B018  # read now
+    except CLIENT_FAULTS:
+        return RefusedRequest(400, "The form that was sent is damaged, or has too many fields.")
+    return None
 
 
 def unreadable(request: HttpRequest) -> RefusedRequest | None:
@@ -66,6 +78,11 @@ def unreadable(request: HttpRequest) -> RefusedRequest | None:
         return RefusedRequest(415, "What was sent is not encoded as UTF-8.")
     if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):
         return RefusedRequest(400, "A header that names a page holds no address.")
+    try:
+        request.GET  # noqa: B018  # read now
+    except CLIENT_FAULTS:
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return RefusedRequest(400, f"The address has more than {most:,} parameters, the most that are read.")
     return None
 
 

@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import io
 import logging
-from typing import Any
+from typing import Any, Final
 from wsgiref.util import setup_testing_defaults
 
 import pytest
 from django.conf import LazySettings
 
+from portal.web.request_limits import CLIENT_FAULTS
+from tenants.identity import views as identity_views
 from tests.desk.test_outage import engine_down
 from tests.support.world import Browser, World
 
 FORM = "application/x-www-form-urlencoded"
+MULTIPART: Final = "multipart/form-data; boundary=x"
+PAGES: Final = ("/", "/login/", "/tickets/", "/admin/", "/api/v1/openapi.json", "/api/v1/tickets", "/no/")
+TOO_MANY: Final = "&".join(f"a{number}=1" for number in range(1001))
+
+
+def parts(count: int, name: str) -> str:
+    return f'--x\r\nContent-Disposition: form-data; name="a"{name}\r\n\r\n1\r\n' * count + "--x--\r\n"
+
+
+class BrokenOff(io.BytesIO):
+    def read(self, size: int | None = -1) -> bytes:
+        raise OSError("the client has gone")
+
+
+DAMAGED_FORMS: Final = {
+    "too many fields": (TOO_MANY, FORM),
+    "too many parts": (parts(1001, ""), MULTIPART),
+    "too many files": (parts(101, '; filename="f"'), MULTIPART),
+    "no boundary": ("x", "multipart/form-data"),
+    "an empty boundary": ("x", "multipart/form-data; boundary="),
+    "a boundary of other characters": ("x", "multipart/form-data; boundary=\xff"),
+    "a boundary that is too long": ("x", f"multipart/form-data; boundary={'x' * 300}"),
+}
 
 
 def test_health_is_answered_to_any_host_without_the_engine(settings: LazySettings) -> None:
@@ -92,6 +117,70 @@ def test_an_upload_is_refused_by_its_length_before_it_is_read() -> None:
     )
     assert response.status_code == 413
     assert "larger than 1 MB" in response.content.decode()
+
+
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("path", PAGES)
+def test_more_parameters_than_are_read_are_a_bad_request_and_no_fault_in_the_log(
+    settings: LazySettings, caplog: pytest.LogCaptureFixture, path: str, debug: bool
+) -> None:
+    settings.DEBUG = debug
+    browser = Browser()
+    response = browser.get(f"{path}?{TOO_MANY}")
+    assert (response.status_code, traces(caplog)) == (400, [])
+    assert "more than 1,000 parameters" in response.content.decode()
+
+
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("kind", DAMAGED_FORMS)
+def test_a_form_that_cannot_be_read_is_a_bad_request_and_no_fault_in_the_log(
+    settings: LazySettings, caplog: pytest.LogCaptureFixture, kind: str, debug: bool
+) -> None:
+    settings.DEBUG = debug
+    body, content_type = DAMAGED_FORMS[kind]
+    # One that the check of the form's origin reads, and one that it leaves to the view.
+    for browser in (Browser(enforce_csrf_checks=True), Browser()):
+        browser.cookies["pooldesk_csrf"] = "x" * 32
+        response = browser.post("/login/", body, content_type=content_type)
+        assert (response.status_code, traces(caplog)) == (400, [])
+        assert "The form that was sent is damaged" in response.content.decode()
+
+
+def test_a_form_that_breaks_off_is_a_bad_request_and_no_fault_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    for content_type in (FORM, MULTIPART):
+        response = Browser().post("/login/", "a=1", content_type=content_type, **{"wsgi.input": BrokenOff()})
+        assert (response.status_code, traces(caplog)) == (400, [])
+
+
+def every_fault() -> list[type[Exception]]:
+    found: list[type[Exception]] = []
+    families: list[type[Exception]] = list(CLIENT_FAULTS)
+    while families:
+        found.append(families.pop())
+        families += found[-1].__subclasses__()
+    return found
+
+
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("fault", every_fault())
+def test_a_clients_fault_that_a_view_finds_is_a_bad_request_and_no_fault_in_the_log(
+    settings: LazySettings,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: type[Exception],
+    debug: bool,
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise fault("x")
+
+    settings.DEBUG = debug
+    monkeypatch.setattr(identity_views, "render", fail)
+    assert (Browser().get("/login/").status_code, traces(caplog)) == (400, [])
+
+
+def traces(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log says with a traceback."""
+    return [record.getMessage() for record in caplog.records if record.exc_info]
 
 
 def test_a_host_that_is_not_served_is_one_line_of_log(caplog: pytest.LogCaptureFixture) -> None:
