@@ -8,24 +8,58 @@ connection, not a thread. docs/adr/0014-requests-are-read-apart.md has the measu
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from gunicorn.workers.base import Worker
-from waitress import wasyncore
+from waitress import receiver, wasyncore
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.rfc7230 import CHUNK_EXT
 from waitress.server import BaseWSGIServer, create_server
 
 from portal.limits import concurrency
 
 LOOP_SECONDS = 0.3  # between two looks at whether to stop
+LINGER_SECONDS = 0.5  # that a stopping worker leaves an idle connection open: a request may be on its way there
+STOP_SECONDS = 2  # of gunicorn's graceful_timeout, for what comes behind the last answer
 REQUEST_SECONDS = 60  # within which a request has to arrive as a whole
 IDLE_SECONDS = 75  # that a connection may wait for its next request: longer than a load balancer keeps one open
 HEAD_BYTES = 65_536
 # Beyond it the connection is refused before Django sees it; Django's own limit, DATA_UPLOAD_MAX_MEMORY_SIZE, is lower,
 # so that a person who pasted too much gets a page that says so.
 BODY_BYTES = 4_000_000
+# waitress' own expressions end with `$`, which also takes a bare LF: a proxy may see the end of a line there.
+receiver.ONLY_HEXDIG_RE = re.compile(rb"[0-9A-Fa-f]+\Z")
+receiver.CHUNK_EXT_RE = re.compile(CHUNK_EXT.encode("latin-1") + rb"\Z")
+
+
+class UnambiguousParser(HTTPRequestParser):  # type: ignore[misc]  # waitress comes without types
+    """Refuses, with 400, a head by which a proxy may find another end of the request than we do.
+
+    Source: RFC 9112, sections 5.2, 6.1 and 6.3. The connection is closed behind the answer.
+    """
+
+    def parse_header(self, header_plus: bytes) -> None:
+        start, _, fields = header_plus.partition(b"\r\n")
+        lines = fields.split(b"\r\n")
+        if any(line.startswith((b" ", b"\t")) for line in lines):
+            raise ParsingError("A header is folded over lines")
+        named = [(name.lower(), value.strip(b" \t").lower()) for name, _, value in (x.partition(b":") for x in lines)]
+        codings = [value for name, value in named if name == b"transfer-encoding"]
+        if codings and (not start.endswith(b" HTTP/1.1") or any(name == b"content-length" for name, _ in named)):
+            raise ParsingError("The length of the body is said in two ways")
+        super().parse_header(header_plus)
+        if codings and codings != [b"chunked"]:
+            raise ParsingError("Transfer-Encoding is not understood")
+
+
+class UnambiguousChannel(HTTPChannel):  # type: ignore[misc]  # waitress comes without types
+    """A connection whose requests can be read in one way."""
+
+    parser_class = UnambiguousParser
 
 
 class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without types
@@ -38,7 +72,7 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
             raise RuntimeError("This worker speaks plain HTTP: TLS ends at the proxy in front of it.")
 
     def run(self) -> None:
-        """Serve until gunicorn sends SIGTERM, or has died; then answer what has arrived and end."""
+        """Serve until gunicorn sends SIGTERM, or has died; then answer what clients have begun to send, and end."""
         self._map: dict[int, wasyncore.dispatcher] = {}
         self._arriving: dict[Any, float] = {}  # requests that are not complete, and when they were first seen
         self._seen = 0.0
@@ -57,10 +91,12 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
             clear_untrusted_proxy_headers=False,  # settings.py says which of them count
             ident=None,
         )
+        for listener in self._listeners():
+            listener.channel_class = UnambiguousChannel
         while self.alive and self.ppid == os.getppid():
             self._turn()
-        self._finish(time.monotonic() + self.cfg.graceful_timeout)
-        server.task_dispatcher.shutdown()
+        self._finish(time.monotonic() + self.cfg.graceful_timeout - STOP_SECONDS)
+        server.task_dispatcher.shutdown(timeout=STOP_SECONDS)
 
     def _turn(self) -> None:
         wasyncore.loop(timeout=LOOP_SECONDS, count=1, map=self._map, use_poll=True)
@@ -73,6 +109,9 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
     def _channels(self) -> Iterator[HTTPChannel]:
         return (entry for entry in list(self._map.values()) if isinstance(entry, HTTPChannel))
 
+    def _listeners(self) -> list[BaseWSGIServer]:
+        return [entry for entry in self._map.values() if isinstance(entry, BaseWSGIServer)]
+
     def _close_overdue(self, now: float) -> None:
         """Close connections whose request has been arriving for too long, so that they cannot fill the worker."""
         arriving = [channel for channel in self._channels() if channel.request is not None and not channel.requests]
@@ -82,9 +121,28 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
                 channel.will_close = True
 
     def _finish(self, deadline: float) -> None:
-        """Accept nothing more; let the answers to complete requests leave until ``deadline`` (monotonic clock)."""
-        for number, entry in list(self._map.items()):
-            if isinstance(entry, BaseWSGIServer):
-                del self._map[number]
-        while time.monotonic() < deadline and any(c.requests or c.total_outbufs_len for c in self._channels()):
+        """Answer what clients have begun to send, until ``deadline`` (monotonic clock), and accept nothing more.
+
+        A connection is closed behind the last answer that is due on it, which says so. An idle one is closed after a
+        moment in which a request that is on its way arrives. gunicorn kills a worker that goes on for longer.
+        """
+        for listener in self._listeners():
+            self._accept_waiting(listener)
+        began = time.time()  # as waitress counts
+        while time.monotonic() < deadline and (channels := list(self._channels())):
+            for channel in channels:
+                with channel.requests_lock:
+                    if channel.requests:
+                        channel.requests[-1].headers["CONNECTION"] = "close"
+                    elif channel.request is None and not channel.total_outbufs_len:
+                        channel.will_close |= time.time() - max(began, channel.last_activity) > LINGER_SECONDS
             self._turn()
+
+    def _accept_waiting(self, listener: BaseWSGIServer) -> None:
+        """Accept the connections that clients have opened already, then leave the socket: they would be reset."""
+        before = -1
+        while before != len(self._map):
+            before = len(self._map)
+            listener.handle_accept()
+        listener.del_channel()
+        listener.socket.close()

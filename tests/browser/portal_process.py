@@ -32,6 +32,7 @@ THREADS = 8
 class Portal:
     url: str
     log: Path
+    child: Child | None = None
 
     def end_of_log(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:]) if self.log.exists() else ""
@@ -48,7 +49,7 @@ def serve(log: Path, **environ: str) -> Iterator[Portal]:
     ours["PORTAL_BASE_URL"] = f"http://{HOST}:{port}"
     with log.open("wb") as output:
         child = Child("web server", command, env={**os.environ, **ours, **environ}, output=output)
-    portal = Portal(f"http://{HOST}:{port}", log)
+    portal = Portal(f"http://{HOST}:{port}", log, child)
     try:
         _wait_until_it_answers(portal, child)
         yield portal
