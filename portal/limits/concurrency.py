@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 from django.conf import settings
@@ -11,6 +12,8 @@ from portal.tenant_places import TenantPlaces
 
 TOO_MANY: Final = "too_many_at_once"  # the code of what is refused here, for programs
 _threads: int | None = None
+stopping: Final = threading.Event()  # set when this process is to end
+jobs: Final[set[threading.Thread]] = set()  # work beside requests, which ends itself soon after `stopping` is set
 
 
 class TooHeavy(LimitReached):

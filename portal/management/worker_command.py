@@ -19,6 +19,7 @@ from portal.noise import noise_teller
 from portal.schema.registry import Role
 
 METRICS_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 0.2  # between two looks at whether to end
 
 
 class WorkerCommand(PortalCommand):
@@ -42,7 +43,7 @@ class WorkerCommand(PortalCommand):
     @contextmanager
     def working(self, options: Mapping[str, Any]) -> Iterator[None]:
         """Note the signals, instead of ending by them, while the context lasts."""
-        self.signals, self.metrics_seconds = 0, options["metrics"]
+        self.signals, self.metrics_seconds = 0, options.get("metrics", 0.0)
         self.started = self.said_at = time.monotonic()
         before = {number: signal.signal(number, self._note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         if self.noise:
@@ -58,6 +59,11 @@ class WorkerCommand(PortalCommand):
     def gauges(self) -> Mapping[str, float]:
         """Return what is measured each minute, in seconds, by the name of a metric."""
         return {}
+
+    def wait_for_signal(self) -> None:
+        """Return when somebody has asked for an end."""
+        while not self.signals:
+            time.sleep(LOOK_SECONDS)
 
     @property
     def must_speak(self) -> bool:

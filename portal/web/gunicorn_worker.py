@@ -126,11 +126,12 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn comes without t
         A connection is closed behind the last answer that is due on it, which says so. An idle one is closed after a
         moment in which a request that is on its way arrives. gunicorn kills a worker that goes on for longer.
         """
+        concurrency.stopping.set()
         for listener in self._listeners():
             self._accept_waiting(listener)
         began = time.time()  # as waitress counts
-        while time.monotonic() < deadline and (channels := list(self._channels())):
-            for channel in channels:
+        while time.monotonic() < deadline and ([*self._channels()] or any(x.is_alive() for x in [*concurrency.jobs])):
+            for channel in self._channels():
                 with channel.requests_lock:
                     if channel.requests:
                         channel.requests[-1].headers["CONNECTION"] = "close"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from delivery.consuming import dead_deliveries
-from delivery.consuming.consumer import Consumer
+from delivery.consuming import dead_deliveries, message_handling
+from delivery.consuming.consumer import STOP_SECONDS, Consumer
 from delivery.consuming.message_handling import MessageHandler
 from delivery.outbox.items import OutboxItem
 from delivery.queues.queue_transport import QueueTransport
@@ -116,15 +116,26 @@ def test_poison_that_kills_its_worker_is_dead_after_three_times_and_the_others_a
     assert sorted(workers.lines("answered")) == sorted(f"answered {globex} test_slow_{number}" for number in range(3))
 
 
-def test_stopping_finishes_what_runs(world: World, transport: QueueTransport, workers: Workers) -> None:
-    row = send(transport, world.tenants["acme"].tenant_id, "test_slow")
+def test_stopping_finishes_what_runs_and_delivers_it_once(
+    world: World, transport: QueueTransport, workers: Workers
+) -> None:
+    acme = world.tenants["acme"].tenant_id
+    rows = [send(transport, acme, f"test_wait_{number}", queue=number) for number in range(3)]
     process = workers.start()
-    wait_until(lambda: workers.lines("begun"))
+    wait_until(lambda: len(workers.lines("begun")) == len(rows))
     process.terminate()
+    wait_until(lambda: workers.lines("asked to end"))
+    assert not any(map(is_closed, rows))
+    workers.file.with_name("go_on").touch()
     process.join(PATIENCE)
     assert process.exitcode == 0
-    assert is_closed(row)
-    assert transport.depth(0).total == 0
+    assert all(map(is_closed, rows))
+    assert len(workers.lines("begun")) == len(workers.lines("answered")) == len(rows)
+    assert sum(transport.depth(number).total for number in range(3)) == 0
+
+
+def test_a_worker_that_stops_waits_for_longer_than_a_delivery_may_take() -> None:
+    assert STOP_SECONDS > message_handling.DELIVERY_SECONDS
 
 
 def test_while_the_queues_are_away_a_worker_waits_and_then_goes_on(

@@ -12,6 +12,7 @@ import pytest
 from portal import clock
 from portal.dynamo import meter
 from portal.errors import Unavailable
+from portal.limits import concurrency
 from tenants.tenancy.context import TenantContext
 from tests.support.folding import Follower, plant, recounted, stored
 from tests.support.world import Browser, World
@@ -264,9 +265,11 @@ def long(world: World, alice: TenantContext) -> TenantContext:
     return alice
 
 
+@pytest.mark.parametrize("by", ["Alice Example stopped it", "the portal was stopped"])
 def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
-    world: World, long: TenantContext, monkeypatch: pytest.MonkeyPatch
+    world: World, long: TenantContext, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
+    monkeypatch.setattr(concurrency, "stopping", threading.Event())
     browser = world.browser("alice", "acme")
     keep, behind = recount_progress.keep, []
 
@@ -274,12 +277,13 @@ def test_one_that_was_stopped_says_where_the_next_goes_on_and_it_does(
         keep(repository, of, number, part)  # type: ignore[arg-type]
         behind.append(number)
         if len(behind) == 2:
-            verify_runs.stop(long)
+            verify_runs.stop(long) if "Alice" in by else concurrency.stopping.set()
 
     monkeypatch.setattr(recount_progress, "keep", stopping)
     press(browser)
     page = verified(browser)
-    assert "Alice Example stopped it. Started" in page
+    assert f"{by}. Started" in page
+    concurrency.stopping.clear()
     assert "The next verification goes on where this one ended." in page
     later = clock.now() + verify_runs.COOLDOWN
     monkeypatch.setattr(clock, "now", lambda: later)

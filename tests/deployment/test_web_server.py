@@ -195,12 +195,20 @@ def slow_portal(folder: Path, change: str) -> Iterator[Portal]:
     """A portal whose sign-in page notes each request that reaches it, and waits until there is a file `go_on`."""
     (folder / "slow.py").write_text(
         f"from portal.web import gunicorn_worker\n{change}\nfrom tests.settings import *\n"
-        "import time, uuid\nfrom pathlib import Path\n"
+        "import threading, time, uuid\nfrom pathlib import Path\nfrom portal.limits import concurrency\n"
         f"HERE = Path({str(folder)!r})\n"
+        "def work():\n"
+        "    concurrency.stopping.wait()\n"
+        "    while not (HERE / 'go_on').exists(): time.sleep(0.01)\n"
+        "    time.sleep(1)\n"
+        "    (HERE / 'job').touch()\n"
         "class Slow:\n"
         "    def __init__(self, get): self.get = get\n"
         "    def __call__(self, request):\n"
         "        if request.path == '/login/':\n"
+        "            if not concurrency.jobs:\n"
+        "                concurrency.jobs.add(threading.Thread(target=work, daemon=True))\n"
+        "                [job.start() for job in concurrency.jobs]\n"
         "            (HERE / f'arrived-{uuid.uuid4()}').touch()\n"
         "            while not (HERE / 'go_on').exists(): time.sleep(0.01)\n"
         "        return self.get(request)\n"
@@ -259,6 +267,7 @@ def test_a_stopping_server_answers_what_clients_have_begun_to_send_and_then_ends
         (tmp_path / "go_on").touch()
         assert answers_to(complete + partial + idle) == [(True, True)] * 3 * SLOW_CLIENTS
     assert child.poll() == 0
+    assert (tmp_path / "job").exists(), "what went on beside requests came to its end"
 
 
 def test_a_stopping_server_answers_those_who_wait_to_be_let_in(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from typing import Any
 
@@ -16,8 +18,9 @@ from tests.support.operators import Operator, make_operator
 from tests.support.world import World
 from tickets.counting import barrier
 from tickets.following import lifecycle_lambda, lifecycle_work, ticket_stream
+from tickets.jobs.leased_job import LeasedJob
 from tickets.management.commands import run_stream
-from tickets.moving import tenant_mover
+from tickets.moving import move_notes, tenant_mover
 from tickets.purging import purge_requests, tenant_purge
 
 PLACES, DELETIONS = "/admin/places/?tenant=acme", "/admin/deletions/?tenant=acme"
@@ -84,6 +87,25 @@ def test_the_function_moves_a_desk_until_its_time_is_up_and_the_next_call_goes_o
     assert "Its content lies in the pool." in root.says(PLACES)
     assert lifecycle_lambda.schedule_handler({"source": "aws.events"}, None) == {"ended": 1}
     assert "Its content lies in tables of its own." in root.says(PLACES)
+
+
+def test_the_command_lets_a_move_go_when_it_is_stopped_and_the_next_one_ends_it(
+    world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 1)
+    root.post(PLACES, {"to": "bridge", "grace": "1", "reason": ""})
+    rest = LeasedJob._rest
+
+    def stopped_in_the_midst(job: LeasedJob[Any], seconds: float) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        rest(job, 3600)
+
+    monkeypatch.setattr(LeasedJob, "_rest", stopped_in_the_midst)
+    assert commands.run("run_lifecycle").status == 0
+    monkeypatch.setattr(LeasedJob, "_rest", rest)
+    (move,) = move_notes.MOVES.all_last()
+    assert (move.holder, move.state in move_notes.UNFINISHED) == ("", True)
+    assert carry_out() == "1 job has ended.\n", "nobody waits until a lease is over"
 
 
 @pytest.mark.parametrize("role", ["", "arn:aws:iam::123456789012:role/tenant"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from email import message_from_bytes
 from types import SimpleNamespace
@@ -213,6 +215,22 @@ def test_the_command_empties_the_queue_and_says_what_it_held(queue: Any, caplog:
     assert "A message was thrown away" in caplog.text
     assert NORA not in caplog.text
     assert bounce_queue.read(wait=0) == {}
+
+
+def test_the_command_that_waits_for_more_notes_what_it_has_read_and_ends_when_it_is_asked_to(
+    queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = bounce_queue.note
+
+    def note(body: str) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return noted(body)
+
+    monkeypatch.setattr(bounce_queue, "note", note)
+    queue(json.dumps(bounce()))
+    ended = commands.run("note_bounces", "--follow")
+    assert (ended.status, ended.out) == (0, "1 notifications: 1 bounced, 0 complained, 0 other, 0 refused.\n")
+    assert set(suppressed_addresses.of([NORA])) == {NORA}
 
 
 def test_what_the_database_cannot_note_stays_in_the_queue(engine: None) -> None:

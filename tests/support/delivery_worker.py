@@ -1,8 +1,8 @@
 """A worker in a process of its own, for tests that kill it.
 
 What it delivers is a line in a file, tenant and destination. A destination with "kill" in its name kills the process in
-the middle of the work, one with "hang" never returns, one with "slow" takes a second. What a dead worker had is seen
-again after five seconds instead of thirty.
+the middle of the work, one with "hang" never returns, one with "slow" takes a second, one with "wait" waits for a file
+`go_on`. What a dead worker had is seen again after five seconds instead of thirty.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if not apps.ready:
 from django.core.management import call_command
 
 from delivery.consuming import receipts
+from delivery.consuming.consumer import Consumer
 from delivery.outbox import destinations
 from delivery.outbox.destinations import Outcome, Work
 
@@ -39,10 +40,18 @@ def main(file: Path) -> None:
             threading.Event().wait()
         if "slow" in work.destination:
             time.sleep(1)
+        while "wait" in work.destination and not file.with_name("go_on").exists():
+            time.sleep(0.01)
         with file.open("a") as lines:
             lines.write(f"answered {work.tenant_id} {work.destination}\n")
         return Outcome("answered")
 
+    def stop(of: Consumer, **given: float) -> bool:
+        with file.open("a") as lines:
+            lines.write("asked to end\n")
+        return ending(of, **given)
+
+    ending, Consumer.stop = Consumer.stop, stop  # type: ignore[method-assign]
     receipts.VISIBILITY_SECONDS = 5  # type: ignore[misc]
     receipts.EXTEND_SECONDS = 1.0  # type: ignore[misc]
     destinations.declare_destination("test_", deliver)

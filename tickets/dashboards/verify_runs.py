@@ -18,7 +18,8 @@ from math import ceil
 from typing import Any, Final, Literal
 
 from portal import clock
-from portal.errors import ConditionFailed, LimitReached, PortalError
+from portal.errors import ConditionFailed, LimitReached, PortalError, Unavailable
+from portal.limits import concurrency
 from tenants.tenancy.context import TenantContext
 from tickets.counting import keys
 from tickets.counting.items import VerifiedItem
@@ -44,7 +45,6 @@ class VerificationStopped(PortalError):
 
 AT_A_TIME: Final = 2  # in a process, of two tenants
 _places = threading.BoundedSemaphore(AT_A_TIME)
-_threads: set[threading.Thread] = set()
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ def _start(tenant: TenantContext) -> bool:
         # Our own start, whose answer was lost and which was sent again, is no one else's.
         if (failed.item or {}).get("run", {}).get("S") != run:
             return False
-    # A daemon, which does not keep the portal from stopping: it only reads, and counts as dead after a while.
+    # A daemon, which does not keep the process from stopping: it only reads, and counts as dead after a while.
     thread = threading.Thread(target=_in_its_place, args=(tenant, run), name="verify", daemon=True)
-    _threads.add(thread)
+    concurrency.jobs.add(thread)
     thread.start()
     return True
 
@@ -167,7 +167,7 @@ def stop(tenant: TenantContext) -> bool:
 
 def wait_until_done() -> None:
     """Return when all runs of this process so far have ended. For tests."""
-    for thread in list(_threads):
+    for thread in list(concurrency.jobs):
         thread.join()
 
 
@@ -200,7 +200,7 @@ def _logged(tenant: TenantContext, run: str) -> None:
         log.exception("A verification failed.")
         _quietly(partial(finish, reached=way.reached), "something went wrong, and the log of the portal says what")
     finally:
-        _threads.discard(threading.current_thread())
+        concurrency.jobs.discard(threading.current_thread())
 
 
 class _Way:
@@ -218,6 +218,8 @@ class _Way:
         self._write()
 
     def _write(self) -> None:
+        if concurrency.stopping.is_set():
+            raise Unavailable("the portal was stopped")
         reached = VerifiedItem.reached.set(self.reached)
         try:
             self._tenant.repository.update(_key(self._tenant), [reached], condition=VerifiedItem.run == self._run)

@@ -8,13 +8,16 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from delivery.mail import bounce_queue
-from portal.management.command import PortalCommand
+from portal.management.worker_command import WorkerCommand
+
+_POLL_SECONDS = 5  # a poll is not cancelled, so stopping takes as long
 
 
-class Command(PortalCommand):
+class Command(WorkerCommand):
     help = (
         "Read the queue in which Amazon SES tells what bounced and what was reported as unwanted, until it is empty; "
-        "nothing is mailed to those addresses any more, see mail_address. With --follow, go on until Ctrl-C. Only "
+        "nothing is mailed to those addresses any more, see mail_address. With --follow, go on until Ctrl-C or "
+        "SIGTERM, and note what has been read. Only "
         "where EMAIL_URL is ses://, and the template's function does not do it: SMTP answers each mail itself."
     )
 
@@ -23,10 +26,13 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         total: Counter[str] = Counter()
-        while (counts := bounce_queue.read(wait=20 if options["follow"] else 1)) or options["follow"]:
-            total += counts
-            if counts and options["verbosity"] > 1:
-                self._say(counts)
+        with self.working(options):
+            while (counts := bounce_queue.read(wait=_POLL_SECONDS if options["follow"] else 1)) or options["follow"]:
+                total += counts
+                if counts and options["verbosity"] > 1:
+                    self._say(counts)
+                if self.signals:
+                    break
         self._say(total)
 
     def _say(self, counts: Counter[str]) -> None:

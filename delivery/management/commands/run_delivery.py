@@ -13,10 +13,8 @@ from delivery.consuming.message_handling import MessageHandler
 from delivery.queues import worker_assignment
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.option_types import whole_number
-from portal.management.worker_command import WorkerCommand
+from portal.management.worker_command import LOOK_SECONDS, WorkerCommand
 from portal.schema.registry import Role
-
-_LOOK_SECONDS = 0.2
 
 
 class Command(WorkerCommand):
@@ -64,6 +62,6 @@ class Command(WorkerCommand):
 
     def _run(self, consumer: Consumer) -> None:
         while not self.signals and not consumer.failed.is_set():
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
             if self.must_speak:
                 self.say(consumer.report())

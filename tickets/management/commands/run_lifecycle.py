@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from portal.management.command import PortalCommand
+from portal.management.worker_command import WorkerCommand
 from tickets.following import lifecycle_work
 
 
-class Command(PortalCommand):
+class Command(WorkerCommand):
     help = (
         "Carry out the moves, the ends of old copies and the purges that operators order in the admin, until Ctrl-C or "
-        "SIGTERM; what is at work then is left to the next one. Any number of these may run. On AWS as the lifecycle "
-        "role; where processes have no roles of their own, each stream worker does it, and this is not needed. Needs a "
-        "running stream worker. Exit status: 0 done, with --once; 1 refused or failed; 130 stopped."
+        "SIGTERM; what is at work is let go at its next step, and goes on with the next one. Any number of these may "
+        "run. On AWS as the lifecycle role; where processes have no roles of their own, each stream worker does it, "
+        "and this is not needed. Needs a running stream worker. Exit status: 0 stopped as asked, or done, with --once; "
+        "1 refused or failed; 130 stopped, with --once."
     )
     again = "What was at work goes on with the next one."
 
@@ -28,5 +28,5 @@ class Command(PortalCommand):
             ended = sum(follower.turn() for follower in lifecycle_work.followers())
             self.stdout.write(f"{ended:,} {'job has' if ended == 1 else 'jobs have'} ended.")
             return
-        with lifecycle_work.running():
-            threading.Event().wait()
+        with self.working(options), lifecycle_work.running():
+            self.wait_for_signal()
