@@ -15,8 +15,9 @@ from tickets.ticket.tables import TICKETS
 
 
 class SummaryItem(Item):
-    """Hold what lists and aggregates need: a shallow duplicate, small, the only item in the indexes.
+    """The vertical partition of a ticket that lists and aggregates read: small, and the only item in the indexes.
 
+    It duplicates nothing: the long text is DetailItem's, and what was said is ActivityItem's.
     `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments. It grows
     with the erasure of a person, too: `erased_versions` are those that erasures made, of which no entry tells.
     `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
