@@ -95,12 +95,12 @@ def make_client(role: Role, site: str = "") -> Any:
     session = _session(where.endpoint_url)
     arn = _role_arn(role, where)
     if arn:
-        sts = _create("sts", _session(where.sts_endpoint_url), where.sts_endpoint_url, where.region)
+        sts = _sts(where)
         if role == "tenant":
             source = credentials.TenantCredentials(credentials.assume_with(sts, arn))
-            session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
+            session._session._credentials = credentials.ContextCredentials(source, guard.current_tenant)
         else:
-            session._credentials = credentials.of_role(sts, arn, role)
+            session._session._credentials = credentials.of_role(sts, arn, role)
     client = _create("dynamodb", session, where.endpoint_url, where.region)
     meter.attach(client)
     if settings.DYNAMODB_GUARD:
@@ -120,32 +120,39 @@ def make_streams_client(site: str = "") -> Any:
     where = placement.site(site)
     session = _session(where.endpoint_url)
     if where.worker_role_arn:
-        sts = _create("sts", _session(where.sts_endpoint_url), where.sts_endpoint_url, where.region)
-        session._credentials = credentials.of_role(sts, where.worker_role_arn, "worker")
+        session._session._credentials = credentials.of_role(_sts(where), where.worker_role_arn, "worker")
     return _create("dynamodbstreams", session, where.endpoint_url, where.region)
 
 
 def _session(endpoint_url: str) -> Any:
     session = aws_session.new_session(endpoint_url)
-    session.register_component("response_parser_factory", item_protocol.ItemParserFactory())
+    session._session.register_component("response_parser_factory", item_protocol.ItemParserFactory())
     return session
 
 
+def _config() -> dict[str, Any]:
+    """Return our timeouts, pool and repetitions."""
+    return {
+        "parameter_validation": False,  # PynamoDB builds the requests; validating them again costs 0.2 ms each
+        "connect_timeout": settings.DYNAMODB_CONNECT_TIMEOUT,
+        "read_timeout": settings.DYNAMODB_READ_TIMEOUT,
+        "max_pool_connections": settings.WEB_THREADS + FAN_OUT_THREADS,
+        "retries": {"mode": "standard", "total_max_attempts": 1},
+        "tcp_keepalive": True,
+        "user_agent": f"Pooldesk botocore/{botocore.__version__}",  # botocore's own is put together twice a request
+    }
+
+
+def _sts(where: placement.Site) -> Any:
+    return aws_session.client("sts", where.region or settings.AWS_REGION, where.sts_endpoint_url, **_config())
+
+
 def _create(service: str, session: Any, endpoint_url: str, region: str = "") -> Any:
-    """Return a botocore client with our timeouts, pool and repetitions."""
-    created = session.create_client(
+    created = session.client(
         service,
         region or settings.AWS_REGION,
         endpoint_url=endpoint_url or None,
-        config=botocore.config.Config(
-            parameter_validation=False,  # PynamoDB builds the requests; validating them again costs 0.2 ms each
-            connect_timeout=settings.DYNAMODB_CONNECT_TIMEOUT,
-            read_timeout=settings.DYNAMODB_READ_TIMEOUT,
-            max_pool_connections=settings.WEB_THREADS + FAN_OUT_THREADS,
-            retries={"mode": "standard", "total_max_attempts": 1},
-            tcp_keepalive=True,
-            user_agent=f"Pooldesk botocore/{botocore.__version__}",  # botocore's own is put together twice a request
-        ),
+        config=botocore.config.Config(**_config()),
     )
     item_protocol.shorten(created, endpoint_url)
     # botocore's own are off: their quota is one for all tenants, and they would multiply those of rules.
@@ -194,6 +201,7 @@ def reset() -> None:
     _threads_of = TenantPlaces(lambda: FAN_OUT_THREADS // 2)
     _connections_lock, _idle_threads = threading.Lock(), threading.Semaphore(FAN_OUT_THREADS)
     _pool = _streams = None
+    aws_session.reset()
     for shared in _connections.values():
         shared.forget()
 

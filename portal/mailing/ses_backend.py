@@ -9,12 +9,9 @@ Sources: AWS, "Amazon SES API v2: SendEmail" (errors, raw content), "Sending ema
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
-import botocore.config
 from botocore.exceptions import BotoCoreError, ClientError
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -30,9 +27,6 @@ _THROTTLES: Final = {"TooManyRequestsException", "LimitExceededException", "Thro
 # Of this mail and no other: it would be refused again.
 _OF_THE_MAIL: Final = {"MessageRejected", "BadRequestException"}
 _NOT_SET_UP: Final = "not verified"  # in a rejection of whom we send as, which somebody will mend
-
-_lock = threading.Lock()
-_clients: dict[str, Any] = {}
 
 
 class SesEmailBackend(BaseEmailBackend):
@@ -82,26 +76,7 @@ def translated(error: Exception) -> PortalError:
 
 
 def _client() -> Any:
-    """Return the client of this process; a forked child makes its own."""
-    with _lock:
-        if settings.EMAIL_HOST not in _clients:
-            _clients[settings.EMAIL_HOST] = aws_session.new_session("").create_client(
-                "sesv2",
-                settings.EMAIL_HOST,
-                config=botocore.config.Config(
-                    connect_timeout=_SECONDS,
-                    read_timeout=_SECONDS,
-                    retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-                ),
-            )
-        return _clients[settings.EMAIL_HOST]
-
-
-def reset() -> None:
-    """Forget all clients: in a forked child, and for a changed region."""
-    global _lock
-    _lock = threading.Lock()
-    _clients.clear()
-
-
-os.register_at_fork(after_in_child=reset)
+    retries = {"mode": "standard", "total_max_attempts": _ATTEMPTS}
+    return aws_session.client(
+        "sesv2", settings.EMAIL_HOST, connect_timeout=_SECONDS, read_timeout=_SECONDS, retries=retries
+    )

@@ -1,19 +1,16 @@
-"""The one place that makes SQS clients: one per role and process, lazily, shared by all threads.
+"""The way to queues: one connection for each role and process, shared by all threads.
 
 As with tables, a role may send what the rooms have granted it and nothing else: `call` refuses the rest before it is
-sent, and on AWS the role's policy does. The client is made at first use and forgotten in a forked child.
+sent, and on AWS the role's policy does. The client is made at first use; a forked child makes its own.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
-import botocore.config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
@@ -38,21 +35,21 @@ class QueueConnection:
 
     def __init__(self, role: Role) -> None:
         self.role: Role = role
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop the client; the next call makes a new one. For a forked child and for a changed endpoint."""
-        self._lock = threading.Lock()
-        self._ready: Any = None
         self._addresses: dict[str, str] = {}
 
     @property
     def client(self) -> Any:
-        if self._ready is None:
-            with self._lock:
-                if self._ready is None:
-                    self._ready = _make_client()
-        return self._ready
+        return aws_session.client(
+            "sqs",
+            settings.AWS_REGION,
+            settings.SQS_ENDPOINT_URL,
+            parameter_validation=False,
+            connect_timeout=settings.DYNAMODB_CONNECT_TIMEOUT,
+            read_timeout=LONGEST_POLL + settings.DYNAMODB_READ_TIMEOUT,
+            max_pool_connections=_POOL,
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            tcp_keepalive=True,
+        )
 
     def call(self, operation: str, queue: str, **params: Any) -> dict[str, Any]:
         """Send an operation to the queue of this full name.
@@ -143,42 +140,13 @@ def full_name(name: str) -> str:
     return f"{settings.DYNAMODB_TABLE_PREFIX.replace('.', '-')}-{name}"
 
 
-def _make_client() -> Any:
-    endpoint_url = settings.SQS_ENDPOINT_URL
-    return aws_session.new_session(endpoint_url).create_client(
-        "sqs",
-        settings.AWS_REGION,
-        endpoint_url=endpoint_url or None,
-        config=botocore.config.Config(
-            parameter_validation=False,
-            connect_timeout=settings.DYNAMODB_CONNECT_TIMEOUT,
-            read_timeout=LONGEST_POLL + settings.DYNAMODB_READ_TIMEOUT,
-            max_pool_connections=_POOL,
-            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-            tcp_keepalive=True,
-        ),
-    )
-
-
-_connections_lock = threading.Lock()
-
-
 @cache
-def _connection(role: Role) -> QueueConnection:
+def queue_connection(role: Role) -> QueueConnection:
+    """Return the process's connection to the queues for a role."""
     return QueueConnection(role)
 
 
-def queue_connection(role: Role) -> QueueConnection:
-    """Return the process's connection to the queues for a role."""
-    with _connections_lock:
-        return _connection(role)
-
-
 def reset() -> None:
-    """Forget all clients. Called in a forked child, and by tests that change the endpoint."""
-    global _connections_lock
-    _connections_lock = threading.Lock()
-    _connection.cache_clear()
-
-
-os.register_at_fork(after_in_child=reset)
+    """Forget all clients and addresses, for tests that change the endpoint."""
+    queue_connection.cache_clear()
+    aws_session.reset()

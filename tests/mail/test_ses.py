@@ -19,6 +19,7 @@ from django.test import override_settings
 
 from delivery.mail import bounce_lambda, bounce_queue, ses_notifications
 from delivery.mail.tables import BOUNCES
+from portal import aws_session
 from portal.errors import Invalid, PortalError, Rejected, Throttled, Unavailable
 from portal.mailing import mail_transport, ses_backend
 from portal.queueing import sqs_client
@@ -72,9 +73,9 @@ def ses(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws(), override_settings(MAIL_TRANSPORT=SES, EMAIL_HOST="eu-west-1"):
-        ses_backend.reset()
+        aws_session.reset()
         yield sesv2_backends["123456789012"]["eu-west-1"]
-    ses_backend.reset()
+    aws_session.reset()
 
 
 def letter(**more: Any) -> EmailMultiAlternatives:

@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 from django.conf import LazySettings
 
+from portal import aws_session
 from portal.dynamo import client
 from portal.errors import Unavailable
 from portal.isolation import credentials
@@ -157,10 +158,10 @@ def test_a_role_of_a_site_that_workers_cannot_assume_is_named(silo: World, monke
 
 def _refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """STS lets nobody in."""
-    create = client._create
+    make = aws_session.client
 
     def refusing(service: str, *args: Any, **how: Any) -> Any:
-        made = create(service, *args, **how)
+        made = make(service, *args, **how)
         if service == "sts":
 
             def refuse(**_: Any) -> Any:
@@ -169,4 +170,4 @@ def _refuse(monkeypatch: pytest.MonkeyPatch) -> None:
             made.meta.events.register_first("before-call.sts.AssumeRole", refuse)
         return made
 
-    monkeypatch.setattr(client, "_create", refusing)
+    monkeypatch.setattr(aws_session, "client", refusing)
