@@ -1,7 +1,7 @@
 """The engines that the data layer is tested on. A module asks for them by `pytest_plugins = ["tests.support.engines"]`.
 
-ministack is the one that all tests run on. The second opinion is that of DynamoDB Local, AWS's own, where Java and
-Maven are present, and else moto's, which is slower and knows AWS from outside as ministack does.
+ministack is the one that all tests run on. A second opinion is moto's, which is slower and knows AWS from outside as
+ministack does, and where Java and Maven are present a third that of DynamoDB Local, AWS's own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support import embedded
 from tests.support.world import World
 from tickets.ticket.tables import TICKETS
 
-KINDS = ("ministack", "second")
+KINDS = ("ministack", "dynamodb-local", "moto")
 
 
 @dataclass
@@ -128,8 +128,6 @@ def _start(kind: str, stack: ExitStack) -> str:
 def chosen(request: pytest.FixtureRequest, start: Callable[[str], str]) -> Iterator[AnyEngine]:
     """Points the portal at an engine for as long as a module's tests are on it."""
     kind = request.param
-    if kind == "second":
-        kind = "moto" if dynamodb_local_available() else "dynamodb-local"
     engine = AnyEngine(kind, start(kind))
     with override_settings(DYNAMODB_ENDPOINT_URL=engine.endpoint_url):
         client.reset()
