@@ -89,6 +89,7 @@ HEAVY_AT_A_TIME: int = env.int("HEAVY_AT_A_TIME", default=2)
 # Searches that one tenant may have at work at the same time in one process.
 SEARCHES_AT_A_TIME: int = env.int("SEARCHES_AT_A_TIME", default=3)
 # Threads of one gunicorn worker; sizes the pool of connections to the engine.
+DEMO_PASSWORD: str = env.str("DEMO_PASSWORD", default="demo-pass-123")  # of the sample accounts, which DEBUG alone has
 WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 
 # Days between the closing of a desk and the moment from which it may be deleted.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import environ
 
 # As portal/settings.py does, since WEB_THREADS sizes the pool of connections there as well.
+env = environ.Env()
 environ.Env.read_env(Path(__file__).resolve().parents[2] / ".env")
 
 worker_class = "portal.web.gunicorn_worker.BufferingWorker"
-workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
-threads = int(os.environ.get("WEB_THREADS", "8"))
+workers = env.int("WEB_CONCURRENCY", default=2)
+threads = env.int("WEB_THREADS", default=8)
 # With the listening sockets and the pool of connections to DynamoDB below the usual limit of 1,024 open files.
 worker_connections = 800
 # One process loads the portal and the others are forked from it: they start at once, and share what does not change.

@@ -18,7 +18,6 @@ from tests.browser.page_audit import NARROW
 from tests.support import commands, folding
 from tests.support.searching import index_all
 from tickets.desk import changing, summaries
-from tickets.management.commands.seed import DEFAULT_PASSWORD
 from tickets.ticket import fields
 from tickets.ticket.tables import TICKETS
 
@@ -36,7 +35,7 @@ def page(engine: None, browse: NewPage, settings: LazySettings) -> Page:
     settings.DEBUG = True  # the sample accounts exist nowhere else
     assert commands.run("seed").status == 0
     page = browse()
-    sign_in(page, "alice@example.com", DEFAULT_PASSWORD)
+    sign_in(page, "alice@example.com", settings.DEMO_PASSWORD)
     page.get_by_role("button", name="Acme").click()
     expect(page.locator("[data-row]")).to_have_count(50)
     return page

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth import authenticate
 from django.core.cache import cache
 
@@ -103,13 +104,13 @@ def test_the_usual_size_is_modest(engine: None) -> None:
     assert usual == {"Acme": 240, "Globex": 120, "Initech": 60, "Umbrella Care": 40, "Hooli": 25}
 
 
-def test_the_password_comes_from_the_environment_and_is_hashed_once(
-    engine: None, monkeypatch: pytest.MonkeyPatch
+def test_the_password_comes_from_the_settings_and_is_hashed_once(
+    engine: None, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
     hashed = []
     real = people.make_password
     monkeypatch.setattr(people, "make_password", lambda password: hashed.append(password) or real(password))
-    monkeypatch.setenv("DEMO_PASSWORD", "another pass 456")
+    settings.DEMO_PASSWORD = "another pass 456"
     small()
 
     assert hashed == ["another pass 456"]

@@ -189,7 +189,7 @@ class Command(BaseCommand):
             BANNER.format(
                 portal=f"http://{LOOPBACK}:{options['port']}",
                 engine=self.environ["DYNAMODB_ENDPOINT_URL"] + where,
-                password=self.environ.get("DEMO_PASSWORD", "demo-pass-123"),
+                password=settings.DEMO_PASSWORD,
             )
         )
         for repair in repairs if engine else ():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from argparse import ArgumentTypeError
 from datetime import date
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandParser
 
 from portal import clock
@@ -15,13 +15,11 @@ from portal.management.command import PortalCommand, Progress
 from portal.management.option_types import whole_number
 from tickets.seeding import cast, demonstration
 
-DEFAULT_PASSWORD = "demo-pass-123"  # noqa: S105  # everybody may know it; see refuse_in_production
-
 
 class Command(PortalCommand):
     help = (
         "Fill the database with invented tenants, people and tickets: Acme, Globex and others, with alice@example.com "
-        "and her colleagues to sign in as. The password comes from DEMO_PASSWORD, or is " + DEFAULT_PASSWORD + ". The "
+        "and her colleagues to sign in as. Their password is the setting DEMO_PASSWORD. The "
         "same arguments give the same content. Run again after an interruption, it goes on; run again when done, it "
         "does nothing. It needs DEBUG=1."
     )
@@ -70,7 +68,7 @@ class Command(PortalCommand):
                 seed=seed,
                 users=users,
                 day=options["today"] or clock.now().date(),
-                password=os.environ.get("DEMO_PASSWORD") or DEFAULT_PASSWORD,
+                password=settings.DEMO_PASSWORD,
                 advance=progress.advance,
             )
         seconds = time.monotonic() - started
