@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from api.door.answers import ApiInput, ApiModel
 from api.door.sentences import TextPattern
 from tenants.tenancy.context import TenantContext
+from tickets.desk import summaries
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket.fields import TAG_LIMIT, Priority, Status
 from tickets.ticket.items import SummaryItem
@@ -63,8 +64,8 @@ class TicketInList(ApiModel):
     commented_at: Moment | None
 
     @classmethod
-    def of(cls, stored: TicketRow | SummaryItem, **more: Any) -> Self:
-        """Make it of a list's row or a ticket's summary."""
+    def of(cls, stored: TicketRow | SummaryItem, updated_at: str = "", **more: Any) -> Self:
+        """Make it of a list's row, or of a ticket's summary and what of it depends on the caller."""
         return cls(
             number=int(stored.number),
             title=stored.title,
@@ -74,7 +75,7 @@ class TicketInList(ApiModel):
             resolver=PersonOut(id=stored.resolver, name=stored.resolver_name) if stored.resolver else None,
             requester_name=stored.requester_name,
             created_at=stored.created_at,
-            updated_at=stored.updated_at,
+            updated_at=updated_at or stored.updated_at,
             comment_count=int(stored.comment_count),
             version=int(stored.version),
             resolved_at=stored.resolved_at or None,
@@ -107,6 +108,7 @@ class TicketInFull(TicketInList):
         """Make it of the stored items, as this caller may see it."""
         return cls.of(
             summary,
+            summaries.updated_at(tenant, summary),
             description=description,
             requester_id=summary.requester or None,
             noted_at=(summary.noted_at or None) if tenant.is_agent else None,

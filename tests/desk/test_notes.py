@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from random import Random
 from urllib.parse import urlencode
 
 import pytest
 
 from portal import clock
 from tests.support.world import Browser, World
-from tickets.desk import changing, commenting, lists
+from tickets.desk import changing, commenting, lists, summaries
 from tickets.desk.timelines import ACTIVITY_PAGE
 from tickets.ticket.fields import Status
 
@@ -103,3 +104,80 @@ def test_an_agents_open_page_learns_of_a_note(desk: World) -> None:
     note(desk, 3)
     assert "This ticket has been updated." in alice.get(url).content.decode()
     assert alice.get(alice.get("/tickets/3/").context["updates_url"]).status_code == 204
+
+
+# --- an agent's lists ---
+
+
+def queue(browser: Browser, query: str = "status=any") -> list[int]:
+    return [row.number for row in browser.get(f"/tickets/?{query}").context["page"]["rows"]]
+
+
+def test_a_note_moves_the_ticket_up_for_agents_alone(desk: World) -> None:
+    alice, vera = desk.browser("alice", "acme"), desk.browser("vera")
+    assert queue(alice) == queue(vera) == [2, 1, 3]
+    before = {row.number: row.updated_at for row in vera.get("/tickets/?status=any").context["page"]["rows"]}
+    note(desk, 3)
+    noted = clock.parse(summaries.read(desk.context("alice", "acme"), 3).noted_at or "")
+    for query in ("status=any", "status=open", "status=unresolved", f"status=any&created={SINCE_TODAY}"):
+        assert (queue(alice, query), queue(vera, query)) == ([3, 2, 1], [2, 1, 3]), query
+    assert (queue(alice, "resolver=none"), queue(vera, "resolver=none")) == ([3, 1], [1, 3])
+    shown = alice.get("/tickets/").context["page"]["rows"][0]
+    assert (shown.updated_at, alice.get("/tickets/3/").context["ticket"].updated_at) == (noted, noted)
+    assert vera.get("/tickets/3/").context["ticket"].updated_at == before[3]
+    note(desk, 1)
+    assert (queue(alice), queue(vera)) == ([1, 3, 2], [2, 1, 3])
+
+
+def test_what_changes_a_ticket_after_a_note_counts_for_all(desk: World) -> None:
+    bob, alice, vera = desk.context("bob", "acme"), desk.browser("alice", "acme"), desk.browser("vera")
+    note(desk, 3)
+    note(desk, 1)
+    changing.assign(bob, 3, to=bob.user_id, version=1)
+    assert (queue(alice), queue(vera)) == ([3, 1, 2], [3, 2, 1])
+    assert queue(alice, f"resolver={bob.user_id}") == queue(vera, f"resolver={bob.user_id}") == [3, 2]
+    commenting.comment(bob, 1, body="for us", internal=True, then=Status.PENDING)
+    assert queue(alice) == queue(vera) == [1, 3, 2]
+    assert "raised_at" not in summaries.read(bob, 1).serialize()
+
+
+def test_an_agents_open_list_learns_of_a_note(desk: World) -> None:
+    alice = desk.browser("alice", "acme")
+    url = alice.get("/tickets/").context["updates_url"]
+    note(desk, 3)
+    assert "1 ticket in this list has been updated." in alice.get(url).content.decode()
+    assert alice.get(alice.get("/tickets/").context["updates_url"]).status_code == 204
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_pages_of_noted_tickets_show_each_once_in_the_order_of_their_updates(engine: None, shards: int) -> None:
+    world = World.create(shards=shards)
+    bob, vera = world.context("bob", "acme"), world.context("vera", "acme")
+    count, random = 40, Random(7)  # noqa: S311  # the same each time
+    expected = world.tickets("acme", count)
+    public = expected[::-1]
+    for number in [*random.sample(expected, 25), *random.choices(expected, k=10)]:
+        commenting.comment(bob, number, body="between us", internal=True)
+        expected = [*(n for n in expected if n != number), number]
+    for reader, wanted in ((bob, expected[::-1]), (vera, public)):
+        for resolver in (None, ""):
+            pages = [lists.page(reader, status=Status.OPEN, resolver=resolver, size=6)]
+            while after := pages[-1].next:
+                pages.append(lists.page(reader, status=Status.OPEN, resolver=resolver, size=6, after=after))
+            assert [row.number for page in pages for row in page.rows] == wanted
+            assert all(page.rows for page in pages)
+            back = pages[-1]
+            seen = [row.number for row in back.rows]
+            while after := back.previous:
+                back = lists.page(reader, status=Status.OPEN, resolver=resolver, size=6, after=after)
+                seen = [*(row.number for row in back.rows), *seen]
+            assert seen == wanted
+
+
+def test_a_note_changes_nothing_of_a_ticket_but_what_agents_sort_by(desk: World) -> None:
+    alice = desk.context("alice", "acme")
+    before = summaries.read(alice, 3).serialize()
+    note(desk, 3)
+    after = summaries.read(alice, 3).serialize()
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == {"noted_at", "raised_at", "resolver_raised"}

@@ -62,6 +62,7 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     audit_keys.audit_entity: st.tuples(parts, parts),
     proof_keys.proof: st.just(()),
     ticket_keys.tenant_status: st.tuples(statuses, st.integers(0, 15)),
+    ticket_keys.raised_status: st.tuples(statuses),
     search_keys.directory: st.just(()),
     search_keys.segment: st.tuples(st.integers(1, 10**10 - 1).map(search_keys.segment_id)),
     outbox_keys.outbox_row: st.tuples(st.uuids().map(lambda row: row.hex)),
@@ -116,7 +117,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
     """A call of the builder or reader with arguments that are fine."""
     fixed: dict[Any, tuple[Any, ...]] = {
         ticket_keys.ticket: (7,), ticket_keys.request: ("r",), import_keys.import_source: ("s",),
-        ticket_keys.tenant_status: ("OPEN", 0), aggregate_keys.marker: ("b", 0),
+        ticket_keys.tenant_status: ("OPEN", 0), ticket_keys.raised_status: ("OPEN",), aggregate_keys.marker: ("b", 0),
         webhook_keys.deliveries: ("ep_0123456789abcdef",),
         search_keys.segment: ("0000000001",),
         door_keys.answer: ("c", "POST", "/x", "k"),

@@ -25,7 +25,7 @@ from tenants.tenancy.items import MembershipItem, TenantItem
 from tests.support.fakes import answering
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.items import ActivityItem, ChangeMap, CounterItem, DetailItem, RequestItem, SummaryItem
-from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+from tickets.ticket.tables import RESOLVER_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 
 if TYPE_CHECKING:
     from tests.support.engines import AnyEngine
@@ -98,6 +98,9 @@ def indexed(number: int, updated_at: str, **more: Any) -> dict[str, Any]:
         "tenant_status": {"S": ticket_keys.tenant_status(ACME, "OPEN", 0)},
         "updated_at": {"S": updated_at},
         "resolver_updated": {"S": ticket_keys.resolver_updated("", updated_at)},
+        "raised_status": {"S": ticket_keys.raised_status(ACME, "OPEN")},
+        "raised_at": {"S": updated_at},
+        "resolver_raised": {"S": ticket_keys.resolver_updated("", updated_at)},
         "number": {"N": str(number)},
     } | more
 
@@ -202,18 +205,20 @@ def test_an_index_is_read_in_order_between_bounds_from_a_start(any_tables: AnyEn
         item = indexed(number, f"2026-01-0{number}", description={"S": "not projected"})
         raw("PutItem", TableName=TICKETS.full_name, Item=item)
     raw("PutItem", TableName=TICKETS.full_name, Item={"pk": {"S": "not"}, "sk": {"S": "indexed"}})
-    prefix = ticket_keys.resolver_prefix("") if index is STATUS_RESOLVER else ""
+    prefix = ticket_keys.resolver_prefix("") if index in (STATUS_RESOLVER, RESOLVER_RAISED) else ""
+    is_raised = index.hash == "raised_status"
+    where = (ticket_keys.raised_status, "OPEN") if is_raised else (ticket_keys.tenant_status, "OPEN", 0)
     bounds = (f"{prefix}2026-01-02", f"{prefix}2026-01-05")
 
     def read(**how: Any) -> tuple[list[int], dict[str, Any] | None]:
-        page = acme().query(TICKETS, ticket_keys.tenant_status, "OPEN", 0, index=index, between=bounds, limit=3, **how)
+        page = acme().query(TICKETS, *where, index=index, between=bounds, limit=3, **how)
         assert all("description" not in item for item in page.items)
         return [int(item["number"]["N"]) for item in page.items], page.last_key
 
     for descending, wanted in ((False, [2, 3, 4, 5]), (True, [5, 4, 3, 2])):
         first, last_key = read(descending=descending)
         assert first == wanted[:3]
-        assert set(last_key or ()) == {"pk", "sk", "tenant_status", index.range}
+        assert set(last_key or ()) == {"pk", "sk", index.hash, index.range}
         assert read(descending=descending, start=last_key) == (wanted[3:], None)
 
 

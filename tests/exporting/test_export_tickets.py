@@ -62,7 +62,7 @@ def busy(world: World) -> None:
 def stored(tenant_id: str) -> list[dict[str, Any]]:
     """All items of all tickets of a tenant, without the tenant, the epoch in which they were counted, and what lines
     do not tell: by which request something was made, and what a change keeps of before beside its words."""
-    untold = ("pk", "tenant_status", "epoch", "request", "former_resolver", "former_description")
+    untold = ("pk", "tenant_status", "raised_status", "epoch", "request", "former_resolver", "former_description")
     return [
         {name: value for name, value in raw.items() if name not in untold}
         for raw in everything()

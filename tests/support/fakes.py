@@ -87,17 +87,22 @@ class IndexInMemory:
         def place(row: dict[str, Any]) -> tuple[str, str]:
             return row[index.range]["S"], hashlib.blake2b(row["pk"]["S"].encode()).hexdigest()
 
-        rows = [r for r in self.rows if r["tenant_status"]["S"] == partition and low <= r[index.range]["S"] <= high]
+        rows = [
+            r
+            for r in self.rows
+            if {index.hash, index.range} <= r.keys() and r[index.hash]["S"] == partition
+            if low <= r[index.range]["S"] <= high
+        ]
         rows.sort(key=place, reverse=descending)
         if start is not None:
-            assert set(start) == {"tenant_status", index.range, "pk", "sk"}
-            assert start["tenant_status"]["S"] == partition, "a start key of another partition"
+            assert set(start) == {index.hash, index.range, "pk", "sk"}
+            assert start[index.hash]["S"] == partition, "a start key of another partition"
             assert low <= start[index.range]["S"] <= high, "a start key outside the bounds"
             rows = [r for r in rows if (place(r) < place(start) if descending else place(r) > place(start))]
         shown = rows[:limit]
         self.read += len(shown)
         last = shown[-1] if len(shown) == limit else None
-        return Page(shown, {n: last[n] for n in ("tenant_status", index.range, "pk", "sk")} if last else None)
+        return Page(shown, {n: last[n] for n in (index.hash, index.range, "pk", "sk")} if last else None)
 
 
 def tenant_in_memory(tenant_id: str, *, shards: int = 1, shard_epoch: int = 0) -> tuple[TenantContext, IndexInMemory]:

@@ -1,7 +1,7 @@
 """Add comments and internal notes: each exactly once, and none lost because the ticket changes at the same time.
 
-A note changes nothing that a viewer can read: neither when the ticket was changed last, which orders the lists, nor
-what lists and aggregates count. Only `noted_at` tells of it, which is in no index and shown to agents alone.
+A note changes nothing that a viewer can read: neither when the ticket was changed last, which orders their lists, nor
+what lists and aggregates count. It moves the ticket up for agents alone: see ADR 30.
 """
 
 from __future__ import annotations
@@ -115,8 +115,11 @@ def _add(
     state = TicketState.of(summary)
     at = max(clock.stamp(), summary.updated_at)
     is_note = kind == "note"
-    actions: list[Action] = [SummaryItem.noted_at.set(at)] if is_note else _counting(tenant, summary, at)
     moves = _moves(state.status, then)
+    if not is_note:
+        actions = _counting(tenant, summary, at)
+    else:
+        actions = [SummaryItem.noted_at.set(at)] if moves else summaries.raised(tenant, state, at)
     if then is not None and moves:
         actions += summaries.dated(state.status, then, at)
     entry = ActivityItem(

@@ -125,6 +125,7 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
     """Return the items of this history under this number, counted in this epoch of aggregates."""
     pk = tenant.repository.key(keys.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
+    facts = history.facts
     summary = SummaryItem(
         pk,
         keys.SUMMARY,
@@ -139,13 +140,14 @@ def collection(tenant: TenantContext, number: int, history: History, *, epoch: i
         comment_count=history.comment_count,
         version=history.version,
         epoch=epoch,
-        **history.facts,
+        **facts,
         **derived(
             tenant,
             number,
             status=history.status.value,
             resolver=history.resolver,
             updated_at=clock.stamp(history.updated_at),
+            noted_at=facts.get("noted_at") or "",
         ),
     )
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]

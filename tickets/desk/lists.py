@@ -74,7 +74,7 @@ def page(
     place = listing.pager.place(after, size=CURSOR_VALUES) if after else None
     position = listing.position(place) if place else None
     backwards = position is not None and position.backwards
-    rounds = (_FIRST_ROUND, READ_LIMIT) if only and not at_once else ()
+    rounds = () if at_once else (_FIRST_ROUND, READ_LIMIT)
     stretch = listing.read(position, size, rounds, at_least=_FIRST_ROUND if only and at_once else 0)
     rows, matches = (stretch.rows[::-1], stretch.matches[::-1]) if backwards else (stretch.rows, stretch.matches)
     begin, end = listing.ends(stretch.rows, position) if rows else ((), ())
@@ -86,7 +86,7 @@ def page(
         next=links.next,
         previous=links.previous,
         looked_at=len(rows),
-        stopped=bool(only) and not stretch.complete and len(matches) < size,
+        stopped=(bool(only) or not matches) and not stretch.complete and len(matches) < size,
     )
 
 

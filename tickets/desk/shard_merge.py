@@ -10,6 +10,9 @@ behind that sort key and those tickets: nothing is left out, and nothing is show
 While tickets are being moved (`ShardLayout.moving_to`), one may leave a partition that is not read yet for one that was
 read already. So those that tickets move into are read once more after all others: each ticket is then met at its old
 place or at its new one, or at both, and is shown once.
+
+For those who may read internal notes a list has one more partition for each status: a ticket whose last change is a
+note stands there by the moment of that note, and its row in the other index, which viewers read, is passed over.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from portal.dynamo.client import fan_out
@@ -31,7 +35,7 @@ from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.desk.ticket_rows import TicketRow
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
-from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED, TICKETS
+from tickets.ticket.tables import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, TICKETS
 
 log = logging.getLogger("pooldesk.isolation")
 
@@ -42,6 +46,7 @@ _BEFORE_ALL, _BEHIND_ALL = " ", "~"
 _TIES: Final = 150
 _ROWS_PER_READ: Final = 9  # that the first 4 KB hold, which cost as much as one row; a row has some 370 to 450 bytes
 CURSOR_VALUES: Final = 5
+Where = tuple[Any, ...]  # the builder of a partition key, and what it takes beside the tenant
 _NO_EPOCH: Final = -1  # of a cursor whose page was not in the order of places
 
 
@@ -94,8 +99,8 @@ class Stretch:
 class IndexPartition:
     """One index partition: rows that wait to be merged, where its next Query starts, and whether it has more."""
 
-    status: Status
-    shard: int
+    index: Index
+    where: Where
     place: int
     between: tuple[str, str]
     start: dict[str, Any] | None
@@ -131,6 +136,7 @@ class MergedList:
         self.tenant, self.only, self.layout = tenant, only, tenant.layout
         self.statuses = only.possible(tuple(statuses))
         self.index = _index(resolver)
+        self.raised = (STATUS_RAISED if resolver is None else RESOLVER_RAISED) if tenant.is_agent else None
         self.prefix = "" if resolver is None else ticket_keys.resolver_prefix(resolver)
         # No stamp extends another, so this bound leaves out the moment itself.
         self.low = self.prefix + (f"{newer_than}{_BEHIND_ALL}" if newer_than else only.since or _BEFORE_ALL)
@@ -173,6 +179,8 @@ class MergedList:
         while len(found.matches) < size and (heads := [p for p in partitions if p.rows]):
             first = (max if descending else min)(heads, key=lambda p: (p.rows[0].sort, -p.place))
             if first.is_dry:
+                if found.matches and not self.only:
+                    break
                 dry = [p for p in heads if p.is_dry]
                 each = min(next(further, 0), most - read) // len(dry)
                 if each < 1:
@@ -185,16 +193,19 @@ class MergedList:
                 continue
             met.add((row.sort, row.number))
             found.rows.append(row)
-            item = TicketRow.from_raw(row.raw)
-            if self.only.matches(item):
+            if item := self._match(first, row):
                 found.matches.append(item)
         found.complete = not any(p.more for p in partitions) and not any(
-            self.only.matches(TicketRow.from_raw(row.raw))
-            for p in partitions
-            for row in p.rows
-            if (row.sort, row.number) not in met
+            self._match(p, row) for p in partitions for row in p.rows if (row.sort, row.number) not in met
         )
         return found
+
+    def _match(self, partition: IndexPartition, row: IndexRow) -> TicketRow | None:
+        """Return the ticket where it matches and this is its place in the list."""
+        if self.raised and partition.index is self.index and "raised_at" in row.raw:
+            return None
+        item = TicketRow.from_raw(row.raw, is_raised=partition.index is self.raised)
+        return item if self.only.matches(item) else None
 
     def _read_first(self, position: Position | None, size: int, descending: bool) -> list[IndexPartition]:
         """Read the beginning of each partition, and while tickets move once more of those that they move into."""
@@ -203,9 +214,9 @@ class MergedList:
         # A share of it is enough where the tickets are spread evenly, which they are not while they are moved.
         each = wanted if moving_to else _share(wanted, self.layout.readers)
         partitions = self._partitions(position, self.layout.readers)
-        self._fill(partitions, each, descending)
+        self._fill(partitions, each, descending, raised=wanted)
         if moving_to:
-            again = self._partitions(position, moving_to)
+            again = [p for p in self._partitions(position, moving_to) if p.index is self.index]
             self._fill(again, each, descending)
             partitions += again
         return partitions
@@ -214,39 +225,44 @@ class MergedList:
         """Return those of the list, each with the bounds of what lies on the right side of the position."""
         partitions: list[IndexPartition] = []
         in_places = self._in_places(position)
-        for status in self.statuses:
-            for shard in range(shards):
-                place = len(partitions)
-                start, shown = None, frozenset[int]()
-                low, high = self.low, self.prefix + _BEHIND_ALL
-                if position is not None and not in_places:
-                    shown = frozenset(position.ties)
-                    low, high = (position.sort, high) if position.backwards else (low, position.sort)
-                elif position is not None:
-                    # Equal sort keys are ordered by place: on one side of the position's they were shown already.
-                    if place == position.place:
-                        start = self._start_key(position, status, shard)
-                    elif not position.backwards:
-                        high = position.sort if place > position.place else _just_before(position.sort)
-                    else:
-                        low = position.sort if place < position.place else position.sort + _BEHIND_ALL
-                shown_at = position.sort if position and shown else ""
-                partitions.append(IndexPartition(status, shard, place, (low, high), start, shown, shown_at))
+        for place, (index, where) in enumerate(self._places(shards)):
+            start, shown = None, frozenset[int]()
+            low, high = self.low, self.prefix + _BEHIND_ALL
+            if position is not None and not in_places:
+                shown = frozenset(position.ties)
+                low, high = (position.sort, high) if position.backwards else (low, position.sort)
+            elif position is not None:
+                # Equal sort keys are ordered by place: on one side of the position's they were shown already.
+                if place == position.place:
+                    start = self._start_key(position, index, where)
+                elif not position.backwards:
+                    high = position.sort if place > position.place else _just_before(position.sort)
+                else:
+                    low = position.sort if place < position.place else position.sort + _BEHIND_ALL
+            shown_at = position.sort if position and shown else ""
+            partitions.append(IndexPartition(index, where, place, (low, high), start, shown, shown_at))
         return partitions
 
-    def _fill(self, partitions: list[IndexPartition], each: int, descending: bool) -> None:
-        """Read on in these partitions, in all at the same time."""
-        if partitions:
-            fan_out([lambda p=p: self._query(p, each, descending) for p in partitions])  # type: ignore[misc]
+    def _places(self, shards: int) -> Iterator[tuple[Index, Where]]:
+        """Yield the partitions in their order: index, and the builder of the key with what it takes."""
+        words = [status.value.upper() for status in self.statuses]
+        yield from ((self.index, (ticket_keys.tenant_status, w, shard)) for w in words for shard in range(shards))
+        if self.raised:
+            yield from ((self.raised, (ticket_keys.raised_status, word)) for word in words)
+
+    def _fill(self, partitions: list[IndexPartition], each: int, descending: bool, raised: int = 0) -> None:
+        """Read on in these partitions, in all at the same time; `raised` rows of those that are not divided."""
+        limits = [raised if raised and p.index is self.raised else each for p in partitions]
+        reads = [partial(self._query, p, n, descending) for p, n in zip(partitions, limits, strict=True)]
+        if reads:
+            fan_out(reads)
 
     def _query(self, partition: IndexPartition, limit: int, descending: bool) -> None:
         while True:
             found = self.tenant.repository.query(
                 TICKETS,
-                ticket_keys.tenant_status,
-                partition.status.value.upper(),
-                partition.shard,
-                index=self.index,
+                *partition.where,
+                index=partition.index,
                 between=partition.between,
                 descending=descending,
                 limit=limit,
@@ -257,17 +273,19 @@ class MergedList:
                 # Behind a planted row nothing can be read on: the guard refuses its key. So the row must not be last.
                 limit *= 2
                 continue
-            ours = (IndexRow(i[self.index.range]["S"], partition.place, i) for i in found.items if self._is_ours(i))
+            ours = (
+                IndexRow(i[partition.index.range]["S"], partition.place, i) for i in found.items if self._is_ours(i)
+            )
             partition.rows += (row for row in ours if not partition.has_shown(row))
             partition.start, partition.more = found.last_key, found.last_key is not None
             if not partition.is_dry:  # else nearly all were planted: read on behind them
                 return
 
-    def _start_key(self, position: Position, status: Status, shard: int) -> dict[str, Any]:
+    def _start_key(self, position: Position, index: Index, where: Where) -> dict[str, Any]:
         repository = self.tenant.repository
         return {
-            "tenant_status": {"S": repository.key(ticket_keys.tenant_status, status.value.upper(), shard)},
-            self.index.range: {"S": position.sort},
+            index.hash: {"S": repository.key(*where)},
+            index.range: {"S": position.sort},
             "pk": {"S": repository.key(ticket_keys.ticket, position.number)},
             "sk": {"S": ticket_keys.SUMMARY},
         }

@@ -76,7 +76,9 @@ def read_description(tenant: TenantContext, number: int) -> str:
     return item.description if item else ""
 
 
-def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str) -> dict[str, Any]:
+def derived(
+    tenant: TenantContext, number: int, *, status: str, resolver: str, updated_at: str, noted_at: str = ""
+) -> dict[str, Any]:
     """Return the summary attributes that follow from these values, index keys included. The only place that forms
     them."""
     shard = keys.status_shard(number, tenant.layout.writers)
@@ -86,7 +88,28 @@ def derived(tenant: TenantContext, number: int, *, status: str, resolver: str, u
         "updated_at": updated_at,
         "tenant_status": tenant.repository.key(keys.tenant_status, status.upper(), shard),
         "resolver_updated": keys.resolver_updated(resolver, updated_at),
+        **_noted(tenant, status, resolver, noted_at if noted_at > updated_at else None),
     }
+
+
+def _noted(tenant: TenantContext, status: str, resolver: str, at: str | None) -> dict[str, Any]:
+    """Return the attributes of the two indexes of noted tickets, in which a ticket stands where `at` is not None."""
+    return {
+        "raised_status": tenant.repository.key(keys.raised_status, status.upper()),
+        "raised_at": at,
+        "resolver_raised": keys.resolver_updated(resolver, at) if at else None,
+    }
+
+
+def raised(tenant: TenantContext, state: TicketState, at: str) -> list[Action]:
+    """Move a ticket up in the lists of those who may read notes, and in no other list."""
+    values = {"noted_at": at, **_noted(tenant, state.status.value, state.resolver, at)}
+    return [set_to(name, value) for name, value in values.items()]
+
+
+def updated_at(tenant: TenantContext, summary: SummaryItem) -> str:
+    """Return the stamp of the last change that this caller may know of: for agents a note is one too."""
+    return max(summary.updated_at, (summary.noted_at or "") if tenant.is_agent else "")
 
 
 def revise(
@@ -120,7 +143,7 @@ def revise(
         resolver=state.resolver if resolver is None else resolver,
         updated_at=at,
     )
-    every = [*actions, *(getattr(SummaryItem, name).set(value) for name, value in values.items())]
+    every = [*actions, *(set_to(name, value) for name, value in values.items())]
     if changes:
         every.append(SummaryItem.version.set(state.version + 1))
     transaction.update(SummaryItem(pk, keys.SUMMARY), every, name=str(state.number), condition=state.still_holds)

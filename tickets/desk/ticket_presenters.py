@@ -13,7 +13,7 @@ from django.urls import get_script_prefix, reverse
 from portal import clock
 from portal.web import desk_prefix
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing
+from tickets.desk import changing, summaries
 from tickets.desk.summaries import TicketState
 from tickets.desk.ticket_rows import TicketRow
 from tickets.desk.timelines import Activity, TicketTimeline
@@ -61,7 +61,9 @@ def listed(tenant: TenantContext, item: SummaryItem | TicketRow, *, description:
         is_mine=bool(item.resolver) and item.resolver == tenant.user_id,
         requester_name=item.requester_name,
         created_at=clock.parse(item.created_at),
-        updated_at=clock.parse(item.updated_at),
+        updated_at=clock.parse(
+            summaries.updated_at(tenant, item) if isinstance(item, SummaryItem) else item.updated_at
+        ),
         comment_count=int(item.comment_count),
         version=int(item.version),
         url=ticket_url(int(item.number)),
@@ -118,12 +120,7 @@ def _statuses(summary: SummaryItem) -> list[dict[str, Any]]:
 
 def _updates_url(tenant: TenantContext, summary: SummaryItem) -> str:
     address = reverse("tickets:ticket_updates", args=[int(summary.number)])
-    return f"{address}?{urlencode({'seen': newest(tenant, summary)})}"
-
-
-def newest(tenant: TenantContext, summary: SummaryItem) -> str:
-    """Return the stamp of the last change that this person may know of: for agents a note is one too."""
-    return max(summary.updated_at, (summary.noted_at or "") if tenant.is_agent else "")
+    return f"{address}?{urlencode({'seen': summaries.updated_at(tenant, summary)})}"
 
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:

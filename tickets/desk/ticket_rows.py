@@ -33,7 +33,8 @@ class TicketRow:
     commented_at: str
 
     @classmethod
-    def from_raw(cls, raw: dict[str, Any]) -> TicketRow:
+    def from_raw(cls, raw: dict[str, Any], *, is_raised: bool = False) -> TicketRow:
+        """Read a row; with `is_raised` it was updated last by an internal note, for those who may read it."""
         return cls(
             pk=raw["pk"]["S"],
             tenant_status=raw["tenant_status"]["S"],
@@ -46,7 +47,7 @@ class TicketRow:
             resolver_name=raw["resolver_name"]["S"],
             requester_name=raw["requester_name"]["S"],
             created_at=raw["created_at"]["S"],
-            updated_at=raw["updated_at"]["S"],
+            updated_at=raw["raised_at" if is_raised else "updated_at"]["S"],
             comment_count=int(raw["comment_count"]["N"]),
             version=int(raw["version"]["N"]),
             resolved_at=raw["resolved_at"]["S"] if "resolved_at" in raw else "",

@@ -88,7 +88,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
 def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
     """Tell whether an open ticket page is out of date: nothing, or a notice that offers to load it again."""
     summary = summaries.read(request.tenant, number, consistent=False)
-    if request.GET.get("seen", "") >= ticket_presenters.newest(request.tenant, summary):
+    if request.GET.get("seen", "") >= summaries.updated_at(request.tenant, summary):
         return HttpResponse(status=204)
     url = ticket_url(number)
     context = {"text": "This ticket has been updated.", "label": "Show the update", "url": url}

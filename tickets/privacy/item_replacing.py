@@ -83,6 +83,8 @@ def _values(new: NewName, raw: Raw, name: str) -> Values:
             values |= {part: new.pseudonym, f"{part}_name": new.name}
     if "resolver" in values:
         values["resolver_updated"] = keys.resolver_updated(new.pseudonym, _text(raw, "updated_at"))
+        if raised_at := _text(raw, "raised_at"):
+            values["resolver_raised"] = keys.resolver_updated(new.pseudonym, raised_at)
     if new.person.is_who(_text(raw, "former_resolver")):
         values["former_resolver"] = new.pseudonym
     told = personal_places.changes_of(raw)

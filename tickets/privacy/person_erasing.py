@@ -242,6 +242,7 @@ def _as_read(model: Any, raw: Raw) -> Any:
         return (
             (SummaryItem.version == item.version)
             & (SummaryItem.updated_at == item.updated_at)
+            & (SummaryItem.raised_at == item.raised_at if item.raised_at else SummaryItem.raised_at.does_not_exist())
             & (SummaryItem.resolver == item.resolver)
         )
     if model is DetailItem:

@@ -63,7 +63,12 @@ def _fit(item: Raw, arrival: TenantArrival) -> Raw:
         return item
     tenant_id, shards = arrival.tenant["tenant_id"]["S"], int(arrival.tenant["shards"]["N"])
     shard = keys.status_shard(int(item["number"]["N"]), shards)
-    return {**item, "tenant_status": {"S": keys.tenant_status(tenant_id, item["status"]["S"].upper(), shard)}}
+    status = item["status"]["S"].upper()
+    return {
+        **item,
+        "tenant_status": {"S": keys.tenant_status(tenant_id, status, shard)},
+        "raised_status": {"S": keys.raised_status(tenant_id, status)},
+    }
 
 
 def _requests(reader: Reader) -> Iterator[StoredItem]:
@@ -118,7 +123,9 @@ def _forms() -> tuple[RowForm, ...]:
         "erased_versions": _numbers_in,
         "days": _days,
         **row_forms.moments("created_at", "updated_at"),
-        **row_forms.moments_if_any("responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at"),
+        **row_forms.moments_if_any(
+            "responded_at", "resolved_at", "reopened_at", "commented_at", "noted_at", "raised_at"
+        ),
     }
     activity = {"kind": row_forms.one_of("comment", "note", "event"), **row_forms.moments("at"), **of_request}
     needs = ("comment_count", "version", "tags", "resolver", "resolver_name")  # lists take them as they are stored

@@ -21,7 +21,8 @@ class SummaryItem(Item):
     `resolver` is a user id, "" for nobody. `version` grows with every change of a field and not with comments. It grows
     with the erasure of a person, too: `erased_versions` are those that erasures made, of which no entry tells.
     `comment_count`, `commented_at` and `updated_at` tell of comments and not of internal notes: viewers see them too.
-    `noted_at`, when the last note was added, is for agents alone, so it is in no index.
+    `noted_at`, when the last note was added, is for agents alone. Until something else changes the ticket, `raised_at`
+    is the same moment, and with `raised_status` and `resolver_raised` the ticket's place in the lists that agents see.
 
     For the aggregates, so that what a ticket adds to them follows from this item alone: when it was first answered
     and last resolved, reopened and commented on; in `days` how often which of these happened on which day
@@ -53,6 +54,9 @@ class SummaryItem(Item):
     reopened_at = UnicodeAttribute(null=True)
     commented_at = UnicodeAttribute(null=True)
     noted_at = UnicodeAttribute(null=True)
+    raised_at = UnicodeAttribute(null=True)
+    raised_status = UnicodeAttribute(null=True)
+    resolver_raised = UnicodeAttribute(null=True)
     days: MapAttribute[str, int] = MapAttribute(default=dict)  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
     epoch = NumberAttribute(default=0)
 

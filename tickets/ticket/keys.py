@@ -16,6 +16,7 @@ MADE_COMMENT: Final = "COMMENT"
 UNASSIGNED: Final = "UNASSIGNED"
 _TICKET: Final = "TICKET"
 _ACTIVITY: Final = "ACTIVITY"
+_RAISED: Final = "RAISED"
 ACTIVITY_PREFIX: Final = keys.beginning(_ACTIVITY)
 
 
@@ -60,6 +61,11 @@ def entry_id(activity_key: str) -> str:
 def tenant_status(tenant_id: str, status: str, shard: int) -> str:
     """Return the partition key of both ticket indexes: one tenant, one status, one shard."""
     return keys.collection(tenant_id, status, keys.whole_number(shard, "a shard"))
+
+
+def raised_status(tenant_id: str, status: str) -> str:
+    """Return the partition key of both indexes of noted tickets: one tenant, one status, however many shards."""
+    return keys.collection(tenant_id, _RAISED, status)
 
 
 def shelf_of(tenant_status_key: str) -> tuple[str, int] | None:

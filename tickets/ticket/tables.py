@@ -27,15 +27,22 @@ _LIST_ROW = (
     "commented_at",
 )
 
-STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", _LIST_ROW)
-STATUS_RESOLVER = Index("gsi-status-resolver", "tenant_status", "resolver_updated", (*_LIST_ROW, "updated_at"))
+STATUS_UPDATED = Index("gsi-status-updated", "tenant_status", "updated_at", (*_LIST_ROW, "raised_at"))
+STATUS_RESOLVER = Index(
+    "gsi-status-resolver", "tenant_status", "resolver_updated", (*_LIST_ROW, "updated_at", "raised_at")
+)
+# Sparse: the tickets whose last change is an internal note, in the order that agents see. See ADR 30.
+STATUS_RAISED = Index("gsi-raised", "raised_status", "raised_at", (*_LIST_ROW, "tenant_status"))
+RESOLVER_RAISED = Index(
+    "gsi-raised-resolver", "raised_status", "resolver_raised", (*_LIST_ROW, "tenant_status", "raised_at")
+)
 
 TICKETS = Table(
     "Support.Tickets",
     "tenant",
     "pk",
     "sk",
-    indexes=(STATUS_UPDATED, STATUS_RESOLVER),
+    indexes=(STATUS_UPDATED, STATUS_RESOLVER, STATUS_RAISED, RESOLVER_RAISED),
     ttl="expires_at",
     stream=True,
     leading_keys=keys.OWN_COLLECTIONS,
