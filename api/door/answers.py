@@ -13,7 +13,18 @@ from pydantic import BaseModel, ConfigDict
 from api.door.problems import RequestProblem
 
 CONTENT_TYPE: Final = "application/json"
-_TAGS: Final = re.compile(r'\s*(?:\*|(?:W/)?"[^"]*"(?:\s*,\s*(?:W/)?"[^"]*")*)\s*\Z')
+_PATTERN: Final = r'^(\*|(W/)?"[^"]*"(\s*,\s*(W/)?"[^"]*")*)$'
+_TAGS: Final = re.compile(_PATTERN.removesuffix("$") + r"\Z")
+# Headers, as routes declare them.
+KNOWN: Final = {
+    "If-None-Match": {"description": "the tag of what the caller has: the answer is 304 where it is still the same"}
+}
+MATCH: Final = {
+    "If-Match": {
+        "description": "the tag of what the caller saw: the answer is 412 where it has changed since",
+        "schema": {"type": "string", "pattern": _PATTERN, "examples": ['"0c2f5733f02a4ed8a7645f66"']},
+    }
+}
 _TAG: Final = re.compile(r'"[^"]*"')
 
 
@@ -95,7 +106,7 @@ def require_match(request: HttpRequest, etag: str, *, current: Any) -> None:
     wanted = request.headers.get("If-Match")
     if wanted is None:
         return
-    if not _TAGS.match(wanted):
+    if not _TAGS.match(wanted.strip()):
         raise RequestProblem(422, "invalid", "Send an ETag as it came, with its quotation marks.", field="If-Match")
     if not _names(wanted, etag):
         raise RequestProblem(

@@ -40,8 +40,15 @@ HEADER: Final = "Idempotency-Key"
 KEPT_SECONDS: Final = 24 * 3600
 CLAIM_SECONDS: Final = 10  # longer than a request takes that is well
 _A_MOMENT: Final = 2  # seconds within which nearly every request is answered
-ABOUT: Final = "a text of your own, new for each request: sent again with it, the request is done once (24 hours)"
-_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}\Z")
+_PATTERN: Final = "^[!-~]{1,255}$"
+_KEY: Final = re.compile(_PATTERN.removesuffix("$") + r"\Z")
+ONCE: Final = {  # the header, as routes declare it
+    HEADER: {
+        "description": "a text of your own, new for each request, of 1 to 255 characters of ASCII without spaces: sent "
+        "again with it, the request is done once (24 hours)",
+        "schema": {"type": "string", "pattern": _PATTERN, "examples": ["order-4711"]},
+    }
+}
 _MEMBER: Final = "answer"  # the name of the answer in a transaction
 _HEADERS: Final = ("Content-Type", "ETag", "Location", "Retry-After")  # that are kept
 

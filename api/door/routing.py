@@ -59,14 +59,14 @@ class ApiRouter(Router):
         scope: Scope,
         answers: Mapping[int, type[BaseModel] | None],
         problems_too: tuple[int, ...] = (),
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, Mapping[str, Any]] | None = None,
         sends: Mapping[int, tuple[str, ...]] | None = None,
     ) -> Callable[[RouteView], RouteView]:
         """Make a function the answer to a method and path. It takes an ApiRequest and returns an HttpResponse.
 
         `answers` are the bodies by status, None for no body; `problems_too` are statuses of problems beside those that
-        any route has; `headers` are header parameters with their descriptions; `sends` are headers of answers, beside
-        those that any has. The function's docstring is its description, and its first line its summary.
+        any route has; `headers` are header parameters with what the document says of them; `sends` are headers of
+        answers, beside those that any has. The function's docstring is its description, and its first line its summary.
         """
         written = {404, 409, 413, 415} if method != "GET" else {404} if "{" in path else set()
         statuses = sorted({*_ALWAYS, *problems_too, *written})
@@ -75,8 +75,8 @@ class ApiRouter(Router):
         def declared(view: RouteView) -> RouteView:
             summary, _, description = (view.__doc__ or "").partition("\n\n")
             parameters = [
-                {"in": "header", "name": name, "required": False, "schema": {"type": "string"}, "description": text}
-                for name, text in (headers or {}).items()
+                {"in": "header", "name": name, "required": False, "schema": {"type": "string"}, **told}
+                for name, told in (headers or {}).items()
             ]
             extra: dict[str, Any] = {
                 "responses": _responses(statuses, answers, later | dict(sends or {})),

@@ -85,11 +85,12 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _float(text: str) -> float:
+def _float(text: str) -> float | int:
+    """Read 24.0 and 2.4e1 as the whole number that JSON Schema takes them for, up to what a float holds exactly."""
     number = float(text)
     if not math.isfinite(number):
         raise RequestProblem(400, "number_out_of_range", "A number is too large.")
-    return number
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
 def _constant(name: str) -> Any:

@@ -22,8 +22,6 @@ from tickets.ticket.items import ActivityItem
 
 router: Final = ApiRouter()
 
-_ONCE: Final = {idempotency.HEADER: idempotency.ABOUT}
-
 
 @router.declare(
     "GET",
@@ -48,7 +46,7 @@ def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuer
     "/tickets/{ticket_number:number}/comments",
     scope=Scope.COMMENTS_WRITE,
     answers={201: ActivityEntry},
-    headers=_ONCE,
+    headers=idempotency.ONCE,
 )
 def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> HttpResponse:
     """Add a comment, and change the status with it."""
@@ -62,7 +60,7 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
     "/tickets/{ticket_number:number}/notes",
     scope=Scope.NOTES_WRITE,
     answers={201: ActivityEntry},
-    headers=_ONCE,
+    headers=idempotency.ONCE,
 )
 def add_note(request: ApiRequest, number: Number, note: NoteToAdd) -> HttpResponse:
     """Add an internal note, which viewers do not see."""

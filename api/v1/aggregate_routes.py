@@ -12,7 +12,6 @@ from api.door import answers
 from api.door.answers import ApiInput
 from api.door.routing import ApiRequest, ApiRouter
 from api.v1.aggregate_schemas import Aggregates, Counted, TagList, TagOut
-from api.v1.member_routes import KNOWN
 from tenants.api_keys.scopes import Scope
 from tickets.dashboards import dashboard
 
@@ -27,7 +26,9 @@ class AggregatesQuery(ApiInput):
     days: Literal["30", "90"] = "30"
 
 
-@router.declare("GET", "/aggregates", scope=Scope.AGGREGATES_READ, answers={200: Aggregates, 304: None}, headers=KNOWN)
+@router.declare(
+    "GET", "/aggregates", scope=Scope.AGGREGATES_READ, answers={200: Aggregates, 304: None}, headers=answers.KNOWN
+)
 def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpResponse:
     """Read the numbers of the desk.
 
@@ -36,7 +37,7 @@ def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpR
     return answers.tagged(request, Aggregates.of(dashboard.read(request.acting, days=int(query.days))))
 
 
-@router.declare("GET", "/tags", scope=Scope.AGGREGATES_READ, answers={200: TagList, 304: None}, headers=KNOWN)
+@router.declare("GET", "/tags", scope=Scope.AGGREGATES_READ, answers={200: TagList, 304: None}, headers=answers.KNOWN)
 def list_tags(request: ApiRequest) -> HttpResponse:
     """List the tags of tickets, with how many tickets of each status have them."""
     read = dashboard.tags(request.acting)

@@ -20,7 +20,6 @@ from tenants.tenancy.roles import Role
 router: Final = ApiRouter()
 
 PersonId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-KNOWN: Final = {"If-None-Match": "the tag of what the caller has: the answer is 304 where it is still the same"}
 
 _BOB: Final[dict[str, Any]] = {
     "id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9",
@@ -62,7 +61,9 @@ class MemberListQuery(ApiInput):
     role: Literal["owner", "admin", "agent", "viewer"] | None = None
 
 
-@router.declare("GET", "/members", scope=Scope.MEMBERS_READ, answers={200: MemberList, 304: None}, headers=KNOWN)
+@router.declare(
+    "GET", "/members", scope=Scope.MEMBERS_READ, answers={200: MemberList, 304: None}, headers=answers.KNOWN
+)
 def list_members(request: ApiRequest, query: Query[MemberListQuery]) -> HttpResponse:
     """List the members of the desk, by name."""
     people = members.members_of(request.acting.repository)
@@ -71,7 +72,7 @@ def list_members(request: ApiRequest, query: Query[MemberListQuery]) -> HttpResp
 
 
 @router.declare(
-    "GET", "/members/{member_id}", scope=Scope.MEMBERS_READ, answers={200: MemberOut, 304: None}, headers=KNOWN
+    "GET", "/members/{member_id}", scope=Scope.MEMBERS_READ, answers={200: MemberOut, 304: None}, headers=answers.KNOWN
 )
 def read_member(request: ApiRequest, member_id: PersonId) -> HttpResponse:
     """Read a member of the desk."""

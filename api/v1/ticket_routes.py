@@ -12,7 +12,17 @@ from api.door import answers, idempotency
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest, ApiRouter
 from api.v1.ticket_inputs import StatusOfMany, TicketToChange, TicketToCreate, tag_list
-from api.v1.ticket_schemas import ChangedTickets, Number, TicketInFull, TicketInList, TicketList, TicketListQuery
+from api.v1.ticket_schemas import (
+    ChangedTickets,
+    FoundTicket,
+    FoundTickets,
+    Number,
+    TicketInFull,
+    TicketInList,
+    TicketList,
+    TicketListQuery,
+    TicketSearchQuery,
+)
 from portal.dynamo.companions import Companion, beside
 from portal.errors import Invalid
 from portal.web.heavy_work import heavy
@@ -20,7 +30,9 @@ from tenants.api_keys.scopes import Scope
 from tickets.desk import bulk, changing, creating, filters, lists, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present
-from tickets.desk.filters import TicketFilter
+from tickets.search import query_parser, ticket_conditions, ticket_search
+from tickets.search.parsed_query import Filters
+from tickets.search.views import place_for_a_search
 from tickets.ticket.items import SummaryItem
 
 router: Final = ApiRouter()
@@ -36,12 +48,11 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
     A page looks at so many tickets as one round trip brings. So with a filter beside `status` and `resolver` it may be
     short, or empty, while there are more: go on as long as there is a `next`.
     """
-    asked = {name: str(value) for name, value in query.model_dump(exclude_none=True).items()}
     page = lists.page(
         request.tenant,
         status=filters.statuses(query.status),
-        resolver={None: None, "none": ""}.get(query.resolver, query.resolver),
-        only=TicketFilter.parse(asked),
+        resolver=query.resolver_id,
+        only=query.only,
         after=query.after,
         size=query.limit,
         at_once=True,
@@ -50,12 +61,40 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
     return answers.page(request, found, after=page.next)
 
 
+@router.declare("GET", "/search", scope=Scope.TICKETS_READ, answers={200: FoundTickets}, sends={200: ("Link",)})
+def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> HttpResponse:
+    """Find tickets by words in their titles, descriptions, comments, tags and requesters, the best first.
+
+    The text means what it means in the portal's search box. Internal notes are searched with the scope notes:read; a
+    text that names people by `assignee:` or by an address needs members:read. A desk has a few searches under way at a
+    time; one too many is answered by 429.
+    """
+    if ticket_conditions.needs_members(query_parser.parse(query.q)[0]):
+        request.caller.tenant_for(Scope.MEMBERS_READ)
+    is_narrowed = query.status != "any" or query.resolver is not None or query.only
+    statuses = None if query.status == "any" else filters.statuses(query.status)
+    with place_for_a_search(request.tenant):
+        found = ticket_search.find(
+            request.tenant,
+            query.q,
+            newest_first=query.order == "newest",
+            further=query.after or "",
+            within=Filters(statuses, query.resolver_id, query.only) if is_narrowed else None,
+        )
+    told = FoundTickets(
+        data=[FoundTicket.hit(request.tenant, hit) for hit in found.hits],
+        explanations=list(found.explanations),
+        next=answers.next_url(request, found.further or None),
+    )
+    return answers.page(request, told, after=found.further or None)
+
+
 @router.declare(
     "GET",
     "/tickets/{ticket_number:number}",
     scope=Scope.TICKETS_READ,
     answers={200: TicketInFull, 304: None},
-    headers={"If-None-Match": "the tag of what the caller has: the answer is 304 where it is still the same"},
+    headers=answers.KNOWN,
 )
 def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Read a ticket."""
@@ -68,7 +107,7 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     "/tickets",
     scope=Scope.TICKETS_WRITE,
     answers={201: TicketInFull},
-    headers={idempotency.HEADER: idempotency.ABOUT},
+    headers=idempotency.ONCE,
     sends={201: ("ETag", "Location")},
 )
 def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
@@ -99,7 +138,7 @@ def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     scope=Scope.TICKETS_WRITE,
     answers={200: TicketInFull},
     problems_too=(412,),
-    headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the ticket is another since"},
+    headers=answers.MATCH,
     sends={200: ("ETag",), 409: ("ETag",)},
 )
 def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -> HttpResponse:
@@ -138,7 +177,7 @@ def _shown(request: ApiRequest, present: Present) -> TicketInFull:
     "/tickets/status",
     scope=Scope.TICKETS_WRITE,
     answers={200: ChangedTickets},
-    headers={idempotency.HEADER: idempotency.ABOUT},
+    headers=idempotency.ONCE,
 )
 def change_status_of_many(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
     """Change the status of many tickets, of all or of none.

@@ -10,12 +10,25 @@ from api.door.answers import ApiInput, ApiModel
 from api.door.sentences import TextPattern
 from tenants.tenancy.context import TenantContext
 from tickets.desk import summaries
+from tickets.desk.filters import TicketFilter
 from tickets.desk.ticket_rows import TicketRow
+from tickets.search.query_parser import TEXT_LIMIT
+from tickets.search.results import Hit, Where
 from tickets.ticket.fields import TAG_LIMIT, Priority, Status
 from tickets.ticket.items import SummaryItem
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 Number = Annotated[int, Field(ge=1, le=10**15 - 1)]
+_StatusAsked = Literal["open", "pending", "resolved", "closed", "unresolved", "any"]
+_DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_Days = Annotated[
+    str,
+    TextPattern(
+        rf"^({_DAY}(\.\.({_DAY})?)?|\.\.{_DAY})?$",
+        "This takes a day as 2026-11-20, or days as 2026-11-01..2026-11-07.",
+    ),
+]
+_Tag = Annotated[str, Field(max_length=TAG_LIMIT), TextPattern("^[^,#|<>]*$", "This takes one tag.")]
 _Resolver = Annotated[str, TextPattern("^(none|[0-9a-f]{32})$", "This needs the id of a member, or none.")]
 
 _LISTED: Final[dict[str, Any]] = {
@@ -138,18 +151,91 @@ class ChangedTickets(ApiModel):
     status: Status
 
 
-class TicketListQuery(ApiInput):
-    """Which tickets: as the queue's address says it."""
+class SnippetPiece(ApiModel):
+    """A stretch of text that was sought, or that was not."""
+
+    text: str
+    is_match: bool
+
+
+class FoundTicket(TicketInList):
+    """A ticket that a search found, and where."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": _LISTED
+            | {
+                "found_in": "description",
+                "snippet": [{"text": "It ", "is_match": False}, {"text": "prints", "is_match": True}],
+            }
+        }
+    )
+
+    found_in: Where = Field(description="where the snippet stands; notes only with notes:read")
+    snippet: list[SnippetPiece] = Field(description="in plain text; empty where the title says it all")
+
+    @classmethod
+    def hit(cls, tenant: TenantContext, hit: Hit) -> Self:
+        """Make it of what the search found, as this caller may see it."""
+        pieces = [SnippetPiece(text=piece.text, is_match=piece.is_match) for piece in hit.snippet]
+        return cls.of(hit.summary, summaries.updated_at(tenant, hit.summary), found_in=hit.where, snippet=pieces)
+
+
+class FoundTickets(ApiModel):
+    """A page of tickets that a search found, the best first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "data": [FoundTicket.model_config["json_schema_extra"]["example"]],  # type: ignore[index]  # a dict above
+                "explanations": [],
+                "next": None,
+            }
+        }
+    )
+
+    data: list[FoundTicket]
+    explanations: list[str] = Field(description="sentences for people, about parts of the text that were ignored")
+    next: str | None = Field(description="the address of the next page; a page may be short where there is one")
+
+
+class _Filtered(ApiInput):
+    """Filters of tickets, as the address of the queue has them."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
-    status: Literal["open", "pending", "resolved", "closed", "unresolved", "any"] = "open"
     resolver: _Resolver | None = Field(None, description="a member's id, or none")
     priority: Priority | None = None
-    tag: str | None = Field(None, max_length=TAG_LIMIT)
-    created: str | None = Field(None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01..")
-    resolved: str | None = Field(None, description="days on which it was resolved last")
-    reopened: str | None = Field(None, description="days on which it was reopened last")
-    commented: str | None = Field(None, description="days on which it was commented on last")
+    tag: _Tag | None = None
+    created: _Days | None = Field(
+        None, description="days in UTC, as 2026-11-20, 2026-11-01..2026-11-07 or 2026-11-01.."
+    )
+    resolved: _Days | None = Field(None, description="days on which it was resolved last")
+    reopened: _Days | None = Field(None, description="days on which it was reopened last")
+    commented: _Days | None = Field(None, description="days on which it was commented on last")
     after: str | None = Field(None, max_length=2000, description="from `next` of the page before")
+
+    @property
+    def only(self) -> TicketFilter:
+        """Return the filters beside status and resolver. Raises Invalid."""
+        return TicketFilter.parse({name: str(value) for name, value in self.model_dump(exclude_none=True).items()})
+
+    @property
+    def resolver_id(self) -> str | None:
+        """Return the agent's id, "" for nobody, None where every agent's tickets are asked for."""
+        return {None: None, "none": ""}.get(self.resolver, self.resolver)
+
+
+class TicketSearchQuery(_Filtered):
+    """Which words, and among which tickets."""
+
+    q: str = Field(min_length=1, max_length=TEXT_LIMIT, description="words, and operators as the search box takes them")
+    status: _StatusAsked = "any"
+    order: Literal["best", "newest"] = "best"
+
+
+class TicketListQuery(_Filtered):
+    """Which tickets."""
+
+    status: _StatusAsked = "open"
     limit: int = Field(50, ge=1, le=100)

@@ -12,7 +12,6 @@ from ninja import Query
 
 from api.door import answers, idempotency
 from api.door.routing import ApiRequest, ApiRouter
-from api.v1.member_routes import KNOWN
 from api.v1.webhook_schemas import (
     DeliveryOut,
     DeliveryPage,
@@ -32,13 +31,12 @@ from portal.dynamo.client import fan_out
 from tenants.api_keys.scopes import Scope
 
 router: Final = ApiRouter()
-_ONCE: Final = {idempotency.HEADER: idempotency.ABOUT}
 _SCOPE: Final = Scope.WEBHOOKS_MANAGE
 # What else a key needs to have events of these types sent to an address: whoever gets one reads what is in it.
 _READING: Final = (("ticket.", Scope.TICKETS_READ), ("ticket.note_added", Scope.NOTES_READ))
 
 
-@router.declare("GET", "/webhooks", scope=_SCOPE, answers={200: WebhookList, 304: None}, headers=KNOWN)
+@router.declare("GET", "/webhooks", scope=_SCOPE, answers={200: WebhookList, 304: None}, headers=answers.KNOWN)
 def list_webhooks(request: ApiRequest) -> HttpResponse:
     """List the endpoints of the desk, the oldest first."""
     found = endpoints.listed(request.acting.repository)
@@ -46,7 +44,12 @@ def list_webhooks(request: ApiRequest) -> HttpResponse:
 
 
 @router.declare(
-    "POST", "/webhooks", scope=_SCOPE, answers={201: WebhookWithSecret}, headers=_ONCE, sends={201: ("Location",)}
+    "POST",
+    "/webhooks",
+    scope=_SCOPE,
+    answers={201: WebhookWithSecret},
+    headers=idempotency.ONCE,
+    sends={201: ("Location",)},
 )
 def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
     """Add an endpoint.
@@ -73,7 +76,9 @@ def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
     return _with_secret(request, write, answer)
 
 
-@router.declare("GET", "/webhooks/{webhook_id}", scope=_SCOPE, answers={200: WebhookOut, 304: None}, headers=KNOWN)
+@router.declare(
+    "GET", "/webhooks/{webhook_id}", scope=_SCOPE, answers={200: WebhookOut, 304: None}, headers=answers.KNOWN
+)
 def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Read an endpoint."""
     return answers.tagged(request, WebhookOut.of(endpoints.find(request.acting.repository, webhook_id)))
@@ -85,7 +90,7 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     scope=_SCOPE,
     answers={200: WebhookOut},
     problems_too=(412,),
-    headers={"If-Match": "the tag of what the caller saw: the answer is 412 where the endpoint is another since"},
+    headers=answers.MATCH,
     sends={200: ("ETag",)},
 )
 def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookToChange) -> HttpResponse:
@@ -119,7 +124,9 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-@router.declare("POST", "/webhooks/{webhook_id}/pause", scope=_SCOPE, answers={200: WebhookOut}, headers=_ONCE)
+@router.declare(
+    "POST", "/webhooks/{webhook_id}/pause", scope=_SCOPE, answers={200: WebhookOut}, headers=idempotency.ONCE
+)
 def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Pause an endpoint.
 
@@ -128,13 +135,17 @@ def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     return _done(request, partial(endpoints.pause, endpoint_id=webhook_id, by=request.caller.actor))
 
 
-@router.declare("POST", "/webhooks/{webhook_id}/resume", scope=_SCOPE, answers={200: WebhookOut}, headers=_ONCE)
+@router.declare(
+    "POST", "/webhooks/{webhook_id}/resume", scope=_SCOPE, answers={200: WebhookOut}, headers=idempotency.ONCE
+)
 def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Resume an endpoint that is paused."""
     return _done(request, partial(endpoints.resume, endpoint_id=webhook_id, by=request.caller.actor))
 
 
-@router.declare("POST", "/webhooks/{webhook_id}/test", scope=_SCOPE, answers={202: WebhookOut}, headers=_ONCE)
+@router.declare(
+    "POST", "/webhooks/{webhook_id}/test", scope=_SCOPE, answers={202: WebhookOut}, headers=idempotency.ONCE
+)
 def test_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Send an endpoint a test event, whatever it subscribed to."""
     return _done(request, partial(redelivering.send_test, endpoint_id=webhook_id), status=202, is_content=True)
@@ -151,7 +162,9 @@ def _done(
     )
 
 
-@router.declare("POST", "/webhooks/{webhook_id}/secret", scope=_SCOPE, answers={200: WebhookWithSecret}, headers=_ONCE)
+@router.declare(
+    "POST", "/webhooks/{webhook_id}/secret", scope=_SCOPE, answers={200: WebhookWithSecret}, headers=idempotency.ONCE
+)
 def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Replace the secret of an endpoint.
 

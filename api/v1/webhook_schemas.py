@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from api.door.answers import ApiInput, ApiModel
 from api.v1.ticket_schemas import Moment
-from delivery.webhooks import delivery_log, keys
+from delivery.webhooks import delivery_log, keys, webhook_events
 from delivery.webhooks.endpoint_changes import ChangedEndpoint
 from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, EndpointChoice
 from delivery.webhooks.items import DeliveryItem, EndpointItem
@@ -42,12 +42,18 @@ _DELIVERY: Final[dict[str, Any]] = {
     "next_at": None,
 }
 
+
+def _name_events(schema: dict[str, Any]) -> None:
+    """Name the event types when the document is made: by then every app has declared its own."""
+    schema["enum"] = [kind.name for kind in webhook_events.offered()]
+
+
 WebhookId = Annotated[str, Path(pattern="^ep_[0-9a-f]{16}$")]
 _Url = Annotated[str, Field(max_length=URL_LIMIT, description="an https address of a public host")]
 _Description = Annotated[str, Field(max_length=DESCRIPTION_LIMIT)]
 _EventTypes = Annotated[
-    list[Annotated[str, Field(max_length=100)]],
-    Field(min_length=1, max_length=50, description="as docs/events.md and the portal's page of events list them"),
+    list[Annotated[str, Field(max_length=100, json_schema_extra=_name_events)]],
+    Field(min_length=1, max_length=50, description="docs/events.md and the portal's page of events explain them"),
 ]
 
 

@@ -19,6 +19,7 @@ from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
 from tests.support.api_client import api_client
 from tests.support.world import World
+from tickets.desk import creating
 from tickets.ticket import fields
 
 DOCUMENT: dict[str, Any] = json.loads(openapi.text())
@@ -52,6 +53,28 @@ def test_a_route_says_its_scope_and_what_can_go_wrong(name: str, told: dict[str,
     assert all("description" in p or p["in"] != "header" for p in told.get("parameters", ()))
     problems = [r for status, r in told["responses"].items() if int(status) >= 400]
     assert all("application/problem+json" in r["content"] for r in problems)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "header", "value"),
+    [
+        ("POST", "/tickets", "Idempotency-Key", value)
+        for value in ("!", "~" * 255, "a b", "x" * 256, "\u00e9", "a\tb", "order-4711")
+    ]
+    + [
+        ("PATCH", "/tickets/{number}", "If-Match", value)
+        for value in ("*", '"a"', 'W/"a"', '"a", W/"b"', '""', "a", '"a', '"a" "b"', "W/", '*, "a"')
+    ],
+)
+def test_a_header_is_refused_where_the_document_says_so_and_nowhere_else(
+    world: World, method: str, path: str, header: str, value: str
+) -> None:
+    creating.create(world.context("alice", "acme"), title="Ticket 1")
+    (schema,) = [p["schema"] for p in dict(ROUTES)[f"{method} /api/v1{path}"]["parameters"] if p["name"] == header]
+    sent = {header.replace("-", "_"): value}
+    answer = api_client(world).call(method, path.format(number=1), {"title": "Other"}, **sent)
+    refused = answer.status_code == 422 and answer.json()["field"] == header
+    assert refused == (re.search(schema["pattern"], value) is None), answer.content
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -138,7 +138,11 @@ def _is_day(text: str) -> bool:
 
 def _tag(text: str) -> str:
     """Return one tag as tickets have it. Raises Invalid."""
-    tags = fields.tag_list(text)
+    try:
+        tags = fields.tag_list(text)
+    except Invalid as refused:
+        refused.field = "tag"  # as the address calls it
+        raise
     if len(tags) > 1:
         raise Invalid("Filter by one tag at a time.", field="tag")
     return tags[0] if tags else ""

@@ -38,7 +38,7 @@ def search(request: TenantRequest) -> HttpResponse:
         address = SearchAddress.of(params)
         if not address.text:
             return render(request, "search/results.html", presenters.waiting_page(address))
-        with _place(request.tenant):
+        with place_for_a_search(request.tenant):
             context = _results(request.tenant, address, params.get("after", ""))
     except Invalid as error:
         return render(request, "search/results.html", presenters.refused_page(params, error), status=400)
@@ -59,7 +59,7 @@ def suggest(request: TenantRequest) -> HttpResponse:
     """
     text = request.GET.get("q", "").strip()
     try:
-        with _place(request.tenant):
+        with place_for_a_search(request.tenant):
             if not text:
                 suggesting.warm(request.tenant)
                 return HttpResponse(status=204)
@@ -84,7 +84,7 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
 
 
 @contextmanager
-def _place(tenant: TenantContext) -> Iterator[None]:
+def place_for_a_search(tenant: TenantContext) -> Iterator[None]:
     """Take one of the tenant's places for searches. Raises TooHeavy where all are taken: nobody waits."""
     if not concurrency.searches.enter(tenant.tenant_id):
         noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
