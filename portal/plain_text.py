@@ -13,21 +13,50 @@ import unicodedata
 from typing import Final
 
 _CONTROLS: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
 )
 # Letters and symbols by category that nevertheless show nothing: Hangul fillers, the blank Braille pattern.
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
 _BLANK_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+# Signs around Arabic, Syriac and Kaithi numbers are of the category of formats, but can be seen.
+_SEEN_FORMATS: Final = frozenset(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
+# Joiners that shape a word or an emoji stand between two characters beyond ASCII, or behind an Indic virama; the
+# letters of a flag's region stand behind a black flag.
+_SHAPING: Final = re.compile(
+    "(?<=[^\x00-\x7f\u200c\u200d])[\u200c\u200d](?=[^\x00-\x7f\u200c\u200d])"
+    "|(?<=[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])[\u200c\u200d]"
+    "|(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+)
+_SHAPERS: Final = frozenset({"\u200c", "\u200d", *map(chr, range(0xE0030, 0xE0080))})
 
 
 def is_blank(char: str) -> bool:
     """Tell whether a character shows nothing: white space, or one that is invisible."""
+    if char in _SEEN_FORMATS:
+        return False
     return char in _BLANK_LETTERS or unicodedata.category(char) in _BLANK_CATEGORIES
+
+
+def has_visible_text(text: str) -> bool:
+    """Tell whether anybody could see this text: it is not empty, and holds more than what is invisible."""
+    return not all(map(is_blank, text))
+
+
+def visible(text: str) -> str:
+    """Return the text without what is invisible or turns its direction around, but for white space and what shapes a
+    word or an emoji: joiners in Persian and Indic words, say."""
+    spaced = text.replace("\u2800", " ")  # blank Braille pattern, the space of Braille
+    rest = "".join(c for c in spaced if c.isspace() or not is_blank(c) or c in _SHAPERS)
+    kept = {at for match in _SHAPING.finditer(rest) for at in range(*match.span())}
+    return "".join(c for at, c in enumerate(rest) if at in kept or c.isspace() or not is_blank(c))
 
 
 def is_visible_name(text: str) -> bool:
     """Tell whether a text can be the name of a person or desk: it can be seen, and nothing turns it around."""
-    return not all(map(is_blank, text)) and not has_controls(text)
+    return has_visible_text(text) and not has_controls(text)
 
 
 def mixes_scripts(text: str) -> bool:

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, Strict, model_validator
 
 from api.door.answers import ApiInput
 from api.door.sentences import TextPattern
+from portal.errors import Invalid
 from tickets.desk.changing import Wishes
 from tickets.ticket import fields
 from tickets.ticket.fields import COMMENT_LIMIT, DESCRIPTION_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, Priority, Status
@@ -129,5 +130,7 @@ class StatusOfMany(ApiInput):
 
 
 def tag_list(tags: list[str]) -> list[str]:
-    """Return tags as they are stored. Raises Invalid."""
+    """Return tags as they are stored. Raises Invalid, also for one of white space alone."""
+    if any(not tag.strip() for tag in tags):
+        raise Invalid("A tag needs characters that can be seen.", field="tags")
     return fields.tag_list(",".join(tags))

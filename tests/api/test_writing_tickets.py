@@ -68,6 +68,8 @@ def test_the_history_says_which_key_it_was(client: ApiClient) -> None:
         ({"title": "x", "tags": "a,b"}, "tags", "list_type"),
         ({"title": "x", "tags": ["a,b"]}, "tags.0", "string_pattern_mismatch"),
         ({"title": "x", "tags": [str(n) for n in range(13)]}, "tags", None),
+        ({"title": "x", "tags": ["b", "\u200b\u202e"]}, "tags", None),
+        ({"title": "x", "tags": [" "]}, "tags", None),
         ({"title": "x", "priority": "huge"}, "priority", "enum"),
         ({"title": "x", "description": "x" * 50_001}, "description", "string_too_long"),
         ({"title": "x", "tags": ["t" * 41]}, "tags.0", "string_too_long"),

@@ -206,6 +206,9 @@ def test_that_a_file_was_made_is_a_row_itself(world: World) -> None:
 
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\r=1", " =1", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x"]
+FORMULAS += [
+    f"{hidden}=1" for hidden in ("\ufeff", "\u200b", "\u2060", "\u00ad", "\u202e", "\u00a0", "\u3164", "\ufe0f")
+]
 
 
 @pytest.mark.parametrize("name", [*FORMULAS, *(f"x;{f}" for f in FORMULAS), 'x;"=1', "x; '=1", "x;y;=1"])
@@ -219,12 +222,12 @@ def test_no_cell_of_the_file_is_a_formula(world: World, name: str) -> None:
     text = answer.getvalue().decode()  # type: ignore[attr-defined]
     for delimiter in ",;":  # the second is that of a spreadsheet in German or French
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-            begins = [cell.lstrip(' "')[:1] for cell in row]
+            begins = [cell.lstrip(' "\u00a0\ufeff\u200b\u2060\u00ad\u202e\u3164\ufe0f')[:1] for cell in row]
             assert not {*begins} & {*"=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"}, row
 
 
 def test_what_is_no_formula_is_exported_as_it_is() -> None:
-    for text in ("a-b", "1+1=2", "alice@example.com", "x; y", "Müller & Söhne", ""):
+    for text in ("a-b", "1+1=2", "alice@example.com", "x; y", "Müller & Söhne", "\ufeffx", ""):
         assert harmless(text) == text
 
 

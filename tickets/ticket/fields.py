@@ -101,6 +101,8 @@ def tag_list(text: str) -> list[str]:
     tags: list[str] = []
     for typed in text.split(","):
         tag = texts.word(typed)
+        if not tag and typed.strip():
+            raise Invalid("A tag needs characters that can be seen.", field="tags")
         if not tag or tag in tags:
             continue
         if len(tag) > TAG_LIMIT:

@@ -1,7 +1,8 @@
 """Bring text that people and programs send into the one form in which tickets store and compare it.
 
 Forms, filters, the import and every other way in use these functions, so that what is stored can be found again.
-Nothing is dropped from a text without a trace: a character that cannot be stored becomes U+FFFD, which can be seen.
+A character that cannot be stored becomes U+FFFD, which can be seen. Lines and words lose what is invisible, such as
+marks that turn the reading direction around; texts of several lines keep it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ REPLACEMENT: Final = "\ufffd"
 # Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
 _UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-# Joiners that shape a word or an emoji stand between two characters beyond ASCII; anywhere else they only hide.
-_JOINER: Final = re.compile(r"(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
 
 
 def block(text: str) -> str:
@@ -27,8 +26,8 @@ def block(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return a text of one line, as titles and names are: composed characters, single spaces, none around it."""
-    return " ".join(unicodedata.normalize("NFC", block(text)).split())
+    """Return a text of one line, as titles and names are: composed characters, single spaces, nothing invisible in it."""
+    return " ".join(unicodedata.normalize("NFC", plain_text.visible(block(text))).split())
 
 
 def word(text: str) -> str:
@@ -37,11 +36,9 @@ def word(text: str) -> str:
     White space inside becomes a hyphen.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
-    kept = {match.start() for match in _JOINER.finditer(plain)}
-    visible = (c for i, c in enumerate(plain) if i in kept or c.isspace() or not plain_text.is_blank(c))
-    return "-".join("".join(visible).split())
+    return "-".join(plain_text.visible(plain).split())
 
 
 def shows_nothing(text: str) -> bool:
     """Tell whether nobody could see this text: it is empty, or holds white space and invisible characters only."""
-    return all(plain_text.is_blank(char) for char in text)
+    return not plain_text.has_visible_text(text)
