@@ -20,9 +20,7 @@ _CONTROLS: Final = re.compile(
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
 _BLANK_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 # Signs around Arabic, Syriac and Kaithi numbers are of the category of formats, but can be seen.
-_SEEN_FORMATS: Final = frozenset(
-    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
-)
+_SEEN_FORMATS: Final = frozenset(map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)))
 # Joiners that shape a word or an emoji stand between two characters beyond ASCII, or behind an Indic virama; the
 # letters of a flag's region stand behind a black flag.
 _SHAPING: Final = re.compile(

@@ -66,7 +66,7 @@ def test_nothing_invisible_is_stored_in_a_line(typed: str, stored: str) -> None:
 
 @pytest.mark.parametrize("nothing", ["\u200b", "\u2060\ufeff", "\u3164", "\u202e", "\u200d", "a,\u200b"])
 def test_a_tag_of_invisible_characters_is_refused(nothing: str) -> None:
-    with pytest.raises(Invalid, match="A tag needs characters that can be seen."):
+    with pytest.raises(Invalid, match="A tag needs characters that can be seen"):
         fields.tag_list(nothing)
 
 

@@ -26,7 +26,7 @@ def block(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return a text of one line, as titles and names are: composed characters, single spaces, nothing invisible in it."""
+    """Return a text of one line, as titles and names are: composed characters, single spaces, nothing invisible."""
     return " ".join(unicodedata.normalize("NFC", plain_text.visible(block(text))).split())
 
 
