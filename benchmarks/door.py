@@ -36,7 +36,7 @@ def main() -> int:
     limiter = TenantLimiter()
     chance = random.Random(7)  # noqa: S311  # repeatable
     tenants = [f"{chance.randrange(TENANTS):032x}" for _ in range(DECISIONS)]
-    cookie = session_cookie.write(session_cookie.Ids("s" * 32, "a" * 32, "b" * 32))
+    cookie = session_cookie.write(session_cookie.Ids("s" * 32, "a" * 32, (session_cookie.Pin("acme", "b" * 32),)))
 
     def decide() -> None:
         for tenant in tenants:

@@ -24,7 +24,7 @@ from portal.nosql import keys
 from portal.nosql.items import SessionItem
 from portal.nosql.tables import SESSIONS_BY_USER
 
-TENANT_KEY: Final = "tenant_id"  # in a session: the pinned tenant
+TENANT_KEY: Final = "tenant_id"  # in a session: the tenant that it entered last
 AGENT_LIMIT: Final = 200  # characters of a browser's name; a session's item stays below 1 KB, one write unit
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,7 +24,7 @@ from tenants.identity.models import User
 from tenants.identity.throttle import CountedAttempt
 from tenants.membership import members
 from tenants.tenancy import context, page_mark
-from tenants.tenancy.request import enter_desk, pin_tenant, start_session
+from tenants.tenancy.request import enter_desk, start_session
 
 
 def let_in(
@@ -58,9 +58,7 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
         if interrupted and page_mark.matches(interrupted, user.id, membership.tenant_id):
             chosen = membership
     tenant = context.enter(user, chosen.tenant_id) if chosen else None
-    if tenant is None:
-        pin_tenant(request, "", slug="")
-    else:
+    if tenant is not None:
         enter_desk(request, tenant, by=Actor(user.id, user.email, client_address(request)))
     if stash is not None and tenant is not None:
         return resume(request, user, tenant.tenant_id, stash)
@@ -71,16 +69,18 @@ def _enter(request: HttpRequest, user: User, stash: Stash | None, next_url: str)
         if stash is not None and stash.path.startswith(admin_url):
             return resume(request, user, "", stash)
         return redirect(target if target.startswith(admin_url) else admin_url)
-    if tenant is None:
-        pick_url = reverse("tenants:pick")
-        return redirect(f"{pick_url}?{urlencode({'next': target})}" if next_url else pick_url)
-    return redirect(target)
+    if tenant is None and not next_url:
+        return redirect("tenants:pick")
+    return redirect(target)  # where a page needs a desk that its address does not name, it asks for one itself
 
 
 def resume(request: HttpRequest, user: User, tenant_id: str, stash: Stash) -> HttpResponse:
     """Offer an interrupted form again, on a page that belongs to the tenant just entered."""
     tenant = context.enter(user, tenant_id)
     request.user, request.tenant = user, tenant  # type: ignore[attr-defined]  # tenant is ours
+    if tenant is not None and (desk := desk_of(stash.path)):
+        # The form is the tenant's by its page's mark, whatever desk has the name now that its address had then.
+        stash = replace(stash, path=f"/{tenant.slug}/{stash.path.removeprefix(f'/{desk}/')}")
     return render(request, "portal/resume.html", {"stash": stash})
 
 

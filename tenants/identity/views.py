@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth import logout as end_session
@@ -29,9 +28,10 @@ from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_storage, mails, members, roster
 from tenants.second_factors import second_step_views
-from tenants.tenancy import context, pinned_tenant, refusal_views
+from tenants.tenancy import context, refusal_views
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import absolute_url, actor_of, enter_desk, pin_tenant
+from tenants.tenancy.session_cookie import Pin
 
 get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -41,7 +41,7 @@ get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 @get_or_post
 def login(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated and request.method != "POST":
-        return redirect(settings.LOGIN_REDIRECT_URL)
+        return redirect(entering_views.safe_next(request, request.GET.get("next", "")))
     form = SignInForm(request.POST or None, initial={"next": request.GET.get("next", "")})
     stash = entering_views.stash_of(request)
     page = {"form": form, "resume": stash}
@@ -179,6 +179,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     ]
     everything, waiting = fan_out(queries)
     search = request.GET.get("q", "").strip()
+    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
     current = request.tenant.tenant_id if request.tenant else ""  # type: ignore[attr-defined]
     found = [
         {
@@ -193,7 +194,7 @@ def pick(request: HttpRequest) -> HttpResponse:
     ]
     page = {
         "memberships": found,
-        "is_out": request.session.get(pinned_tenant.TENANT_KEY, "") not in {"", *(m.tenant_id for m in everything)},
+        "is_out": bool(pins) and pins[0].tenant_id not in {m.tenant_id for m in everything},
         "q": search,
         "total": len(everything),
         "waiting": [w for w in waiting if w.tenant_id not in {m.tenant_id for m in everything}],
@@ -214,8 +215,9 @@ def switch(request: HttpRequest) -> HttpResponse:
         raise NotFound("You are not a member of this tenant.")
     if tenant.where.purged:
         return refusal_views.being_deleted(request, tenant.name)
-    if request.session.get(pinned_tenant.TENANT_KEY) == tenant.tenant_id:
-        pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
+    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
+    if tenant.tenant_id in {pin.tenant_id for pin in pins}:
+        pin_tenant(request, tenant)
     else:
         enter_desk(request, tenant, by=actor_of(request))
     stash = entering_views.stash_of(request)

@@ -15,7 +15,7 @@ from portal.errors import Conflict, Forbidden, Invalid
 from portal.web.access import in_person, member
 from tenants.membership import members, roster
 from tenants.membership.forms import RoleForm
-from tenants.tenancy.request import TenantRequest, actor_of, pin_tenant
+from tenants.tenancy.request import TenantRequest, actor_of, unpin_tenant
 from tenants.tenancy.roles import Role
 
 SHOWN: Final = 100  # members on the page; the others are found by name
@@ -103,7 +103,7 @@ def leave(request: TenantRequest) -> HttpResponse:
     except Conflict as error:
         messages.error(request, error.message)
         return redirect("tenants:leave")
-    pin_tenant(request, "", slug="")
+    unpin_tenant(request, tenant)
     messages.success(request, f"You have left {tenant.name}.")
     return redirect("tenants:pick")
 

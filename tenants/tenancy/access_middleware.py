@@ -1,8 +1,8 @@
-"""Check each request against what its view declares, and against the pinned tenant.
+"""Check each request against what its view declares, and against its tenant.
 
-A page of a desk is for members of the pinned tenant alone. The desk's name in the address must be the pinned tenant's,
+A page of a desk is for members of the request's tenant alone. The desk's name in the address must be that tenant's,
 and an unsafe request must carry the mark of a page that was made for this person in this tenant. Neither is a source
-of keys: whatever they say, a view gets the pinned tenant's data or none.
+of keys: whatever they say, a view gets that tenant's data or none.
 
 An operator who acts as a member reads what the member reads. Where that was chosen, tickets may be changed too. What
 concerns the person or the desk itself (the account, members, keys, settings) is refused whatever was chosen.

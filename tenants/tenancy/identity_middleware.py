@@ -16,7 +16,12 @@ from portal.errors import PortalError
 from portal.web import desk_prefix, error_pages
 from tenants.identity import impersonation_session
 from tenants.identity.impersonation_session import ActingIds
-from tenants.tenancy import pinned_tenant, session_cookie
+from tenants.identity.models import User
+from tenants.membership import members
+from tenants.tenancy import context, pinned_tenant, session_cookie
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import actor_of, enter_desk
+from tenants.tenancy.session_cookie import Pin
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -24,7 +29,9 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 class IdentityMiddleware:
     """Sets request.session, request.user and request.tenant in one round trip; saves a changed session afterwards.
 
-    Addresses made during the request are those of the pinned tenant's desk. While an operator acts as a member,
+    The tenant is the person's desk that the address names. One that is not pinned yet is looked up among the person's
+    memberships, once. Where the address names none of theirs, the tenant is the one used last.
+    Addresses made during the request are those of the tenant's desk. While an operator acts as a member,
     request.acting says so, and user and tenant are the member's; the operators' admin takes no notice of it.
     """
 
@@ -36,10 +43,14 @@ class IdentityMiddleware:
         ids = session_cookie.read(cookie) if cookie else None
         request.user, request.tenant = AnonymousUser(), None  # type: ignore[attr-defined]  # tenant is ours
         request.acting, request.acting_has_ended = None, False  # type: ignore[attr-defined]  # ours
+        request.pins = ids.pins if ids else ()  # type: ignore[attr-defined]  # ours
         with desk_prefix.addresses_of(""):
             try:
                 acting = _acting_ids(request)
-                identity = pinned_tenant.resolve_acting(ids, acting) if acting else pinned_tenant.resolve(ids)
+                path = request.path_info
+                identity = (
+                    pinned_tenant.resolve_acting(ids, acting, path) if acting else pinned_tenant.resolve(ids, path)
+                )
                 request.session = identity.session
                 request.acting, request.acting_has_ended = identity.acting, identity.has_ended  # type: ignore[attr-defined]
                 if identity.user is not None:
@@ -47,6 +58,8 @@ class IdentityMiddleware:
                 if identity.tenant is not None:
                     request.tenant = identity.tenant  # type: ignore[attr-defined]
                     desk_prefix.use(identity.tenant.slug)
+                if identity.user is not None and identity.acting is None:
+                    _pin_named(request, identity.user, identity.tenant)
                 response = self.get_response(request)
                 return self._remember(request, response, cookie)
             except PortalError as error:
@@ -71,10 +84,8 @@ class IdentityMiddleware:
                 # Signed out in another tab while this request ran: signed out it stays.
                 response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
                 return response
-        ids = session_cookie.Ids(
-            session.session_key or "", session.get(SESSION_KEY, ""), session.get(pinned_tenant.TENANT_KEY, "")
-        )
-        value = session_cookie.write(ids)
+        pins = request.pins  # type: ignore[attr-defined]  # ours
+        value = session_cookie.write(session_cookie.Ids(session.session_key or "", session.get(SESSION_KEY, ""), pins))
         if value != cookie:
             response.set_cookie(
                 settings.SESSION_COOKIE_NAME,
@@ -85,6 +96,38 @@ class IdentityMiddleware:
                 samesite="Lax",
             )
         return response
+
+
+def _pin_named(request: HttpRequest, user: User, tenant: TenantContext | None) -> None:
+    """Let the desk that the address names be the one used last; enter it first where it is another of the person's.
+
+    That costs a Query of the person's memberships, whether the name is one of theirs or not, and then one read more.
+    """
+    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
+    if tenant is not None and not pins[0].slug:  # by the cookie of a former version
+        request.pins = pins = (Pin(tenant.slug, tenant.tenant_id),)  # type: ignore[attr-defined]  # ours
+    desk = session_cookie.first_word(request.path_info)
+    pinned = next((pin for pin in pins if desk and pin.slug == desk), None)
+    if tenant is None or tenant.slug != desk:
+        if not desk or desk_prefix.desk_of(request.path_info) != desk:
+            return
+        read = tenant.tenant_id if tenant else ""
+        mine = members.memberships_of(user.id)
+        named = next((m for m in mine if m.slug == desk and m.tenant_id != read), None)
+        entered = context.enter(user, named.tenant_id) if named else None
+        if entered is not None:
+            request.tenant = entered  # type: ignore[attr-defined]  # ours
+            enter_desk(request, entered, by=actor_of(request))
+            return
+    now = Pin(tenant.slug, tenant.tenant_id) if tenant else pinned
+    if now is None or (pinned is None and now.slug != desk):
+        return
+    # Parts that a page in the background fetches do not make its desk the last used one.
+    is_page = "HX-Boosted" in request.headers or (
+        "HX-Request" not in request.headers and request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    )
+    if is_page or now not in pins:
+        request.pins = session_cookie.used(pins, now.slug, now.tenant_id)  # type: ignore[attr-defined]  # ours
 
 
 def _acting_ids(request: HttpRequest) -> ActingIds | None:

@@ -1,6 +1,6 @@
 """Hold each tenant to what it may ask for, at the door: a request over its limits is answered at once, with 429.
 
-What is asked is charged to the tenant that the session is pinned to, once it is certain that the caller is a member.
+What is asked is charged to the pinned tenant that the address names, once it is certain that the caller is a member.
 Before that the cookie names the tenant under our signature: a request that would be refused anyway is refused without
 a read. Whoever holds an old cookie can be refused by that, and spends nothing.
 """
@@ -33,11 +33,12 @@ class TenantLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         ids = session_cookie.read(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
-        if ids is None or not keys.TENANT_ID.match(ids.tenant_id):
+        tenant_id = ids.tenant_at(request.path_info) if ids else ""
+        if not keys.TENANT_ID.match(tenant_id):
             return self.get_response(request)
         units = admission.units_of(changes=request.method not in SAFE)
         try:
-            with admission.admitted(ids.tenant_id, units, is_limited=lambda: _is_limited(request)):
+            with admission.admitted(tenant_id, units, is_limited=lambda: _is_limited(request)):
                 return self._counted(request)
         except NotAdmitted as refused:
             return _refused(request, refused)

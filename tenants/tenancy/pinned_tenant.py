@@ -1,9 +1,9 @@
-"""Resolve the ids of the session cookie to their person and the tenant pinned to the session, anew at each request.
+"""Resolve the ids of the session cookie to their person and one of the pinned tenants, anew at each request.
 
-The cookie holds three ids under one signature: session, account, tenant. They are the keys of a single BatchGetItem
-that brings session, account, membership and tenant together. The ids only say what to read; what may be done follows
-from the items alone. A removed membership or a changed role counts at once. What the address and the page say is
-compared with the pinned tenant in access_middleware.py.
+The cookie holds session, account and the pinned tenants under one signature. The address chooses among these: its name
+is compared with theirs, and never makes a key. The chosen ids are the keys of a single BatchGetItem that brings
+session, account, membership and tenant together. The ids only say what to read; what may be done follows from the
+items alone. A removed membership or a changed role counts at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.items import MembershipItem, TenantItem
 from tenants.tenancy.session_cookie import Ids
 
-TENANT_KEY = session_store.TENANT_KEY
-
 
 @dataclass(frozen=True)
 class Identity:
@@ -48,22 +46,20 @@ class Identity:
     has_ended: bool = False
 
 
-def resolve(ids: Ids | None) -> Identity:
-    """Read all by one BatchGetItem, eventually consistently.
+def resolve(ids: Ids | None, path: str = "") -> Identity:
+    """Read all by one BatchGetItem, eventually consistently: the tenant is the pinned one that the address names, else
+    the one used last.
 
     Where its answer would turn away somebody whose cookie we signed, it may only be a moment behind a write
-    (a sign-in, a switch, a new password), so that part is read again, consistently, before it counts.
+    (a sign-in, a new password), so that part is read again, consistently, before it counts.
     """
     nobody = Identity(session_store.SessionStore())
     if ids is None or not keys.USER_ID.match(ids.user_id):
         return nobody
-    item, account, tenant = _read(ids)
+    item, account, tenant = _read(ids, ids.tenant_at(path))
     session = session_store.SessionStore.from_item(item, ids.session_key) if item else None
-    if session is None or session.get(TENANT_KEY, "") != ids.tenant_id:
+    if session is None:
         session = session_store.SessionStore(ids.session_key)
-        pinned = session.get(TENANT_KEY, "")
-        if pinned != ids.tenant_id:
-            _, _, tenant = _read(Ids(ids.session_key, ids.user_id, pinned))
     user = User.from_item(account) if account else None
     if user is None or not _signed_in(session, user):
         user = accounts.find_by_id(ids.user_id) if session.get(SESSION_KEY) == ids.user_id else None
@@ -72,7 +68,7 @@ def resolve(ids: Ids | None) -> Identity:
     return Identity(session, user, tenant)
 
 
-def resolve_acting(ids: Ids | None, acting: ActingIds) -> Identity:
+def resolve_acting(ids: Ids | None, acting: ActingIds, path: str) -> Identity:
     """Resolve both cookies of an operator who acts as a member: one BatchGetItem of consistent reads.
 
     Where either is not good any more, what is left is the operator's own cookie.
@@ -95,7 +91,7 @@ def resolve_acting(ids: Ids | None, acting: ActingIds) -> Identity:
             found = _as_member(impersonation, *as_member)
             if found and impersonation.is_good_for(operator, ids.session_key):
                 return Identity(session, found[0], found[1], acting=impersonation)
-    return replace(resolve(ids), has_ended=True)
+    return replace(resolve(ids, path), has_ended=True)
 
 
 def _as_member(impersonation: Impersonation, account: Any, membership: Any, tenant: Any) -> Any:
@@ -115,13 +111,13 @@ def _signed_in(session: SessionBase, user: User) -> bool:
     return any(constant_time_compare(stored, h) for h in hashes)
 
 
-def _read(ids: Ids) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
+def _read(ids: Ids, tenant_id: str) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
     wanted: list[Any] = [
         (SessionItem, session_keys.session(ids.session_key), None),
         (AccountItem, identity_keys.user(ids.user_id), None),
     ]
-    if ids.tenant_id:
-        tenant_key = keys.tenant(ids.tenant_id)
+    if tenant_id:
+        tenant_key = keys.tenant(tenant_id)
         wanted += [(MembershipItem, ids.user_id, tenant_key), (TenantItem, tenant_key, None)]
     session, account, *rest = platform.get_all(wanted)
     tenant = context.of_items(User.from_item(account), *rest) if rest and account else None

@@ -17,7 +17,6 @@ from portal.web.stash import Stash
 from tenants.identity import impersonation_session
 from tenants.impersonation import impersonating
 from tenants.membership import members
-from tenants.membership.members import DeskMembership
 from tenants.tenancy import page_mark
 from tenants.tenancy.context import TenantContext
 
@@ -100,31 +99,13 @@ def wrong_tenant(request: HttpRequest, stash: Stash | None) -> HttpResponse:
 
 
 def address_of_another_desk(request: HttpRequest, tenant: TenantContext, desk: str) -> HttpResponse:
-    """Answer a page's address that names a desk which is not the pinned one.
+    """Answer a page's address that names none of the caller's desks: by a redirect where the caller's desk had this
+    name before, else by 404, whether there is such a desk or not.
 
-    The caller's own other desk: 409 with the offer to switch. A former name of the pinned desk: a redirect. Any other
-    name: 404, after the same Query whether there is such a desk or not.
+    A form is sent on by 307: its page's mark is that of the caller's desk, so it was made before that was renamed.
     """
-    if request.method not in SAFE:
-        # The page's mark is the pinned tenant's, so the page was made for it, before it was renamed.
-        return _to_pinned_desk(request, tenant, desk)
-    memberships = [] if tenant.acted_by else members.memberships_of(str(request.user.pk))
-    named = next((m for m in memberships if m.slug == desk and m.tenant_id != tenant.tenant_id), None)
-    if named is not None:
-        return _offer_switch(request, named)
-    if desk == tenant.former_slug:
-        return _to_pinned_desk(request, tenant, desk)
-    return error_pages.not_found(request)
-
-
-def _offer_switch(request: HttpRequest, desk: DeskMembership) -> HttpResponse:
-    if "HX-Request" in request.headers:
-        return HttpResponse(status=204, headers={"HX-Redirect": _shown_address(request)})
-    return render(request, "portal/409_desk.html", {"desk": desk, "next": request.get_full_path()}, status=409)
-
-
-def _to_pinned_desk(request: HttpRequest, tenant: TenantContext, desk: str) -> HttpResponse:
-    """Send to the pinned desk's address, by 307 with the form it carries."""
+    if request.method in SAFE and desk != tenant.former_slug:
+        return error_pages.not_found(request)
     address = request.get_full_path().removeprefix(f"/{desk}/")
     return redirect(f"/{tenant.slug}/{address}", preserve_request=request.method not in SAFE)
 

@@ -10,19 +10,20 @@ from django.contrib.auth import login
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
-from portal.nosql.session_store import SessionStore
+from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.web import desk_prefix
 from portal.web.client_address import client_address
 from tenants.audit_trail.recording import Actor
 from tenants.identity import session_lifecycle
 from tenants.identity.impersonation_session import Impersonation
 from tenants.identity.models import User
+from tenants.tenancy import session_cookie
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.pinned_tenant import TENANT_KEY
+from tenants.tenancy.session_cookie import Pin
 
 CONFIRMED_SECONDS: Final = 600  # for which it holds that the person has just proved to be who they are
 _CONFIRMED_KEY: Final = "confirmed_at"  # in a session
-_WAITING_KEY: Final = "enters_later"  # in a session: the tenant that was chosen and does not let the person in by now
+_WAITING_KEY: Final = "enters_later"  # in a session: the tenants that were opened and do not let the person in by now
 
 
 class SignedInRequest(HttpRequest):
@@ -78,6 +79,8 @@ def start_session(request: HttpRequest, user: User) -> None:
     if not session.is_empty():
         # Django keeps the key where the same person signs in again; a key never survives a sign-in here.
         session.flush()
+    request.pins = ()  # type: ignore[attr-defined]  # those of another session
+    desk_prefix.use("")
     login(request, user, settings.AUTHENTICATION_BACKENDS[0])
     note_confirmed(request)
     session.begin(address=client_address(request), agent=request.headers.get("User-Agent", ""))
@@ -93,26 +96,41 @@ def is_confirmed(request: HttpRequest) -> bool:
     return int(request.session.get(_CONFIRMED_KEY, 0)) > time.time() - CONFIRMED_SECONDS
 
 
-def pin_tenant(request: HttpRequest, tenant_id: str, *, slug: str) -> None:
-    """Pin a tenant to the session, or none where both are empty. The caller has looked the membership up."""
-    request.session[TENANT_KEY] = tenant_id
-    desk_prefix.use(slug)
+def pin_tenant(request: HttpRequest, tenant: TenantContext) -> None:
+    """Pin a tenant to the session, as the last used one. The caller has looked the membership up."""
+    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
+    request.pins = session_cookie.used(pins, tenant.slug, tenant.tenant_id)  # type: ignore[attr-defined]  # ours
+    request.session[TENANT_KEY] = tenant.tenant_id  # for the person's list of sessions
+    desk_prefix.use(tenant.slug)
+
+
+def unpin_tenant(request: HttpRequest, tenant: TenantContext) -> None:
+    """Let the session forget a tenant that the person has left."""
+    pins: tuple[Pin, ...] = request.pins  # type: ignore[attr-defined]  # ours
+    request.pins = tuple(p for p in pins if p.tenant_id != tenant.tenant_id)  # type: ignore[attr-defined]  # ours
+    request.session.pop(TENANT_KEY, None)
+    desk_prefix.use("")
 
 
 def enter_desk(request: HttpRequest, tenant: TenantContext, *, by: Actor) -> None:
     """Pin a desk of the person's to the session, and have its audit trail say so: now, or where it keeps them out
     until they have a second factor or it is resumed, once it has let them in."""
-    pin_tenant(request, tenant.tenant_id, slug=tenant.slug)
+    pin_tenant(request, tenant)
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
-    request.session.pop(_WAITING_KEY, None)
     if tenant.where.purged or tenant.suspended or (tenant.needs_second_factor and not user.second_factors):
-        request.session[_WAITING_KEY] = tenant.tenant_id
+        request.session[_WAITING_KEY] = [*_waiting(request, but=tenant), tenant.tenant_id]
     else:
         session_lifecycle.started(tenant.tenant_id, by=by)
 
 
 def note_let_in(request: HttpRequest, tenant: TenantContext) -> None:
     """Have the audit trail say that the person is in, where it was to wait for that."""
-    if request.session.get(_WAITING_KEY) == tenant.tenant_id and not tenant.acted_by:
-        del request.session[_WAITING_KEY]
+    if tenant.tenant_id in request.session.get(_WAITING_KEY, ()) and not tenant.acted_by:
+        request.session[_WAITING_KEY] = _waiting(request, but=tenant)
         session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
+
+
+def _waiting(request: HttpRequest, *, but: TenantContext) -> list[str]:
+    stored: list[str] | str = request.session.get(_WAITING_KEY, [])
+    # A former version stored one id.
+    return [waits for waits in ([stored] if isinstance(stored, str) else stored) if waits != but.tenant_id]

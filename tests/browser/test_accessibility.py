@@ -19,6 +19,7 @@ from tenants.provisioning import tenant_lifecycle as tenants
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit
+from tests.browser.test_nothing_is_lost import give_address_to_globex
 from tests.support import folding
 from tests.support.stored import put_all
 from tests.support.world import PASSWORD, World
@@ -315,10 +316,7 @@ def test_forms_that_wait(world: World, person: NewPage, auditor: Auditor, witnes
     page = person("alice", "acme")
     page.goto("/tickets/1/")
     page.get_by_label("Comment", exact=True).fill(WORDY)
-    other = page.context.new_page()
-    other.goto("/tenants/")
-    other.get_by_role("main").get_by_role("button", name="Globex").click()
-    expect(other.locator("#switcher .tenant-name")).to_have_text("Globex")
+    give_address_to_globex(world, instead="industries")
     page.get_by_role("button", name="Comment", exact=True).click()
     auditor.look(page, "409", shows="h1:text('That page belongs to Acme')")
     page.get_by_role("button", name="Switch to Acme and continue").click()

@@ -173,8 +173,9 @@ def test_a_failing_refresh_is_said_and_the_numbers_stay(desk: World, person: New
     expect(page.get_by_text("could not be refreshed")).to_be_hidden()
 
 
-def test_a_page_of_one_desk_never_takes_the_numbers_of_another(desk: World, person: NewPage, witness: Witness) -> None:
-    witness.accepts(409)
+def test_a_page_of_one_desk_keeps_up_to_date_beside_another(
+    desk: World, follower: folding.Follower, person: NewPage
+) -> None:
     page = person("alice", "globex")
     page.goto("/tenants/")
     page.get_by_role("main").get_by_role("button", name="Acme").click()
@@ -183,8 +184,11 @@ def test_a_page_of_one_desk_never_takes_the_numbers_of_another(desk: World, pers
     other.goto("/tenants/")
     other.get_by_role("main").get_by_role("button", name="Globex").click()
     expect(other.locator("#switcher .tenant-name")).to_have_text("Globex")
+    creating.create(desk.context("alice", "acme"), title="Broken too")
+    follower.fold()
     refresh_often(page)
-    expect(page.get_by_role("heading", name="This page belongs to Acme")).to_be_visible()
+    expect(page.locator("#tile-open .tile-number")).to_have_text("2")
+    expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
 
 
 def test_a_worker_that_stops_is_announced_in_the_open_page(desk: World, person: NewPage) -> None:

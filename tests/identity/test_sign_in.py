@@ -179,7 +179,7 @@ def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
 
 def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
     browser = world.browser("bob")
-    forged = session_cookie.write(session_cookie.Ids(session_key(browser), world.users["alice"].id, ""))
+    forged = session_cookie.write(session_cookie.Ids(session_key(browser), world.users["alice"].id))
     browser.cookies[COOKIE] = forged
     assert not signed_in(browser)
 

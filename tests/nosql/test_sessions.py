@@ -12,7 +12,7 @@ from portal.nosql.items import SessionItem
 from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts, session_lifecycle
 from tenants.operators.facades import AuditRow
-from tenants.tenancy import pinned_tenant, session_cookie
+from tenants.tenancy import session_cookie
 from tests.desk.test_cost import _watching
 from tests.support.operators import Operator, calls, make_operator, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World
@@ -59,7 +59,7 @@ def test_no_item_holds_the_key_that_signs_in(world: World, bob: Browser) -> None
     item = SessionItem.get(id_of(bob))
     assert bob.session_key not in str(item.serialize())
     thief = Browser()
-    ids = session_cookie.Ids(item.session_key, world.users["bob"].id, world.tenants["acme"].tenant_id)
+    ids = session_cookie.Ids(item.session_key, world.users["bob"].id, world.browser("bob").pins)
     thief.cookies[settings.SESSION_COOKIE_NAME] = session_cookie.write(ids)
     assert not signed_in(thief)
 
@@ -86,13 +86,13 @@ def test_signing_in_costs_one_write_unit_more_than_without_the_list(world: World
         session.create()
     session["_auth_user_id"] = bob.id
     session["_auth_user_hash"], session["_auth_user_backend"] = "f" * 64, "tenants.identity.auth_backend.EmailBackend"
-    session[pinned_tenant.TENANT_KEY] = world.tenants["acme"].tenant_id
+    session[stored.TENANT_KEY] = world.tenants["acme"].tenant_id
     session.begin(address="2001:0db8:85a3:0000:0000:8a2e:0370:7334", agent="x" * 500)
     with meter.measure() as listed:
         session.save()
     assert [(c.operation, c.write_units) for c in bare.calls] == [("PutItem", 1)]
     assert [(c.operation, c.write_units) for c in listed.calls] == [("PutItem", 2)]
-    session[pinned_tenant.TENANT_KEY] = world.tenants["globex"].tenant_id
+    session[stored.TENANT_KEY] = world.tenants["globex"].tenant_id
     with meter.measure() as moved:
         session.save()
     assert [(c.operation, c.write_units) for c in moved.calls] == [("PutItem", 2)]

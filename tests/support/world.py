@@ -121,6 +121,11 @@ class Browser(Client):
         cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
         return session_cookie.read(cookie.value) if cookie else None
 
+    @property
+    def pins(self) -> tuple[session_cookie.Pin, ...]:
+        """The desks that this browser's cookie names, the last used one first."""
+        return self.ids.pins if self.ids else ()
+
     def sign_in(self, email: str, password: str = PASSWORD, **extra: str) -> object:
         return self.post("/login/", {"email": email, "password": password, **extra})
 

@@ -19,6 +19,7 @@ from proofs.isolation.visits.visitors import Visitor, Visitors
 from tenants.identity import impersonation_session
 from tenants.identity.impersonation_session import ActingIds
 from tenants.tenancy import page_mark, session_cookie
+from tenants.tenancy.session_cookie import Ids, Pin
 from tickets.ticket import keys
 from tickets.ticket.fields import Status
 
@@ -109,7 +110,7 @@ def _resolver(rng: random.Random, v: Visit, _: Visitors) -> Visit:
 def _other_secret(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return another member's cookie, signed with a key that is not ours."""
     theirs = visitors.members.get(v.victim.id, v.visitor)
-    value = f"{theirs.session_key}.{theirs.user.id}.{v.victim.id}"
+    value = f"{theirs.session_key}.{theirs.user.id}.{v.victim.tenant.slug}~{v.victim.id}"
     signer = signing.Signer(key="a key that is not ours " * 2, salt="pooldesk.session-cookie")
     return replace(v, cookie=signer.sign(value), homes=frozenset())
 
@@ -117,19 +118,25 @@ def _other_secret(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
 def _spliced(rng: random.Random, v: Visit, visitors: Visitors) -> Visit:
     """Return parts of two cookies, under a signature of ours or of one of the two, not all of them the victim's."""
     theirs, mine = visitors.members.get(v.victim.id, v.visitor).ids, v.visitor.ids
+    swapped = (
+        Pin(v.visitor.target.tenant.slug, theirs.tenant_id),
+        Pin(v.victim.tenant.slug, mine.tenant_id),
+    )
     parts = rng.choice(
         [
-            session_cookie.Ids(mine.session_key, mine.user_id, theirs.tenant_id),
-            session_cookie.Ids(mine.session_key, theirs.user_id, theirs.tenant_id),
-            session_cookie.Ids(theirs.session_key, mine.user_id, theirs.tenant_id),
-            session_cookie.Ids(theirs.session_key, mine.user_id, mine.tenant_id),
-            session_cookie.Ids(mine.session_key, theirs.user_id, mine.tenant_id),
+            Ids(mine.session_key, mine.user_id, theirs.pins),
+            Ids(mine.session_key, mine.user_id, (*mine.pins, *theirs.pins)),
+            Ids(mine.session_key, mine.user_id, swapped),
+            Ids(mine.session_key, theirs.user_id, theirs.pins),
+            Ids(theirs.session_key, mine.user_id, theirs.pins),
+            Ids(theirs.session_key, mine.user_id, mine.pins),
+            Ids(mine.session_key, theirs.user_id, mine.pins),
         ]
     )
     signed = session_cookie.write(parts)
     if rng.random() < 0.5:
         signed = signed.rpartition(":")[0] + ":" + session_cookie.write(theirs).rpartition(":")[2]
-    path = _at_victims_desk(v) if parts.tenant_id == theirs.tenant_id else v.path
+    path = v.path if parts.pins == mine.pins or rng.random() < 0.2 else _at_victims_desk(v)
     return replace(v, cookie=signed, homes=v.visitor.homes, path=path)
 
 

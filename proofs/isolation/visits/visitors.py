@@ -15,7 +15,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.hashers import make_password
 
 from portal.errors import Conflict
-from portal.nosql.session_store import SessionStore
+from portal.nosql.session_store import TENANT_KEY, SessionStore
 from proofs import cleanup
 from proofs.isolation import keys as proof_keys
 from proofs.isolation.targets import SCRATCH_ADDRESS, Target, person_of
@@ -24,7 +24,7 @@ from tenants.identity import keys as identity_keys
 from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.membership import members, seeding
-from tenants.tenancy import pinned_tenant, session_cookie
+from tenants.tenancy import session_cookie
 from tenants.tenancy.roles import Role
 from tickets.ticket.tables import TICKETS
 
@@ -42,7 +42,9 @@ class Visitor:
 
     @property
     def ids(self) -> session_cookie.Ids:
-        return session_cookie.Ids(self.session_key, self.user.id, self.target.id)
+        return session_cookie.Ids(
+            self.session_key, self.user.id, (session_cookie.Pin(self.target.tenant.slug, self.target.id),)
+        )
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,12 @@ def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -
     session[SESSION_KEY] = user.id
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session[pinned_tenant.TENANT_KEY] = tenant_id
+    session[TENANT_KEY] = tenant_id
     session.begin(address="", agent="")
     session.set_expiry(_SESSION)
     session.create()
-    return session_cookie.Ids(session.session_key or "", user.id, tenant_id)
+    pins = (session_cookie.Pin("", tenant_id),) if tenant_id else ()
+    return session_cookie.Ids(session.session_key or "", user.id, pins)
 
 
 def _visitor(target: Target, user: User, minted: list[SessionStore], homes: frozenset[str] | None = None) -> Visitor:
