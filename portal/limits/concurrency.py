@@ -1,4 +1,5 @@
-"""Bound what of one tenant is at work at the same time in this process. What is over it is refused, not queued."""
+"""Bound what of one tenant is at work at the same time in this process. What is over it is refused; a search waits a
+moment before, because those of one person who types come close together."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from django.conf import settings
 from portal.errors import LimitReached
 from portal.tenant_places import TenantPlaces
 
+SEARCH_WAIT_SECONDS = 2.0  # that a search waits for a place; it holds a thread of its tenant meanwhile
 TOO_MANY: Final = "too_many_at_once"  # the code of what is refused here, for programs
 _threads: int | None = None
 stopping: Final = threading.Event()  # set when this process is to end

@@ -1,8 +1,10 @@
-"""A desk's searches have a bound in each process; one too many is refused at once and keeps what was typed."""
+"""A desk's searches have a bound in each process; one too many waits a moment, then is refused and keeps what was
+typed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from portal.errors import Unavailable
 from portal.limits import concurrency
 from tests.support.operators import text_of
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.search import suggesting, ticket_search
 
@@ -22,8 +25,9 @@ def acme(world: World) -> str:
 
 
 @pytest.fixture
-def busy(acme: str) -> Iterator[None]:
-    """Acme has as many searches under way as it may."""
+def busy(acme: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Acme has as many searches under way as it may, and for longer than one waits."""
+    monkeypatch.setattr(concurrency, "SEARCH_WAIT_SECONDS", 0.001)
     while concurrency.searches.enter(acme):
         pass
     yield
@@ -46,6 +50,22 @@ def test_a_search_too_many_is_refused_and_keeps_what_was_typed(world: World, bus
 def test_while_typing_one_too_many_is_told_when_to_ask_again(world: World, busy: None) -> None:
     refused: Any = world.browser("bob").get(SUGGEST)
     assert (refused.status_code, refused["Retry-After"], refused.content) == (429, "1", b"")
+
+
+@pytest.mark.parametrize("path", ["/acme/search/?q=printer", f"/acme{SUGGEST}"])
+def test_one_too_many_waits_for_a_place_and_only_as_many_wait_as_there_are_places(
+    world: World, acme: str, busy: None, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(concurrency, "SEARCH_WAIT_SECONDS", 600)
+    bob, places = world.browser("bob"), concurrency.searches
+    with ThreadPoolExecutor(places.most) as people:
+        waiting = [people.submit(bob.get, path) for _ in range(places.most)]
+        wait_until(lambda: places.waiting(acme) == places.most)
+        assert bob.get(path).status_code == 429, "at once"
+        assert not any(one.done() for one in waiting)
+        places.leave(acme)
+        assert [one.result().status_code for one in waiting] == [200] * places.most
+    assert places.waiting(acme) == 0
 
 
 def test_another_desk_has_places_of_its_own(world: World, busy: None) -> None:

@@ -85,8 +85,8 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
 
 @contextmanager
 def place_for_a_search(tenant: TenantContext) -> Iterator[None]:
-    """Take one of the tenant's places for searches. Raises TooHeavy where all are taken: nobody waits."""
-    if not concurrency.searches.enter(tenant.tenant_id):
+    """Take one of the tenant's places for searches. Raises TooHeavy where all are taken, and none is left soon."""
+    if not concurrency.searches.enter(tenant.tenant_id, wait=concurrency.SEARCH_WAIT_SECONDS):
         noise_teller.note(tenant.tenant_id, NoiseTally(refused=1))
         raise TooHeavy("This desk has as many searches under way as it may have at a time.")
     try:
