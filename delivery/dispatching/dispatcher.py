@@ -53,7 +53,7 @@ class Sends(Protocol):
 
     def pump(self) -> Taken: ...
 
-    def over(self, event_id: str, index: int, destination: str) -> bool: ...
+    def over(self, event_id: str, index: int, destination: str, *, failed: bool = False) -> bool: ...
 
 
 @dataclass
@@ -193,7 +193,8 @@ class Dispatcher:
             or member_state.ended(new, member) > member_state.ended(old, member)
         ]
         for member in ended:
-            self._free(outbox_reader.key_of(old), member)
+            failed = new is not None and member in (new.open or ())
+            self._free(outbox_reader.key_of(old), member, failed=failed)
         return len(ended)
 
     def _has_ended(self, one: _Watched, row: OutboxItem | None, now: float) -> bool:
@@ -204,9 +205,9 @@ class Dispatcher:
             self._free(one.row, one.member)
         return done
 
-    def _free(self, key: RowKey, member: str) -> None:
+    def _free(self, key: RowKey, member: str, *, failed: bool = False) -> None:
         index, destination = telling.member_parts(member)
-        self._sender.over(key.event_id, index, destination)
+        self._sender.over(key.event_id, index, destination, failed=failed)
         with self._lock:
             self._watched.pop((key, member), None)
 

@@ -162,13 +162,14 @@ class Sender:
         gone, refused = self._send(going)
         return Taken(gone, [], refused)
 
-    def over(self, event_id: str, index: int, destination: str) -> bool:
-        """Free the unit of an attempt that has ended, however it ended. False where this sender holds none."""
+    def over(self, event_id: str, index: int, destination: str, *, failed: bool = False) -> bool:
+        """Free the unit of an attempt that has ended. False where this sender holds none."""
         key = event_id, index, destination
         with self._lock:
             unit = self._units.get(key)
-            if unit is not None and unit.tenant_id in self._waiting:
-                self._lending.answered(unit.tenant_id, self._clock() - unit.since)
+            if unit is not None:
+                waits = unit.tenant_id in self._waiting
+                self._lending.ended(unit.tenant_id, self._clock() - unit.since, failed=failed, waits=waits)
             return self._release(key)
 
     def seconds_to_pump(self) -> float | None:
@@ -204,9 +205,9 @@ class Sender:
         return self._has_room(tenant_id) and self._buckets.of(tenant_id).take()
 
     def _has_room(self, tenant_id: str) -> bool:
-        """Tell whether the tenant's cap, and what may be lent beyond it, leave a unit."""
+        """Tell whether the tenant's cap, and what is lent beyond it or kept back, leave a unit."""
         cap, has = self._limits_of(tenant_id).in_flight, self._in_flight[tenant_id]
-        return has < cap or has < cap + self._lending.lent(tenant_id, cap, at_work=self._at_work())
+        return has < self._lending.units(tenant_id, cap, at_work=self._at_work())
 
     def _at_work(self) -> float:
         return len(self._units) + sum(self._others_by_queue.values())

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from delivery.consuming.slots import SUSPECT_SECONDS
+from proofs.noise.deeds import HANG
 from proofs.noise.designs import DESIGNS, ONE, OURS
 from proofs.noise.trial_figures import HIT_MEAN
 from proofs.noise.workload import NOISES, NOISY, RESTART_SECONDS, TENANTS, VISIBILITY_SECONDS
 
 P99_RATIO: Final = 1.05
+DELAYED: Final = 30  # requests of the quiet tenants, by the first hanging deliveries
 THROUGHPUT_SHARE: Final = 0.8  # of the single queue's
 # Another takes the dead worker's place, what it had is seen again, and of what it had one runs at a time.
 RECOVERY_SECONDS: Final = RESTART_SECONDS + VISIBILITY_SECONDS + SUSPECT_SECONDS
@@ -56,7 +58,10 @@ def judge(summaries: Summaries, *, with_times: bool) -> list[NoisePromise]:
 
 
 def _of_times(noise: str, ours: Mapping[str, Any]) -> list[NoisePromise]:
+    what = "requests that the first hanging deliveries delay:"
+    at_first = NoisePromise(noise, what, ours["delayed_at_first"], DELAYED)
     return [
+        *([at_first] if noise == HANG else []),
         NoisePromise(noise, "p99 of the quiet tenants, noisy to quiet,", ours["p99_ratio"], P99_RATIO),
         NoisePromise(noise, "the worst quiet tenant's mean, noisy to quiet,", ours["worst_mean_ratio"], HIT_MEAN),
     ]

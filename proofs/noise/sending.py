@@ -12,6 +12,7 @@ from delivery.dispatching.sender import Offer, Sender
 from delivery.queues.queue_transport import Message
 from proofs.noise.designs import Design
 from proofs.noise.trial_queues import TrialQueues
+from proofs.noise.worker_notes import FAILED
 from proofs.noise.workload import SLOTS, TENANTS, WORKERS, tenant_id
 
 _PUMP_SECONDS: Final = 1.0  # at most between two looks at what waits
@@ -102,7 +103,7 @@ class SendingSide:
             destination = self._destinations.pop(event_id, None)
             waiter = self._waiters.pop(event_id, None)
         if destination is not None:
-            self._sender.over(event_id, 0, destination)
+            self._sender.over(event_id, 0, destination, failed=how == FAILED)
         if waiter is not None:
             waiter.tell(how)
         self._stirred.set()

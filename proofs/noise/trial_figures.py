@@ -2,7 +2,8 @@
 
 A quiet tenant's request is compared with the one of the same number in the quiet phase, which asked for the same work.
 A request without an answer counts with the time for which it was waited for. The first requests of each phase settle
-the queues and are not compared.
+the queues and are not compared. Beside poison that hangs, nor are those begun while the first deliveries hang, as many
+as the cap: these are felt, and how many they delay is a figure of its own.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from proofs.noise.deeds import HANG
 from proofs.noise.designs import DESIGNS
 from proofs.noise.trial import TrialRequest
 from proofs.noise.worker_notes import ANSWERED
-from proofs.noise.workload import ENOUGH_SECONDS, NOISY, PHASES, QUIET_TENANTS, SETTLING_REQUESTS, TENANTS
+from proofs.noise.workload import ENOUGH_SECONDS, NOISY, PHASES, QUIET_TENANTS, SETTLING_REQUESTS, TENANTS, Length
 
 HIT_MEAN: Final = 1.10  # a tenant whose mean grows by more is hit
+DELAYED_SECONDS: Final = 0.2
 LATE_SECONDS: Final = 1.0  # that a request takes longer than the same one in the quiet phase, to count as late
 
 Key = tuple[int, int]  # tenant and number of a request
@@ -56,7 +59,9 @@ def ratio(other: float, quiet: float) -> float:
 
 def figures(seen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of one trial."""
-    counted, seconds = requests(seen), float(seen["plan"]["seconds"])
+    every, seconds = requests(seen), float(seen["plan"]["seconds"])
+    felt = _felt_until(seen)
+    counted = [request for request in every if request.phase != "noisy" or request.at >= felt]
     quiet, noisy = same_requests(counted, "noisy", QUIET_TENANTS)
     again, cooled = same_requests(counted, "cooldown", QUIET_TENANTS)
     means = {}
@@ -71,16 +76,29 @@ def figures(seen: Mapping[str, Any]) -> dict[str, Any]:
         "p99_ratio": ratio(percentile(noisy, 0.99), percentile(quiet, 0.99)),
         "cooldown_p99_ratio": ratio(percentile(cooled, 0.99), percentile(again, 0.99)),
         "mean_ratios": means,
-        "unanswered": sum(r.tenant != NOISY and r.how != ANSWERED for r in counted),
+        "delayed_at_first": _delayed([request for request in every if request.at < felt]),
+        "unanswered": sum(r.tenant != NOISY and r.how != ANSWERED for r in every),
         "per_second": {phase: _per_second(seen, phase) for phase in ("quiet", "noisy")},
         "tenants": {
-            tenant: {phase: sampler_row(counted, [tenant], phase, seconds) for phase in PHASES} for tenant in TENANTS
+            tenant: {phase: sampler_row(every, [tenant], phase, seconds) for phase in PHASES} for tenant in TENANTS
         },
-        "all_tenants": {phase: sampler_row(counted, TENANTS, phase, seconds) for phase in PHASES},
+        "all_tenants": {phase: sampler_row(every, TENANTS, phase, seconds) for phase in PHASES},
         "lag_p99_ms": seen["lag_p99_ms"],
         "load_average": seen["load_average"],
-        "blast": blast(seen, counted),
+        "blast": blast(seen, every),
     }
+
+
+def _felt_until(seen: Mapping[str, Any]) -> float:
+    """Return when the first hanging deliveries are over, in seconds since the trial began; 0.0 where nothing hangs."""
+    plan = seen["plan"]
+    return float(seen["began"]["noisy"]) + Length(plan["seconds"]).hang + 1 if plan["noise"] == HANG else 0.0
+
+
+def _delayed(counted: Sequence[TrialRequest]) -> int:
+    """Count the quiet tenants' requests that took DELAYED_SECONDS longer than the same ones in the quiet phase."""
+    quiet, noisy = same_requests(counted, "noisy", QUIET_TENANTS)
+    return sum(after > before + DELAYED_SECONDS for before, after in zip(quiet, noisy, strict=True))
 
 
 def _per_second(seen: Mapping[str, Any], phase: str) -> float:
@@ -164,6 +182,7 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "worst_mean_ratio": round(max(means.values(), default=0.0), 3),
         "hit": [tenant for tenant, mean in means.items() if mean > HIT_MEAN],
         "per_second": round(statistics.median(run["per_second"]["noisy"] for run in runs), 1),
+        "delayed_at_first": max(run["delayed_at_first"] for run in runs),
         "unanswered": max(run["unanswered"] for run in runs),
         "lag_p99_ms": max(max(run["lag_p99_ms"].values()) for run in runs),
         "runs": list(runs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,6 +118,45 @@ def test_one_slow_answer_ends_the_lending() -> None:
         sender.over(message.event_id, 0, "mail")
         sender.pump()
     assert sender.counts()["in_flight"] == 6
+
+
+def hung(sender: Sender, recorder: Recorder, clock: HandClock, deliveries: Iterable[int]) -> None:
+    for n in deliveries:
+        clock.now += 6.0
+        sender.over(recorder.sent[n][1].event_id, 0, "mail", failed=True)
+        sender.pump()
+
+
+def test_a_tenant_whose_deliveries_hang_has_one_at_a_time_after_as_many_as_its_cap() -> None:
+    sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
+    sender.offer(offer(n) for n in range(60))
+    hung(sender, recorder, clock, range(5))
+    assert sender.counts()["in_flight"] == 6
+    hung(sender, recorder, clock, range(5, 20))
+    assert sender.counts()["in_flight"] == 1
+
+
+@pytest.mark.parametrize(("seconds", "failed"), [(6.0, False), (0.1, True)])
+def test_one_delivery_that_succeeds_or_fails_at_once_ends_that(seconds: float, failed: bool) -> None:
+    sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
+    sender.offer(offer(n) for n in range(60))
+    hung(sender, recorder, clock, range(11))
+    assert sender.counts()["in_flight"] == 1
+    clock.now += seconds
+    sender.over(recorder.sent[11][1].event_id, 0, "mail", failed=failed)
+    sender.pump()
+    assert sender.counts()["in_flight"] == 6
+
+
+def test_receivers_that_are_slow_but_answer_or_refuse_at_once_keep_the_cap() -> None:
+    for seconds, failed in ((29.0, False), (4.0, True)):
+        sender, recorder, clock = a_sender(replace(PLENTY, in_flight=6), slots=24)
+        sender.offer(offer(n) for n in range(60))
+        for n in range(20):
+            clock.now += seconds / 6
+            sender.over(recorder.sent[n][1].event_id, 0, "mail", failed=failed)
+            sender.pump()
+        assert sender.counts()["in_flight"] == 6
 
 
 def test_nothing_is_lent_of_slots_that_others_need() -> None:
