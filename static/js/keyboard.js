@@ -39,6 +39,58 @@ function toggle() {
   row?.querySelector("input[type=checkbox]")?.click();
 }
 
+/** The ticket that a key is about: the page's own, the row with focus, or the only one that is selected. */
+function subject() {
+  const all = rows();
+  const chosen = all.filter((row) => row.querySelector("input[name=tickets]:checked"));
+  return all[currentRow(all)] || (chosen.length === 1 ? chosen[0] : null);
+}
+
+/** On a list, goes to the ticket that a key is about, and there on to `place`: a part of its address. */
+function go(place) {
+  const row = subject();
+  if (row?.querySelector("input[name=tickets]")) location.assign(row.querySelector("[data-row-link]").href + place);
+}
+
+function focusOn(selector) {
+  const element = document.querySelector(selector);
+  element?.focus();
+  element?.scrollIntoView({ block: "center" });
+  return Boolean(element);
+}
+
+/** Puts the cursor into the composer. What was written as a note stays one; an empty box becomes what was asked for. */
+function write({ internal }) {
+  const box = document.querySelector("[data-reply] textarea");
+  const note = document.querySelector("[data-reply] [name=internal]");
+  if (!box) return false;
+  if (note && note.checked !== internal && (internal || !box.value.trim())) note.click();
+  return focusOn("[data-reply] textarea");
+}
+
+function status() {
+  if (focusOn(".status-choice button:not([disabled], [data-inert])")) return;
+  const row = subject();
+  const box = row?.querySelector("input[name=tickets]");
+  if (box && !document.querySelector("input[name=tickets]:checked")) box.click();
+  focusOn(".bulk-actions button[name=to]:not([disabled])");
+}
+
+function assign() {
+  const menu = document.getElementById("assign-menu");
+  if (!menu) return go("assign/");
+  const summary = menu.querySelector("summary");
+  summary.focus();
+  if (!menu.open) summary.click();
+}
+
+// Keys of a list lead to a ticket's page, and keys of any page to a form: the address says where in it.
+const PLACES = { "#id_title": 1, "#id_tags": 1, "#quick-priority": 1, "#id_body": 1 };
+function arrive() {
+  if (location.hash === "#note") write({ internal: true });
+  else if (PLACES[location.hash]) focusOn(location.hash);
+}
+
 function follow(name) {
   const link = document.querySelector(`[data-shortcut="${name}"]`);
   if (link) link.click();
@@ -49,13 +101,20 @@ const actions = {
   j: () => move(1) || lead("[data-next-ticket]"),
   k: () => move(-1) || lead("[data-previous-ticket]"),
   x: toggle,
-  c: () => follow("c"),
-  r: () => {
-    const box = document.querySelector("[data-reply] textarea");
-    if (!box) return;
-    box.focus();
-    box.scrollIntoView({ block: "center" });
+  c: () => {
+    const link = document.querySelector('[data-shortcut="c"]');
+    if (link) location.assign(`${link.href}#id_title`);
   },
+  a: assign,
+  s: status,
+  p: () => focusOn("#quick-priority") || go("#quick-priority"),
+  l: () => {
+    const edit = document.querySelector("[data-edit]");
+    if (edit) location.assign(`${edit.href}#id_tags`);
+    else go("edit/#id_tags");
+  },
+  r: () => write({ internal: false }) || go("#id_body"),
+  n: () => write({ internal: true }) || go("#note"),
   "/": () => {
     const box = document.getElementById("search-box");
     box?.focus();
@@ -116,5 +175,6 @@ function showSwitch() {
 }
 
 showSwitch();
+arrive();
 document.addEventListener("htmx:afterSettle", showSwitch);
 window.addEventListener("storage", showSwitch);

@@ -86,7 +86,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const summary = swapped.querySelector?.("[data-error-summary]");
   if (summary) {
     summary.focus();
-  } else if (event.detail.requestConfig?.elt?.matches("[data-quiet]")) {
+  } else if (event.detail.requestConfig?.elt?.matches("[data-quiet], [data-updates]")) {
     // Nobody asked for this: what has focus keeps it, and nothing else gets it.
   } else if (document.activeElement === document.body || !document.activeElement) {
     const landing = (home && document.getElementById(home)) || document.querySelector("#main [data-focus-after]");

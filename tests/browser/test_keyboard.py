@@ -124,6 +124,69 @@ def test_r_begins_an_answer_and_ctrl_enter_sends_it(still: Page) -> None:
     arrives(page, "Queue")
 
 
+def test_c_puts_the_cursor_into_the_title(page: Page) -> None:
+    press(page, "c")
+    arrives(page, "New ticket")
+    focus_is_on(page, "#id_title")
+    page.keyboard.type("asplrn")
+    expect(page.locator("#id_title")).to_have_value("asplrn")
+
+
+def test_keys_of_a_ticket_lead_to_what_they_change(page: Page) -> None:
+    page.goto("/tickets/1/")
+    press(page, "s")
+    focus_is_on(page, "#move-pending")
+    press(page, "p")
+    focus_is_on(page, "#quick-priority")
+    page.locator("#main").focus()
+    press(page, "n")
+    focus_is_on(page, "#id_body")
+    expect(page.locator("[name=internal]")).to_be_checked()
+    press(page, "Escape", "r")
+    expect(page.locator("[name=internal]")).not_to_be_checked()
+    press(page, "Escape", "n")
+    page.keyboard.type("between us")
+    press(page, "Escape", "r")
+    expect(page.locator("[name=internal]")).to_be_checked()  # a note that was begun does not become a comment
+    expect(page.locator("#id_body")).to_have_value("between us")
+    press(page, "Escape", "Control+a", "a")
+    expect(page.locator("#people-list .option")).to_have_count(2)
+    press(page, "ArrowDown")
+    focus_is_on(page, "#people-list .option >> nth=0")
+    press(page, "Escape", "l")
+    arrives(page, "Edit ticket")
+    focus_is_on(page, "#id_tags")
+
+
+def test_keys_of_a_list_act_on_the_row_or_on_the_selection(page: Page) -> None:
+    press(page, "a", "p", "l", "r", "n")
+    arrives(page, "Queue")  # without a row there is nothing to act on
+    press(page, "j", "s")
+    expect(page.locator("[data-count]")).to_have_text("1 selected")
+    focus_is_on(page, "button[name=to] >> nth=0")
+    press(page, "Enter")
+    expect(page.locator("#messages")).to_contain_text("1 ticket is now pending.")
+    for key, place in (("p", "#quick-priority"), ("r", "#id_body"), ("n", "#id_body"), ("l", "#id_tags")):
+        page.goto("/tickets/")
+        press(page, "j", key)
+        focus_is_on(page, place)
+        if key in "rn":
+            assert page.locator("[name=internal]").is_checked() == (key == "n")
+    page.goto("/tickets/")
+    press(page, "j", "x", "a")
+    arrives(page, "Assign #2")
+
+
+def test_a_viewers_keys_change_nothing(person: NewPage) -> None:
+    page = person("vera")
+    page.goto("/tickets/")
+    press(page, "j", "a", "s", "p", "l", "r", "n", "c")
+    arrives(page, "Queue")
+    page.goto("/tickets/1/")
+    press(page, "a", "s", "p", "l", "r", "n")
+    arrives(page, "Ticket 1")
+
+
 def test_a_question_mark_shows_the_keys_and_they_can_be_switched_off(page: Page) -> None:
     press(page, "j", "?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -251,6 +314,30 @@ def test_focus_stays_where_a_property_was_changed(page: Page) -> None:
     press(page, "ArrowUp")
     expect(page.locator(".ticket-facts .priority")).to_have_text("High")
     focus_is_on(page, "#quick-priority")
+
+
+def test_focus_stays_where_it_is_when_a_page_learns_of_news(page: Page, world: World) -> None:
+    bob = world.context("bob", "acme")
+    page.evaluate("document.activeElement.blur()")
+    told = page.locator("#updates")
+    for number, text in (
+        (1, "1 ticket in this list has been updated."),
+        (2, "2 tickets in this list have been updated."),
+    ):
+        commenting.comment(bob, number, body="News")
+        page.evaluate("document.querySelector('[data-updates]').dispatchEvent(new CustomEvent('pooldesk:updates'))")
+        expect(told).to_contain_text(text)
+        assert page.evaluate("document.activeElement === document.body")
+    page.goto("/tickets/1/")
+    page.locator("#id_body").fill("Half a sen")
+    commenting.comment(bob, 1, body="It is solved.")
+    page.evaluate("document.querySelector('[data-updates]').dispatchEvent(new CustomEvent('pooldesk:updates'))")
+    expect(told).to_contain_text("It is solved.")
+    focus_is_on(page, "#id_body")
+    page.keyboard.type("tence")
+    expect(page.locator("#id_body")).to_have_value("Half a sentence")
+    press(page, "Control+Enter")
+    expect(page.get_by_role("article", name="Comment by Bob Example").last).to_contain_text("Half a sentence")
 
 
 def test_an_empty_comment_is_refused_and_focus_goes_to_the_reason(page: Page, witness: Witness) -> None:

@@ -223,6 +223,25 @@ def test_an_open_page_asks_for_updates_at_half_a_unit_and_one_more_trip(filled: 
         assert (bills[0].trips, bills[0].read_units) == (2, IDENTITY + calls * 0.5)
 
 
+def test_news_of_a_ticket_take_one_query_more_at_the_same_price(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    url = world.browser("bob").get(f"/tickets/{number}/").context["updates_url"]
+    for _ in range(timelines.ACTIVITY_PAGE):
+        commenting.comment(world.context("alice", "acme"), number, body="again")
+    bill = spent(world.browser("bob"), url)
+    assert [c.operation for c in bill.calls] == ["BatchGetItem", "GetItem", "Query"]
+    assert (bill.trips, bill.calls[2].items) == (3, timelines.NEWS_READ + 2)
+
+
+def test_a_comment_from_a_page_that_is_up_to_date_reads_nothing_more(world: World) -> None:
+    (number,) = world.tickets("acme", 1)
+    bob = world.context("bob", "acme")
+    seen = summaries.updated_at(bob, summaries.read(bob, number))
+    with meter.measure() as bill:
+        commenting.comment(bob, number, body="Done.", seen=seen)
+    assert [c.operation for c in bill.calls] == ["GetItem", "TransactWriteItems"]
+
+
 def test_merging_with_what_others_changed_reads_one_page_of_the_timeline_more(world: World) -> None:
     (number,) = world.tickets("acme", 1)
     bob = world.context("bob", "acme")

@@ -18,6 +18,7 @@ from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import filters, lists, shard_merge
 from tickets.desk.filters import EVERYTHING, Days, TicketFilter
 from tickets.desk.lists import TicketPage
+from tickets.ticket import keys
 from tickets.ticket.fields import Priority, Status
 
 ACME, BOB = "ac" * 16, "b0" * 16
@@ -334,3 +335,23 @@ def test_a_ticket_is_in_a_day_by_its_utc_date_both_ends_included() -> None:
     assert [day.hold(moment) for moment in MOMENTS[:4]] == [True, True, True, False]
     assert not day.hold("")
     assert not replace(day, first="", last="2026-01-29").hold(MOMENTS[0])
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_what_changed_is_counted_however_much_of_it_a_filter_leaves_out(shards: int) -> None:
+    tenant, index = tenant_in_memory(ACME, shards=shards)
+    # The five that match changed first; thirty others, most of them in one shard, changed after.
+    crowded = [n for n in range(6, 400) if keys.status_shard(n, shards) == 0][:30]
+    index.rows = [
+        index_row(ACME, n, f"2026-01-02T00:00:{at:02}.000000Z", shards=shards, tags=["vip"] if at < 5 else [])
+        for at, n in enumerate([*range(1, 6), *crowded])
+    ]
+    seen = "2026-01-01T00:00:00.000000Z"
+    vip = TicketFilter(tag="vip")
+    assert lists.changed_since(tenant, status=[Status.OPEN], only=vip, seen=seen) == 5
+    assert lists.changed_since(tenant, status=[Status.OPEN], seen=seen) == lists.NEWS_LIMIT
+    index.rows = index.rows[5:17]
+    assert lists.changed_since(tenant, status=[Status.OPEN], seen=seen) == 12
+    index.queries = 0
+    assert lists.changed_since(tenant, status=[Status.OPEN], seen="2026-01-03T00:00:00.000000Z") == 0
+    assert index.queries == shards + 1

@@ -627,3 +627,113 @@ def test_every_status_partition_is_the_one_of_its_shard(sharded_world: World) ->
     for row in found:
         shard = keys.status_shard(int(row.number), 4)
         assert row.tenant_status == keys.tenant_status(tenant.tenant_id, "OPEN", shard)
+
+
+# --- what others do while somebody writes ---
+
+
+def composer(page: object) -> str:
+    """What stands beside the box, as text."""
+    (part,) = re.findall(r'id="updates".*?</div>\s*<div class="field">', text(page), re.DOTALL)
+    return re.sub(r"<[^>]+>", " ", part)
+
+
+def seen_at(page: object) -> str:
+    (found,) = re.findall(r'name="seen_at" value="([^"]+)"', text(page))
+    return str(found)
+
+
+def test_an_open_page_is_told_what_others_wrote_and_changed_with_its_text(world: World) -> None:
+    world.tickets("acme", 1)
+    bob, alice = world.browser("bob"), world.context("alice", "acme")
+    url = bob.get("/tickets/1/").context["updates_url"]
+    assert bob.get(url).status_code == 204
+    commenting.comment(alice, 1, body="I *solved* it already.", internal=True, then=Status.PENDING)
+    told = bob.get(url)
+    shown = re.sub(r"<[^>]+>", "", text(told))
+    for words in (
+        "Alice Example wrote an internal note",
+        "I solved it already.",
+        "changed status from open to pending",
+    ):
+        assert words in shown
+    # The part asks on by itself, is answered with nothing where it shows all, and with all that came otherwise.
+    later = told.context["updates_url"]
+    assert bob.get(later).status_code == 204
+    commenting.comment(alice, 1, body="One more thing.")
+    again = text(bob.get(later))
+    assert "solved" in again
+    assert "One more thing." in again
+
+
+def test_a_viewers_open_page_is_told_of_no_note(world: World) -> None:
+    world.tickets("acme", 1)
+    alice, vera = world.context("alice", "acme"), world.browser("vera")
+    seen = world.browser("bob").get("/tickets/1/").context["seen_at"]
+    commenting.comment(alice, 1, body="between us", internal=True)
+    assert vera.get("/tickets/1/updates/", {"seen": seen}).status_code == 204
+    commenting.comment(alice, 1, body="for all")
+    told = text(vera.get("/tickets/1/updates/", {"seen": seen}))
+    assert "for all" in told
+    assert "between us" not in told
+
+
+def test_a_comment_from_a_page_that_is_out_of_date_is_asked_about_once(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.browser("bob")
+    form = {"body": "Try to restart it.", "request_id": REQUEST, "seen_at": seen_at(bob.get("/tickets/1/"))}
+    commenting.comment(world.context("alice", "acme"), 1, body="It is solved.")
+    asked = bob.send("/tickets/1/comment/", form)
+    assert asked.status_code == 409
+    assert "Alice Example changed this ticket while you were writing." in text(asked)
+    assert "It is solved." in composer(asked)
+    assert "Try to restart it.</textarea>" in text(asked)
+    assert [entry[0] for entry in history(world, 1)] == ["event", "comment"]
+    assert bob.send("/tickets/1/comment/", form | {"seen_at": seen_at(asked)}).status_code == 302
+    assert [entry[0] for entry in history(world, 1)] == ["event", "comment", "comment"]
+
+
+def test_a_comment_that_was_added_is_not_asked_about_when_it_is_sent_again(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.browser("bob")
+    form = {"body": "once", "request_id": REQUEST, "seen_at": seen_at(bob.get("/tickets/1/"))}
+    assert bob.send("/tickets/1/comment/", form).status_code == 302
+    assert bob.send("/tickets/1/comment/", form).status_code == 302
+    commenting.comment(world.context("alice", "acme"), 1, body="It is solved.")
+    assert bob.send("/tickets/1/comment/", form).status_code == 302
+    # Of one's own changes nobody has to be told.
+    other = form | {"body": "twice", "request_id": "b" * 32, "seen_at": seen_at(bob.get("/tickets/1/"))}
+    changing.change_priority(world.context("bob", "acme"), 1, to=Priority.LOW, version=1)
+    assert bob.send("/tickets/1/comment/", other).status_code == 302
+    assert [entry[0] for entry in history(world, 1)] == ["event", "comment", "comment", "event", "comment"]
+
+
+def test_a_conflict_is_about_what_both_changed(world: World) -> None:
+    world.tickets("acme", 1)
+    bob = world.browser("bob")
+    mine = {
+        "title": "Mine", "description": "It *broke*.", "priority": "low", "tags": "", "version": "1",
+        "request_id": REQUEST,
+    }  # fmt: skip
+    changing.edit(
+        world.context("alice", "acme"), 1, version=1, title="Theirs", description="Longer", priority=Priority.NORMAL,
+        tags=["theirs"],
+    )  # fmt: skip
+    asked = bob.send("/tickets/1/edit/", mine)
+    fields = {field["label"]: field for field in asked.context["fields"]}
+    assert [label for label, field in fields.items() if field["differs"]] == ["Title"]
+    assert (fields["Description"]["mine"], fields["Tags"]["mine"]) == ("Longer", "theirs")
+    form = {name: asked.context["form"][name].value() for name in mine}
+    assert bob.send("/tickets/1/edit/", form).status_code == 302
+    item = stored(world, 1)
+    assert (item.title, item.priority, item.tags) == ("Mine", "low", ["theirs"])
+    assert summaries.read_description(world.context("bob", "acme"), 1) == "Longer"
+
+
+def test_a_description_that_only_others_changed_is_no_conflict(world: World) -> None:
+    world.tickets("acme", 1)
+    alice = world.context("alice", "acme")
+    changing.edit(alice, 1, version=1, title="Ticket 1", description="Longer", priority=Priority.NORMAL, tags=[])
+    form = {"title": "Mine", "description": "It *broke*.", "priority": "normal", "version": "1", "request_id": REQUEST}
+    assert world.browser("bob").send("/tickets/1/edit/", form).status_code == 302
+    assert (stored(world, 1).title, summaries.read_description(alice, 1)) == ("Mine", "Longer")

@@ -97,14 +97,18 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, change: Call
 
 def _conflict_page(request: TenantRequest, conflict: EditConflict, form: TicketForm | ChangeForm) -> HttpResponse:
     """Show both versions side by side, and the person's own ready to be sent again on top of the newer one."""
-    theirs = conflict_presenters.stored_texts(conflict.stored)
+    theirs, data = conflict_presenters.stored_texts(conflict.stored), request.POST.copy()
+    data["version"] = str(int(conflict.stored.version))
     if isinstance(form, TicketForm):
-        theirs["description"] = summaries.read_description(request.tenant, int(conflict.stored.number))
+        theirs["description"] = conflict.description = summaries.read_description(
+            request.tenant, int(conflict.stored.number)
+        )
+        for name, value in conflict_presenters.left_alone(form, conflict).items():
+            data[name] = value
+        form = form.again(data)
         mine = conflict_presenters.edited_texts(form)
     else:
         mine = conflict_presenters.changed_text(form, _person(request, form.cleaned_data["resolver"]))
-    data = request.POST.copy()
-    data["version"] = str(int(conflict.stored.version))
     context = conflict_presenters.conflict_page(request.tenant, conflict, mine=mine, theirs=theirs)
     return render(
         request, "tickets/conflict.html", context | {"form": form.again(data), "action": request.path}, status=409

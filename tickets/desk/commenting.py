@@ -14,10 +14,10 @@ from portal import clock
 from portal.dynamo.companions import Companion, beside
 from portal.dynamo.repository import Action, Transaction
 from portal.dynamo.retry import retrying
-from portal.errors import Invalid, Overtaken, TransactionRefused
+from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions
-from tickets.desk import summaries
+from tickets.desk import summaries, timelines
 from tickets.desk.creating import REQUEST, new_request_id, put_record, request_digest
 from tickets.desk.summaries import TicketState, counted
 from tickets.ticket import fields, keys, ticket_events
@@ -26,6 +26,19 @@ from tickets.ticket.items import ActivityItem, RequestItem, SummaryItem
 
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05  # seconds at most before the second attempt
+
+
+class Unseen(Conflict):
+    """Others commented on the ticket or changed it after the author's page was read. Nothing was written."""
+
+    code = "unseen"
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(
+            f"{' and '.join(names)} changed this ticket while you were writing. It is shown here. "
+            "Your text has not been added: send it again if it still fits.",
+            field="body",
+        )
 
 
 class CommentNotAdded(Overtaken):
@@ -48,14 +61,16 @@ def comment(
     body: str,
     internal: bool = False,
     then: Status | None = None,
+    seen: str = "",
     request_id: str | None = None,
     companion: Companion[ActivityItem] | None = None,
 ) -> SummaryItem:
     """Add a comment or an internal note, and in the same transaction change the status when `then` says so.
 
     The same request sent again adds nothing, however many others came between. A ticket that changes meanwhile is read
-    again. A `companion` is told the comment. Returns the summary as it was read before, so that the caller can say what
-    the author may not have seen. Raises NotFound, Invalid, CommentNotAdded.
+    again. `seen` is the moment of the last change that the author saw: what others changed later is shown first. A
+    `companion` is told the comment. Returns the summary as it was read before, so that the caller can say what
+    the author may not have seen. Raises NotFound, Invalid, Unseen, CommentNotAdded.
     """
     body = fields.comment(body)
     request_id = request_id or new_request_id()
@@ -66,13 +81,15 @@ def comment(
 
     def attempt() -> SummaryItem:
         summary = beside(waiting.pop() if waiting else None, lambda: summaries.read(tenant, number))
+        if seen and summaries.updated_at(tenant, summary) > seen:
+            _refuse_unseen(tenant, number, digest, seen)
         transaction = Transaction()
         put_record(tenant, transaction, keys.MADE_COMMENT, digest, number=number)
         try:
             entry = _add(tenant, transaction, summary, kind=kind, body=body, then=then, request=(request_id, digest))
         except Invalid:
             # What this request has changed already is no reason to refuse it.
-            if tenant.repository.get(RequestItem, keys.request, digest, sort=keys.MADE_COMMENT, consistent=True):
+            if _was_added(tenant, digest):
                 return summary
             raise
         if companion is not None:
@@ -87,6 +104,17 @@ def comment(
         first=_PAUSE,
         given_up=CommentNotAdded(),
     )
+
+
+def _was_added(tenant: TenantContext, digest: str) -> bool:
+    return bool(tenant.repository.get(RequestItem, keys.request, digest, sort=keys.MADE_COMMENT, consistent=True))
+
+
+def _refuse_unseen(tenant: TenantContext, number: int, digest: str, seen: str) -> None:
+    """Raise Unseen where somebody else's entries came after this moment and this request has added nothing before."""
+    others = [entry for entry in timelines.news(tenant, number, seen=seen) if entry.author != tenant.user_id]
+    if others and not _was_added(tenant, digest):
+        raise Unseen(list(dict.fromkeys(entry.author_name for entry in others)))
 
 
 def _write(tenant: TenantContext, transaction: Transaction, companion: Companion[Any] | None) -> None:

@@ -26,7 +26,8 @@ def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts,
                 "label": changing.LABELS[name],
                 "mine": mine[name],
                 "theirs": theirs[name],
-                "differs": mine[name] != theirs[name],
+                "differs": mine[name] != theirs[name]
+                and (not conflict.since.is_known or name in conflict.since.before),
             }
             for name in changing.LABELS
             if name in mine
@@ -35,6 +36,20 @@ def conflict_page(tenant: TenantContext, conflict: EditConflict, *, mine: Texts,
         "by": " and ".join(names),
         "when_changed": ticket_presenters.timeline_entry(entries[0]).at if entries else None,
     }
+
+
+def left_alone(form: TicketForm, conflict: EditConflict) -> dict[str, str]:
+    """Return what others made of the fields that the author of this form left as they were."""
+    typed = form.cleaned_data | {"tags": ", ".join(form.cleaned_data["tags"])}
+    stored = conflict.stored
+    now = {
+        "title": stored.title,
+        "description": conflict.description,
+        "priority": stored.priority,
+        "tags": ", ".join(stored.tags),
+    }
+    before = conflict.since.before
+    return {name: value for name, value in now.items() if name in before and typed[name] == before[name]}
 
 
 def stored_texts(stored: SummaryItem) -> Texts:

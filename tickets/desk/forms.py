@@ -101,7 +101,7 @@ class NewTicketForm(TicketForm):
 
 
 class CommentForm(forms.Form):
-    """A comment or an internal note. `seen` is the status that the author saw while writing."""
+    """A comment or an internal note. `seen` is the status that the author saw, `seen_at` when it had changed last."""
 
     body = WrittenField(
         fields.comment,
@@ -115,6 +115,7 @@ class CommentForm(forms.Form):
     seen = forms.ChoiceField(
         required=False, choices=[(s.value, s.label) for s in fields.Status], widget=forms.HiddenInput
     )
+    seen_at = forms.CharField(required=False, max_length=40)  # in the part of the page that keeps itself up to date
 
 
 class ChangeForm(Resendable):

@@ -42,7 +42,7 @@ def queue(request: TenantRequest) -> HttpResponse:
 @require_safe
 def queue_updates(request: TenantRequest) -> HttpResponse:
     """Tell whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
-    address = QueueAddress.of(request.GET.dict())
+    address, told = QueueAddress.of(request.GET.dict()), request.GET.get("told", "0")
     count = lists.changed_since(
         request.tenant,
         status=address.statuses,
@@ -50,12 +50,15 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
         only=address.only,
         seen=request.GET.get("seen", ""),
     )
-    if not count:
+    if str(count) == told:
         return HttpResponse(status=204)
+    again = request.GET.copy()
+    again["told"] = str(count)
     many = f"{lists.NEWS_LIMIT} or more" if count >= lists.NEWS_LIMIT else str(count)
     text = f"{many} ticket{'s' if count > 1 else ''} in this list {'have' if count > 1 else 'has'} been updated."
     label = "Show them" if count > 1 else "Show it"
-    return render(request, "tickets/_updates.html", {"text": text, "label": label, "url": address.url()})
+    context = {"text": text, "label": label, "url": address.url(), "updates_url": f"{request.path}?{again.urlencode()}"}
+    return render(request, "tickets/_updates.html", context)
 
 
 @member(Role.AGENT)

@@ -163,11 +163,13 @@ class MergedList:
         """Tell whether the order of places is the same here as on the page before."""
         return not self.layout.moving_to and (position is None or position.epoch == self.layout.epoch)
 
-    def read(self, position: Position | None, size: int, rounds: Sequence[int], at_least: int = 0) -> Stretch:
+    def read(
+        self, position: Position | None, size: int, rounds: Sequence[int], at_least: int = 0, fill: bool = False
+    ) -> Stretch:
         """Read from the position on, up to `size` matches or as far as may be read.
 
         `rounds` says for each further round up to how many rows it may take all of them together; the first asks for
-        `at_least` so many.
+        `at_least` so many. They serve to find a first match, and with `fill` all.
         """
         descending = position is None or not position.backwards
         partitions = self._read_first(position, max(size, at_least), descending)
@@ -179,7 +181,7 @@ class MergedList:
         while len(found.matches) < size and (heads := [p for p in partitions if p.rows]):
             first = (max if descending else min)(heads, key=lambda p: (p.rows[0].sort, -p.place))
             if first.is_dry:
-                if found.matches and not self.only:
+                if found.matches and not fill:
                     break
                 dry = [p for p in heads if p.is_dry]
                 each = min(next(further, 0), most - read) // len(dry)

@@ -102,7 +102,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "activity": [timeline_entry(a) for a in stored.activity],
         "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
         "latest_url": None if is_latest else here,
-        "updates_url": _updates_url(tenant, summary) if tenant.is_agent and is_latest else None,
+        **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
         "priorities": [{"value": p.value, "label": p.label, "current": p.value == summary.priority} for p in Priority],
@@ -118,9 +118,23 @@ def _statuses(summary: SummaryItem) -> list[dict[str, Any]]:
     ]
 
 
-def _updates_url(tenant: TenantContext, summary: SummaryItem) -> str:
+def news(tenant: TenantContext, summary: SummaryItem, entries: list[Activity], seen: str) -> dict[str, Any]:
+    """Return what an open page is shown of what came after the moment `seen`."""
+    later = {
+        "ticket": listed(tenant, summary),
+        "news": [timeline_entry(entry) for entry in entries],
+        "is_updated": True,
+        "can_write": tenant.is_agent,
+    }
+    return later | _seen(tenant, summary, entries[-1].at if entries else "", since=seen)
+
+
+def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "") -> dict[str, Any]:
+    """Return up to when a page knows the ticket, and where it asks for more. An entry may come after its change."""
+    seen_at = max(summaries.updated_at(tenant, summary), last)
+    query = urlencode({"seen": since or seen_at, "shown": seen_at})
     address = reverse("tickets:ticket_updates", args=[int(summary.number)])
-    return f"{address}?{urlencode({'seen': summaries.updated_at(tenant, summary)})}"
+    return {"seen_at": seen_at, "updates_url": f"{address}?{query}" if tenant.is_agent else None}
 
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
 from tenants.provisioning import defaults
@@ -45,11 +46,15 @@ def ticket(request: TenantRequest, number: int) -> HttpResponse:
 
 
 def _ticket_page(request: TenantRequest, number: int, form: CommentForm | None, status: int = 200) -> HttpResponse:
-    """Show the ticket with this form, or with an empty one for None."""
+    """Show the ticket with this form, or with an empty one for None; beside the form what came since `seen_at`."""
     before = request.GET.get("before")
     stored = timelines.ticket(request.tenant, number, before=before)
-    form = form or CommentForm(initial={"seen": stored.summary.status})
     context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
+    if form is None:
+        form = CommentForm(initial={"seen": stored.summary.status})
+    else:
+        since = form.cleaned_data.get("seen_at") or context["seen_at"]
+        context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
     return render(request, "tickets/ticket.html", context | {"comment_form": form}, status=status)
 
 
@@ -68,6 +73,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
             body=data["body"],
             internal=data["internal"],
             then=fields.status(then) if then else None,
+            seen=data["seen_at"] if clock.is_stamp(data["seen_at"]) else "",
             request_id=data["request_id"],
         )
     except (Invalid, Conflict) as error:
@@ -86,10 +92,9 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
 @member(Role.VIEWER)
 @require_safe
 def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
-    """Tell whether an open ticket page is out of date: nothing, or a notice that offers to load it again."""
-    summary = summaries.read(request.tenant, number, consistent=False)
-    if request.GET.get("seen", "") >= summaries.updated_at(request.tenant, summary):
+    """Answer with what came since an open page of a ticket was read, or with nothing where that is `shown` already."""
+    summary, seen = summaries.read(request.tenant, number, consistent=False), request.GET.get("seen", "")
+    if request.GET.get("shown", seen) >= summaries.updated_at(request.tenant, summary):
         return HttpResponse(status=204)
-    url = ticket_url(number)
-    context = {"text": "This ticket has been updated.", "label": "Show the update", "url": url}
-    return render(request, "tickets/_updates.html", context)
+    entries = timelines.news(request.tenant, number, seen=seen)
+    return render(request, "tickets/_news.html", ticket_presenters.news(request.tenant, summary, entries, seen))

@@ -17,6 +17,7 @@ from tickets.ticket.tables import TICKETS
 
 ACTIVITY_PAGE = 50
 _READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
+NEWS_READ = 10  # entries that an open page is shown at most; it says that there are more
 CHANGES_READ = 60  # items of a ticket that are read to tell what was changed since a version
 
 
@@ -128,6 +129,12 @@ def head(tenant: TenantContext, number: int) -> tuple[SummaryItem, str]:
     return SummaryItem.from_raw_data(items[keys.SUMMARY]), detail.get("description", _NOTHING)["S"]
 
 
+def news(tenant: TenantContext, number: int, *, seen: str) -> list[Activity]:
+    """Return the latest entries after the moment `seen` that this caller may read, oldest first: one Query."""
+    rows = [i for i in _collection(tenant, number, NEWS_READ + 2).items if _is_activity(i) and i["at"]["S"] > seen]
+    return [Activity.of(i) for i in reversed(rows) if tenant.is_agent or i["kind"]["S"] != "note"]
+
+
 @dataclass(frozen=True)
 class ChangesSince:
     """Hold what was changed after a version of a ticket: each field with its text at that version, and the entries.
@@ -153,11 +160,16 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
     if any(made > version for made in summary.erased_versions or ()):
         return ChangesSince(False, {}, ())
     raw = _collection(tenant, int(summary.number), CHANGES_READ, consistent=True).items
-    events = [a for a in (Activity.of(i) for i in raw if _is_activity(i)) if a.changes]
+    stored = [i for i in raw if _is_activity(i) and "changes" in i]
+    events = [(a, i) for a, i in ((Activity.of(i), i) for i in stored) if a.changes]
     if missing < 0 or missing > len(events):
-        return ChangesSince(False, {}, tuple(events[:1]))
-    entries = tuple(events[:missing])
-    return ChangesSince(True, {c.field: c.before for e in entries for c in e.changes}, entries)
+        return ChangesSince(False, {}, tuple(a for a, _ in events[:1]))
+    before: dict[str, str] = {}
+    for entry, item in events[:missing]:
+        before |= {c.field: c.before for c in entry.changes}
+        if "former_description" in item:  # of a description the changes tell the length
+            before["description"] = item["former_description"]["S"]
+    return ChangesSince(True, before, tuple(a for a, _ in events[:missing]))
 
 
 def _collection(

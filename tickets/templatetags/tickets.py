@@ -109,6 +109,21 @@ def activity_entry(entry: TimelineEntry) -> SafeString:
     )
 
 
+@register.simple_tag
+def news_entry(entry: TimelineEntry) -> SafeString:
+    """Return an entry as it is shown beside what somebody writes at that moment."""
+    verb = entry.verb if entry.verb != "changed" else ""
+    said = format_html_join("", " {}", ((change,) for change in _changes(entry)))
+    what = {"note": "wrote an internal note", "comment": "commented"}.get(entry.kind) or format_html("{}{}", verb, said)
+    return format_html(
+        '<li><p><b dir="auto">{}</b> {} · {}</p>{}</li>',
+        entry.author_name,
+        what,
+        when(entry.at),
+        format_html('<div class="prose" dir="auto">{}</div>', ticket_text(entry.body)) if entry.body else "",
+    )
+
+
 @lru_cache(maxsize=4096)
 def _entry_head(author_name: str, is_note: bool) -> SafeString:
     return format_html(
