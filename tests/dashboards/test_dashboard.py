@@ -20,8 +20,8 @@ from tests.support import embedded, folding
 from tests.support.world import Browser, World
 from tickets.counting import contributions, histogram, tail_counts
 from tickets.counting.contributions import Part
-from tickets.dashboards import dashboard
-from tickets.desk import changing, commenting, creating
+from tickets.dashboards import dashboard, presenters
+from tickets.desk import changing, commenting, creating, summaries
 from tickets.ticket.fields import Priority, Status
 
 PAGE = "/tickets/dashboard/"
@@ -173,12 +173,35 @@ def test_every_number_leads_to_a_list_of_that_many_tickets(owner: Browser) -> No
     checked = 0
     for count, url in dict.fromkeys(drill_downs(shown(owner)["html"])):
         rows = len(owner.get(url).context["page"]["rows"])
-        if "commented=" in url:  # comments are counted, tickets are listed
+        if "commented=" in url or "reopened=" in url:  # each time is counted, tickets are listed
             assert 0 < rows <= count, url
         else:
             assert rows == count, url
         checked += 1
     assert checked > 20
+
+
+def test_the_figures_of_the_period_lead_to_the_tickets_that_they_count(
+    desk: World, owner: Browser, follower: folding.Follower
+) -> None:
+    bob = desk.context("bob", "acme")
+    for to in (Status.OPEN, Status.RESOLVED, Status.OPEN):
+        changing.change_status(bob, 5, to=to, version=int(summaries.read(bob, 5).version))
+    commenting.comment(bob, 1, body="Again.")
+    follower.fold()
+    lately = {tile.id: tile.number for tile in shown(owner)["context"]["lately"] if tile.number and tile.number.count}
+    listed = {
+        name: sorted(row.number for row in owner.get(number.url).context["page"]["rows"])
+        for name, number in lately.items()
+    }
+    assert {name: number.count for name, number in lately.items()} == {"created": 5, "reopened": 2, "commented": 3}
+    assert listed == {"created": [1, 2, 3, 4, 5], "reopened": [5], "commented": [1, 5]}
+
+
+def test_the_figures_of_a_busy_period_lead_to_lists_too(desk: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presenters, "READ_LIMIT", 2)
+    lately = shown(desk.browser("alice", "acme"))["context"]["lately"]
+    assert all(tile.number.url for tile in lately if tile.number and tile.number.count)
 
 
 def test_an_agents_numbers_lead_to_lists_too(desk: World) -> None:

@@ -15,6 +15,7 @@ from portal import clock
 from portal.errors import Invalid
 from portal.streams import watermark
 from tests.support.operators import text_of
+from tests.support.searching import index_all
 from tests.support.world import Browser, World
 from tickets.counting.contributions import UNRESOLVED
 from tickets.desk import creating
@@ -274,7 +275,7 @@ def test_filters_alone_lead_to_the_queue(bob: Browser, text: str, here: str, que
     assert bob.get(way).status_code == 200
 
 
-@pytest.mark.parametrize("text", ["status:open,closed", "assignee:carol", "status:open&status=closed"])
+@pytest.mark.parametrize("text", ["status:open,closed", "assignee:carol"])
 def test_filters_that_the_queue_does_not_have_lead_nowhere(bob: Browser, text: str) -> None:
     page = bob.get(f"/search/?q={text}")
     assert "Add a word to search for" in text_of(page)
@@ -348,3 +349,40 @@ def test_a_text_of_ten_thousand_characters_is_answered_and_makes_no_page_of_many
 def test_a_ticket_of_another_desk_is_in_no_page(world: World) -> None:
     creating.create(world.context("charlie", "globex"), title="Zanzibar", description="")
     assert "Zanzibar" not in text_of(world.browser("bob").get("/search/?q=Zanzibar")).replace("“Zanzibar”", "")
+
+
+# --- what was meant ---
+
+
+def test_a_page_without_hits_asks_whether_a_near_word_was_meant(world: World) -> None:
+    creating.create(world.context("alice", "acme"), title="Certificate expired")
+    index_all()
+    page = world.browser("bob").get("/search/?q=certifcate")
+    assert links(page)["certificate"] == "/acme/search/?q=certificate"
+    assert "Did you mean" not in text_of(world.browser("bob").get("/search/?q=certificate"))
+    assert "Did you mean" not in text_of(world.browser("bob").get("/search/?q=xyzzy"))
+    # Nor in a list that the better word finds nothing in.
+    assert "Did you mean" not in text_of(world.browser("bob").get("/search/?q=certifcate&status=closed"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "leads_to"),
+    [
+        ("q=printer+status:closed&status=open", "q=printer+status%3Aclosed&status=closed"),
+        ("q=printer+status:closed&status=unresolved&tag=vip", "q=printer+status%3Aclosed&status=closed&tag=vip"),
+        ("q=printer+assignee:none&resolver=me", "q=printer+assignee%3Anone&resolver=none"),
+        ("q=status:open&status=closed", "q=status%3Aopen&status=open"),
+        ("q=printer+status:open&status=unresolved", None),
+        ("q=printer+status:open", None),
+        ("q=printer&status=open&resolver=me", None),
+    ],
+)
+def test_a_filter_that_contradicts_the_tab_takes_the_tab_along(
+    bob: Browser, finds: Answer, asked: str, leads_to: str | None
+) -> None:
+    finds()
+    response = bob.get(f"/search/?{asked}")
+    if leads_to is None:
+        assert response.status_code == 200
+    else:
+        assert (response.status_code, response["Location"]) == (302, f"/acme/search/?{leads_to}")

@@ -86,3 +86,44 @@ def test_three_round_trips_and_two_where_headers_are_known(desk: MemoryDesk) -> 
             suggesting.suggest(desk.agent, "prin")
         trips.append(bill.trips)
     assert trips == [3, 2]
+
+
+# --- what may have been meant ---
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("scaner", "scanner"), ("scannner", "scanner"), ("scamner", "scanner"), ("scnaner", "scanner"),
+        ("csanner", "scanner"), ("smokse", "smokes"), ("Scaner that prints", "scanner that prints"),
+        ("certificat", ""), ("scanner", ""), ("xyzzy", ""), ("prnt", "print"), ("ab", ""),
+    ],
+)  # fmt: skip
+def test_a_slip_in_a_word_is_put_right_by_a_word_that_the_desk_has(desk: MemoryDesk, typed: str, meant: str) -> None:
+    assert suggesting.meant(desk.agent, typed) == meant
+
+
+def test_two_slips_are_forgiven_in_a_long_word(desk: MemoryDesk) -> None:
+    desk.ticket("Authentication fails")
+    assert suggesting.meant(desk.agent, "autentificaton") == ""
+    assert suggesting.meant(desk.agent, "autentcation") == "authentication"
+
+
+def test_a_word_of_comments_is_offered_and_one_of_notes_is_not(desk: MemoryDesk) -> None:
+    desk.ticket("Quiet", comments=["Call Melchior"], notes=["Somebody called Zebediah"])
+    assert suggesting.meant(desk.viewer, "melchor") == "melchior"
+    assert suggesting.meant(desk.agent, "zebedia") == suggesting.meant(desk.viewer, "zebedia") == ""
+
+
+def test_a_word_that_was_taken_out_of_its_ticket_is_not_offered(desk: MemoryDesk) -> None:
+    number = desk.ticket("Zeppelin")
+    desk.ticket("Renamed", number=number, index=False)
+    assert suggesting.meant(desk.agent, "zepelin") == ""
+
+
+def test_looking_for_what_was_meant_is_bounded(desk: MemoryDesk) -> None:
+    suggesting.suggest(desk.agent, "scanner")
+    for text, most in (("scaner", 6), ("xyzzy", 3), ("ab", 0)):
+        with meter.measure() as bill:
+            suggesting.meant(desk.agent, text)
+        assert bill.trips <= most, text

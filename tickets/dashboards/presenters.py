@@ -98,7 +98,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
                 "done",
                 "Time to resolve",
                 found.done,
-                _number(found.done.count, among=_changed_since(found, shown.first), status=ANY, resolved=str(shown)),
+                _number(found.done.count, status=ANY, resolved=str(shown)),
             ),
         ],
         "weeks": [_week(found, week) for week in found.weeks],
@@ -127,15 +127,17 @@ def share(tenant: TenantContext, numbers: AgentNumbers) -> dict[str, Any]:
 
 
 def _lately(found: Dashboard) -> list[Tile]:
-    days, among = str(found.period), _changed_since(found, found.period.first)
+    """Return the figures of the period. It ends today, so the last such event of each ticket that is counted lies in it
+    too: the lists hold these tickets, page by page, however many there are."""
+    days = str(found.period)
     sums = {
         what: sum(getattr(d, what) for d in found.days) for what in ("created", "resolved", "reopened", "commented")
     }
     return [
-        Tile("created", "Opened", _number(sums["created"], among=among, status=ANY, created=days)),
-        Tile("resolved", "Resolved", _number(sums["resolved"], among=among, status=ANY, resolved=days)),
-        Tile("reopened", "Reopened", Number(sums["reopened"])),
-        Tile("commented", "Comments", Number(sums["commented"])),
+        Tile("created", "Opened", _number(sums["created"], status=ANY, created=days)),
+        Tile("resolved", "Resolved", _number(sums["resolved"], status=ANY, resolved=days)),
+        Tile("reopened", "Reopened", _number(sums["reopened"], status=ANY, reopened=days)),
+        Tile("commented", "Comments", _number(sums["commented"], status=ANY, commented=days)),
         Tile("first", "First answer", seconds=found.first.median, note="median"),
         Tile("done", "Time to resolve", seconds=found.done.median, note="median"),
     ]

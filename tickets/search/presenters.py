@@ -18,6 +18,7 @@ from tickets.dashboards.freshness import Freshness
 from tickets.desk import filter_presenters, filters, queue_presenters
 from tickets.desk.filter_presenters import QueueAddress, chips
 from tickets.desk.ticket_presenters import listed, queue_url
+from tickets.search import query_parser
 from tickets.search.parsed_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.query_parser import OnlyFilters
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
@@ -82,9 +83,10 @@ def search_url(text: str) -> str:
 
 
 def results_page(
-    tenant: TenantContext, address: SearchAddress, found: Found, freshness: Freshness, *, after: str
+    tenant: TenantContext, address: SearchAddress, found: Found, freshness: Freshness, *, after: str, meant: str = ""
 ) -> dict[str, Any]:
-    """Return the page of what was found. `after` is the cursor that it begins behind, "" for the first page."""
+    """Return the page of what was found. `after` is the cursor that it begins behind, "" for the first page; `meant` a
+    text that finds something where this one does not."""
     context = _context(address)
     results = context["results"]
     results["hits"] = [_hit(tenant, hit) for hit in found.hits]
@@ -94,6 +96,7 @@ def results_page(
     results["summary"] = _summary(found, after)
     results["further_url"] = address.url(after=found.further) if found.further else None
     results["first_url"] = address.url() if after else None
+    results["meant"] = {"text": meant, "url": address.url(q=meant)} if meant else None
     if not found.hits:
         results["blank"] = _nothing(address, found, after)
         results["summary"] = results["blank"]["title"]
@@ -143,6 +146,24 @@ def tidied(params: Mapping[str, str]) -> str | None:
     Invalid."""
     meant = filter_presenters.with_days(params)
     return None if meant is None else SearchAddress.of(meant).url()
+
+
+def with_its_tabs(address: SearchAddress) -> str | None:
+    """Return the address with the tabs that the filters in its text ask for, None where they do not contradict them."""
+    try:
+        query, _ = query_parser.parse(address.text)
+    except OnlyFilters as problem:
+        query = problem.query
+    except Invalid:  # which the search itself explains
+        return None
+    changes = {}
+    if query.statuses and not set(query.statuses) & set(address.statuses):
+        words = {frozenset(filters.statuses(word)): word for word in (*Status, *filters.GROUPS)}
+        changes["status"] = words.get(frozenset(query.statuses), "any")
+    asked = {ME: "me", NOBODY: "none"}.get(query.assignee, "")
+    if asked and address.who in ("me", "none") and asked != address.who:
+        changes["resolver"] = asked
+    return address.url(**changes) if changes else None
 
 
 def suggestions(tenant: TenantContext, suggested: Suggestions) -> dict[str, Any]:

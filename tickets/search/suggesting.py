@@ -7,6 +7,7 @@ has it still.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Final
 
@@ -20,11 +21,11 @@ from tickets.search import query_parser, ticket_texts, tokenizer
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
 from tickets.search.index_lookup import IndexLookup
-from tickets.search.index_terms import AskedTerm
+from tickets.search.index_terms import WORDS_LIMIT, AskedTerm
 from tickets.search.parsed_query import Filters
 from tickets.search.results import FoundPerson, Suggestions
 from tickets.search.text_match import TextMatcher
-from tickets.search.ticket_search import Search, named_match
+from tickets.search.ticket_search import Search, find, named_match
 from tickets.search.ticket_texts import TicketText
 from tickets.search.word_matcher import WordMatcher
 from tickets.ticket import texts
@@ -36,6 +37,9 @@ TAGS: Final = 3
 PEOPLE: Final = 3
 LEAST: Final = 2  # characters of a text that anything is suggested for, 1 of a script without spaces
 MEMBERS_READ: Final = 200  # of a desk, among whom people are looked for
+MISSPELT_LEAST: Final = 4  # letters of a word that another may be meant by
+LONG_WORD: Final = 8  # letters from which on two slips are forgiven
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _PLACES: Final = Places.TITLE | Places.LABEL
 _NO_PART: Final = -1  # of the query: what is read beside it
 
@@ -73,6 +77,49 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
         tags=tuple(t for t, n in list(tags.items())[:TAGS] if n in read and t in read[n].tags),
         people=tuple(people),
     )
+
+
+def meant(tenant: TenantContext, text: str, within: Filters | None = None) -> str:
+    """Return a text that finds something and differs from one that finds nothing by a slip in its words; "" for none.
+
+    Words that stand in internal notes alone are offered to nobody, and a first letter that is missing is not found. Two
+    round trips, and those of one search more where a near word is known. Raises Throttled, Unavailable.
+    """
+    query, _ = query_parser.parse(text)
+    sought = {w.folded[0] for phrase in query.phrases for w in tokenizer.words(phrase.text)}
+    words = sorted((w for w in sought if len(w) >= MISSPELT_LEAST and w.isalpha()), key=len, reverse=True)[:WORDS_LIMIT]
+    near = {w: WordMatcher((w[0], w[1] + w[0], w[1:3]), is_beginning=True) for w in words}
+    if not near:
+        return ""
+    search = Search(tenant, query, Filters(), also=tuple(AskedTerm(matcher, _NO_PART) for matcher in near.values()))
+    search.propose()
+    known = list(search.newest_by_term())
+    better = {word: found for word in near if word not in known and (found := _nearest(word, known))}
+    changed = _WORD.sub(lambda match: better.get(match[0].casefold(), match[0]), text)
+    return changed if better and changed != text and find(tenant, changed, within=within).hits else ""
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    """Return the known word that differs least, of several the one of most tickets, which comes first; "" for none."""
+    most = 2 if len(word) >= LONG_WORD else 1
+    rated = [(slips, term) for term in known if 0 < (slips := _slips(word, term, most)) <= most]
+    return min(rated, key=lambda one: one[0])[1] if rated else ""
+
+
+def _slips(one: str, other: str, most: int) -> int:
+    """Return how many letters were added, left out, mistaken or swapped with the next, more than `most` for many."""
+    if abs(len(one) - len(other)) > most or not other.isalpha():
+        return most + 1
+    rows: list[list[int]] = [[*range(len(other) + 1)]]
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            least = min(rows[-1][j] + 1, row[j - 1] + 1, rows[-1][j - 1] + (a != b))
+            if i > 1 and j > 1 and (a, one[i - 2]) == (other[j - 2], b):
+                least = min(least, rows[-2][j - 2] + 1)
+            row.append(least)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def warm(tenant: TenantContext) -> None:

@@ -24,6 +24,7 @@ from tenants.tenancy.roles import Role
 from tickets.dashboards.freshness import Freshness
 from tickets.search import presenters, suggesting, ticket_search
 from tickets.search.presenters import NEWEST, SearchAddress
+from tickets.search.ticket_search import NOTHING_INDEXED
 from tickets.ticket.tables import TICKETS
 
 
@@ -38,6 +39,8 @@ def search(request: TenantRequest) -> HttpResponse:
         address = SearchAddress.of(params)
         if not address.text:
             return render(request, "search/results.html", presenters.waiting_page(address))
+        if meant := presenters.with_its_tabs(address):
+            return redirect(meant)
         with place_for_a_search(request.tenant):
             context = _results(request.tenant, address, params.get("after", ""))
     except Invalid as error:
@@ -80,7 +83,9 @@ def _results(tenant: TenantContext, address: SearchAddress, after: str) -> dict[
         within=address.within(tenant),
     )
     found, latest = alongside(find, aside=partial(watermark.read, TICKETS, tenant.repository))
-    return presenters.results_page(tenant, address, found, Freshness.of(latest, []), after=after)
+    is_new = not found.hits and not found.further and not after and NOTHING_INDEXED not in found.explanations
+    meant = suggesting.meant(tenant, address.text, address.within(tenant)) if is_new else ""
+    return presenters.results_page(tenant, address, found, Freshness.of(latest, []), after=after, meant=meant)
 
 
 @contextmanager
