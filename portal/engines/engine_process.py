@@ -253,6 +253,11 @@ class DynamoDBLocal(Engine):
     def _saved_at(self) -> float:
         return time.time()
 
+    def _wait_until_it_answers(self) -> None:
+        super()._wait_until_it_answers()
+        if self.state_dir:
+            dynamodb_local.index_stream_records(self.state_dir)
+
     def _command(self) -> Sequence[str | Path]:
         try:
             home = dynamodb_local.install(self.report)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +164,27 @@ time.sleep(1000)
     with start_engine(kind, state_dir=tmp_path) as engine:
         assert serves_many_threads_on_one_address(engine)
     assert list((tmp_path / "scratch").iterdir()) == [], "it leaves nothing behind but its data"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["dynamodb-local"], indirect=True)
+def test_dynamodb_local_finds_stream_records_by_an_index_from_its_first_start_on(kind: str, tmp_path: Path) -> None:
+    """Without one, each write and each read of a quiet stream looks through the records of all others."""
+    with start_engine(kind, state_dir=tmp_path) as engine:
+        fill(engine)
+        client(engine).update_table(
+            TableName=TABLE, StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+        )
+        client(engine).put_item(TableName=TABLE, Item={"pk": {"S": "new"}, "colour": {"S": "colour-0"}})
+    with start_engine(kind, state_dir=tmp_path) as engine:
+        assert count(client(engine), "colour-0") == 11
+        client(engine).put_item(TableName=TABLE, Item={"pk": {"S": "newer"}, "colour": {"S": "colour-0"}})
+    (file,) = tmp_path.glob("*.db")
+    with closing(sqlite3.connect(file)) as records:
+        assert records.execute("SELECT count(*) FROM us").fetchone() == (2,)
+        for column in ("StreamID", "ShardID"):
+            (plan,) = records.execute(f"EXPLAIN QUERY PLAN SELECT * FROM us WHERE {column} = ''")  # noqa: S608  # the engine's
+            assert "USING INDEX" in plan[3]
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_an_engine(ministack: Engine) -> None:
