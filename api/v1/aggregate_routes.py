@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 from api.door import answers
 from api.door.answers import ApiInput
 from api.door.routing import ApiRequest, ApiRouter
-from api.v1.aggregate_schemas import Aggregates, Counted, TagList, TagOut
+from api.v1.aggregate_schemas import Aggregates, Counted, Others, TagList, TagOut
 from tenants.api_keys.scopes import Scope
 from tickets.dashboards import dashboard
 
@@ -43,5 +43,12 @@ def list_tags(request: ApiRequest) -> HttpResponse:
     read = dashboard.tags(request.acting)
     found = [TagOut.of(load) for load in read.tags]
     return answers.tagged(
-        request, TagList(counted=Counted.of(read.freshness), data=found, others=read.others, next=None)
+        request,
+        TagList(
+            counted=Counted.of(read.freshness),
+            data=found,
+            others=read.others.most,
+            unlisted=Others.of(read.others),
+            next=None,
+        ),
     )

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from api.door.answers import ApiModel
 from api.v1.ticket_schemas import Moment
 from portal import clock
+from tickets.counting.leader_counts import Outside
 from tickets.dashboards.dashboard import Dashboard, Week
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.freshness import Freshness
@@ -18,6 +19,12 @@ from tickets.dashboards.ticket_loads import Load
 from tickets.ticket.fields import Priority, Status
 
 _STATUSES: Final[dict[str, Any]] = {"open": 3, "pending": 1, "resolved": 0, "closed": 7}
+_NO_OTHERS: Final[dict[str, Any]] = {
+    "at_least": 0,
+    "at_most": 0,
+    "unresolved_at_most": 0,
+    "tickets": {"open": 0, "pending": 0, "resolved": 0, "closed": 0},
+}
 _NONE: Final[dict[str, Any]] = {"urgent": 0, "high": 0, "normal": 0, "low": 0}
 _COUNTED: Final[dict[str, Any]] = {"state": "current", "as_of": "2026-11-20T09:30:00.000000Z"}
 _TOOK: Final[dict[str, Any]] = {"count": 2, "seconds": 5400, "median_seconds": 1800.0, "p95_seconds": 3420.0}
@@ -35,6 +42,22 @@ class Counted(ApiModel):
     @classmethod
     def of(cls, freshness: Freshness) -> Counted:
         return cls(state=freshness.state, as_of=clock.stamp(freshness.as_of) if freshness.as_of else None)
+
+
+class Others(ApiModel):
+    """Those that a list leaves out: how many there are, how many tickets they have, and how many unresolved ones each
+    of them has at most. Where two numbers are given, the true one lies between them."""
+
+    at_least: int
+    at_most: int
+    unresolved_at_most: int
+    tickets: dict[Status, int] = Field(description="of all of them together; a ticket counts for each of its tags")
+
+    @classmethod
+    def of(cls, others: Outside) -> Others:
+        tickets = {s: max(0, others.tickets.get(s.value[0], 0)) for s in Status}
+        most = others.unresolved_at_most
+        return cls(at_least=others.least, at_most=others.most, unresolved_at_most=most, tickets=tickets)
 
 
 class TagOut(ApiModel):
@@ -64,6 +87,7 @@ _TAGS: Final[dict[str, Any]] = {
     "counted": _COUNTED,
     "data": [{"tag": "printer", "tickets": _STATUSES}],
     "others": 0,
+    "unlisted": _NO_OTHERS,
     "next": None,
 }
 
@@ -75,7 +99,8 @@ class TagList(ApiModel):
 
     counted: Counted
     data: list[TagOut]
-    others: int = Field(description="how many tags are not in the list, because few tickets have them")
+    others: int = Field(description="how many tags of tickets are not in the list, at most")
+    unlisted: Others
     next: None = Field(description="there are no more pages")
 
 
@@ -144,8 +169,10 @@ _EXAMPLE: Final[dict[str, Any]] = {
     "unresolved_by_age": [{"first": "2026-11-16", "last": None, "count": 3}],
     "resolvers": [{"id": None, "name": "Unassigned", "tickets": _STATUSES}],
     "other_resolvers": 0,
+    "unlisted_resolvers": _NO_OTHERS,
     "tags": [{"tag": "printer", "tickets": _STATUSES}],
     "other_tags": 0,
+    "unlisted_tags": _NO_OTHERS,
     "first_answers": _TOOK,
     "resolutions": _TOOK,
     "weeks": [{"first": _DAY, "last": _DAY, "first_answers": _TOOK, "resolutions": _TOOK}],
@@ -164,9 +191,11 @@ class Aggregates(ApiModel):
     days: list[DayOut]
     unresolved_by_age: list[AgeOut]
     resolvers: list[ResolverOut] = Field(description="most unresolved tickets first")
-    other_resolvers: int = Field(description="how many people with few tickets are not in the list")
+    other_resolvers: int = Field(description="how many people with tickets are not in the list, at most")
+    unlisted_resolvers: Others
     tags: list[TagOut] = Field(description="most unresolved tickets first")
-    other_tags: int
+    other_tags: int = Field(description="how many tags of tickets are not in the list, at most")
+    unlisted_tags: Others
     first_answers: DurationsOut
     resolutions: DurationsOut
     weeks: list[WeekOut] = Field(description="latest first")
@@ -184,9 +213,11 @@ class Aggregates(ApiModel):
             ],
             unresolved_by_age=[AgeOut(first=age.first, last=age.last, count=age.count) for age in read.ages],
             resolvers=[ResolverOut.of(load) for load in read.loads],
-            other_resolvers=read.other_people,
+            other_resolvers=read.other_people.most,
+            unlisted_resolvers=Others.of(read.other_people),
             tags=[TagOut.of(load) for load in read.tags],
-            other_tags=read.other_tags,
+            other_tags=read.other_tags.most,
+            unlisted_tags=Others.of(read.other_tags),
             first_answers=DurationsOut.of(read.first),
             resolutions=DurationsOut.of(read.done),
             weeks=[WeekOut.of(week) for week in read.weeks],

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from portal.errors import Throttled
 from portal.memory import Memory
 from portal.streams import stream_source
 from portal.streams.batch import batch_of
+from tests.support import listing
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import ARN, contribution, image, record
 from tickets.counting import contributions, keys, leader_counts, merge, stored_counts, stream_handler, tail_counts
@@ -118,7 +119,7 @@ class Interleavings(RuleBasedStateMachine):
         self.memories = [Memory(10) for _ in range(PROCESSES)]
         self.running: dict[int, Process] = {}
         self.images = {
-            shard: [self.image(n, f"t{n % 3}", f"{n % 2 + 1:032x}") for n in range(first, first + LENGTH)]
+            shard: [self.image(n, f"t{n % 5}", f"{n % 2 + 1:032x}") for n in range(first, first + LENGTH)]
             for first, shard in ((1, SHARDS[0]), (101, SHARDS[1]))
         }
         self.records = {
@@ -197,6 +198,14 @@ class Interleavings(RuleBasedStateMachine):
         if self.done[shard] == LENGTH and self.table.positions.get(shard) == str(LENGTH).zfill(40):
             self.table.leave(shard)
 
+    @invariant()
+    def what_a_dashboard_lists_is_right_between_any_two_requests(self) -> None:
+        listing.check(self.table, self.stored())
+
+    def stored(self) -> contributions.Contribution:
+        recent = Recent.of(self.table.items.get((keys.aggregate(ACME), keys.RECENT), {}))
+        return stored_counts.of(list(self.table.items.values()), recent).counts
+
     def teardown(self) -> None:
         try:
             for process in self.running.values():
@@ -206,8 +215,7 @@ class Interleavings(RuleBasedStateMachine):
                 if rest:
                     handle(batch_of(ARN, shard, rest))
             truth = contributions.total(contribution(one) for images in self.images.values() for one in images)
-            recent = Recent.of(self.table.items[keys.aggregate(ACME), keys.RECENT])
-            assert stored_counts.of(list(self.table.items.values()), recent).counts == truth
+            assert self.stored() == truth
         finally:
             self.patch.undo()
 

@@ -14,13 +14,15 @@ from portal.dynamo.repository import Transaction
 from portal.errors import Conflict
 from tenants.tenancy.context import TenantContext
 from tests.support import commands
-from tests.support.folding import Follower, in_background, plant, poller
+from tests.support.folding import Follower, in_background, merge_all, plant, poller
 from tests.support.world import World
+from tickets.counting import aggregate_store, keys
+from tickets.counting.exactly_once import Recent
 from tickets.desk import changing, commenting, creating
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.items import CounterItem, SummaryItem
-from tickets.verification import recount, verify, verify_lease
+from tickets.verification import rebuild, recount, verify, verify_lease
 from tickets.verification.verify import Difference
 
 
@@ -248,3 +250,53 @@ def test_who_was_taken_over_ends_and_takes_nothing_away(alice: TenantContext, mo
         with pytest.raises(Conflict, match="Somebody else has begun"):
             renew()
         renew_too()
+
+
+def many_tags(alice: TenantContext) -> None:
+    """More tags than a dashboard lists, so that some are others."""
+    for n in range(6):
+        creating.create(alice, title="Tagged", tags=[f"tag-{n}-{i}" for i in range(12)])
+        Follower().fold()
+    merge_all(alice)
+
+
+def planted(alice: TenantContext, sort_key: str, attributes: dict[str, dict[str, str]]) -> None:
+    stored = {n: v for n, v in aggregate_store.get(alice.tenant_id, sort_key).items() if n not in ("pk", "sk")}
+    aggregate_store.put_all(alice.tenant_id, {sort_key: {**stored, **attributes}})
+
+
+def test_what_leaders_have_too_much_and_the_others_too_little_is_drift_and_a_rebuild_mends_it(
+    alice: TenantContext, follower: Follower
+) -> None:
+    many_tags(alice)
+    assert verify.verify(alice.repository, settle=120).state == verify.OK
+    leaders = aggregate_store.get(alice.tenant_id, keys.LEADERS)
+    code = next(name for name in leaders if name.startswith("G"))
+    recent = Recent.of(aggregate_store.get(alice.tenant_id, keys.RECENT))
+    planted(alice, keys.LEADERS, {code: {"N": "8"}})
+    planted(alice, keys.run(recent.merges), {code: {"N": "-7"}})
+    verdict = verify.verify(alice.repository, settle=120)
+    tag = code.removeprefix("G0::").removesuffix(".o")
+    assert Difference("TAGS", f"open.{tag} as listed", 8, 1) in verdict.differences
+    rebuild.rebuild(alice.repository, timeout=120)
+    assert verify.verify(alice.repository, settle=120).state == verify.OK
+
+
+@pytest.mark.parametrize(
+    ("at", "wrong", "named"),
+    [
+        (0, "0", "unresolved of each of the others, at most"),
+        (2, "3", "number of the others"),
+        (4, "999", "open of the others"),
+    ],
+)
+def test_what_is_said_wrongly_of_the_others_is_drift(
+    alice: TenantContext, follower: Follower, at: int, wrong: str, named: str
+) -> None:
+    many_tags(alice)
+    said = aggregate_store.get(alice.tenant_id, keys.RECENT)["tags"]["S"].split()
+    said[at] = wrong
+    planted(alice, keys.RECENT, {"tags": {"S": " ".join(said)}})
+    verdict = verify.verify(alice.repository, settle=120)
+    assert verdict.state == verify.DRIFT
+    assert named in {one.count for one in verdict.differences}

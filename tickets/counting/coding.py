@@ -95,8 +95,8 @@ def is_wide(attribute: str) -> bool:
 
 
 def entity(attribute: str) -> str:
-    """Return the beginning of a code of PEOPLE or TAGS that all counts of one person or one tag share."""
-    return attribute[:-1]
+    """Return what the codes of one person or one tag share, in all epochs: the letter of the kind, and the name."""
+    return attribute[0] + attribute.partition(":")[2][:-1]
 
 
 def _short_id(person: str) -> str:

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from portal import clock
-from tickets.counting import coding
+from tickets.counting import coding, leader_counts
+from tickets.counting.leader_counts import Outside
 
 VERSION: Final = "version"  # grows with every write of the item
 MERGES: Final = "merges"
@@ -41,16 +42,34 @@ class Tail:
     """Where the counts of people and tags lie that are no leaders; see tail_counts.py.
 
     `generation` names the pages, "" for none. Runs are numbered by the merges that wrote them, those from `runs_from`
-    on are not in the pages yet. Sizes are in bytes. `people` and `tags` are how many the pages held when they were
-    written.
+    on are not in the pages yet. Sizes are in bytes, `new_bytes` that of the runs since the leaders were chosen.
+    `people` and `tags` say what is known of those who are no leaders.
     """
 
     generation: str = ""
     runs_from: int = 1
     run_bytes: int = 0
     page_bytes: int = 0
-    people: int = 0
-    tags: int = 0
+    new_bytes: int = 0
+    people: Outside = field(default_factory=Outside)
+    tags: Outside = field(default_factory=Outside)
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> Tail:
+        numbers = coding.numbers(raw)
+        run_bytes, page_bytes, new_bytes = (numbers.get(name, 0) for name in _TAIL_NUMBERS[1:])
+        generation, runs_from = raw.get(GENERATION, {}).get("S", ""), numbers.get("runs_from", 1)
+        tail = cls(generation, runs_from, run_bytes, page_bytes, new_bytes)
+        if tail.is_empty:
+            return tail
+        return replace(tail, people=_outside(raw.get("people")), tags=_outside(raw.get("tags")))
+
+    def item(self) -> dict[str, Any]:
+        """Return the attributes to store."""
+        generation = {GENERATION: {"S": self.generation}} if self.generation else {}
+        said = {"people": _typed_outside(self.people), "tags": _typed_outside(self.tags)}
+        outside = {} if self.is_empty else said
+        return {**coding.typed({name: getattr(self, name) for name in _TAIL_NUMBERS}), **outside, **generation}
 
     @property
     def is_empty(self) -> bool:
@@ -85,10 +104,7 @@ class Recent:
             merges=numbers.get(MERGES, 0),
             counts={name: n for name, n in numbers.items() if coding.decode(name)},
             marks={name: value["S"] for name, value in raw.items() if is_mark(name)},
-            tail=Tail(
-                generation=raw.get(GENERATION, {}).get("S", ""),
-                **{name: numbers[name] for name in _TAIL_NUMBERS if name in numbers},
-            ),
+            tail=Tail.of(raw),
             applied_at=raw.get(AT, {}).get("S", ""),
             correction=raw.get(CORRECTION, {}).get("S", ""),
             floors=floors or {},
@@ -113,14 +129,26 @@ class Recent:
 
     def item(self) -> dict[str, Any]:
         """Return the attributes to store, without the key."""
-        tail = {name: {"N": str(getattr(self.tail, name))} for name in _TAIL_NUMBERS}
         marks = {name: {"S": sequence} for name, sequence in self.marks.items()}
-        texts = {AT: self.applied_at, CORRECTION: self.correction, GENERATION: self.tail.generation}
+        texts = {name: {"S": text} for name, text in ((AT, self.applied_at), (CORRECTION, self.correction)) if text}
         numbers = {VERSION: self.version, MERGES: self.merges, **self.counts}
-        return {**coding.typed(numbers), **marks, **tail, **{name: {"S": text} for name, text in texts.items() if text}}
+        return {**coding.typed(numbers), **marks, **self.tail.item(), **texts}
 
 
-_TAIL_NUMBERS: Final = ("runs_from", "run_bytes", "page_bytes", "people", "tags")
+_TAIL_NUMBERS: Final = ("runs_from", "run_bytes", "page_bytes", "new_bytes")
+_LETTERS: Final = "oprc"  # of the statuses
+
+
+def _typed_outside(some: Outside) -> dict[str, Any]:
+    numbers = (some.bound, some.least, some.most, some.floor, *(some.tickets.get(letter, 0) for letter in _LETTERS))
+    return {"S": " ".join(map(str, numbers))}
+
+
+def _outside(value: Mapping[str, Any] | None) -> Outside:
+    if value is None or "S" not in value:
+        return leader_counts.UNKNOWN
+    bound, least, most, floor, *tickets = map(int, value["S"].split())
+    return Outside(bound, least, most, floor, dict(zip(_LETTERS, tickets, strict=True)))
 
 
 # --- marks ---

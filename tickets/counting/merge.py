@@ -19,7 +19,7 @@ from tickets.counting import aggregate_store, coding, keys, leader_counts
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.contributions import Counts, Kind, Part
 from tickets.counting.exactly_once import Recent, Tail
-from tickets.counting.leader_counts import Leaders
+from tickets.counting.leader_counts import Choice, Leaders, Outside, of_family
 from tickets.counting.record_changes import Change
 
 FULL: Final = 2048  # bytes of RECENT
@@ -102,19 +102,16 @@ def merge_some(
     state: Recent,
     *,
     position: Position,
-    promoted: Mapping[str, int] | None = None,
-    demoted: Iterable[str] = (),
+    choice: Choice | None = None,
     bill: Bill | None = None,
 ) -> Recent | None:
-    """Merge as many parts as one transaction takes. `promoted` and `demoted` change the leaders, see `leaders.split`.
+    """Merge as many parts as one transaction takes. With a `choice` the leaders are those.
 
     None where somebody else has written RECENT since it was read; then nothing was written.
     """
     counts = _some(state.counts)
     stored = aggregate_store.get_many(tenant_id, [keys.LEADERS, *_items(counts)])
-    plan = plan_merge(
-        replace(state, counts=counts), stored, promoted=promoted or {}, demoted=demoted, position=position
-    )
+    plan = plan_merge(replace(state, counts=counts), stored, position=position, choice=choice)
     kept = {name: n for name, n in state.counts.items() if name not in counts}
     after = replace(plan.recent, counts=kept)
     unchanged = _if_version(state.version)
@@ -174,8 +171,7 @@ def plan_merge(
     stored: Mapping[str, Raw],
     *,
     position: Position,
-    promoted: Mapping[str, int] | None = None,
-    demoted: Iterable[str] = (),
+    choice: Choice | None = None,
 ) -> MergePlan:
     """Work out one merge of RECENT as read, from the stored items that it concerns."""
     number = state.merges + 1
@@ -192,13 +188,13 @@ def plan_merge(
     for sort_key, last in touched.items():
         items[sort_key] = {**_without_key(items.get(sort_key) or stored.get(sort_key, {})), **coding.typed(last)}
     before = Leaders.of(stored.get(keys.LEADERS, {}))
-    after, run = leader_counts.split(before, wide, tail=state.tail, promoted=promoted or {}, demoted=demoted)
+    after, run = leader_counts.split(before, wide, has_tail=not state.tail.is_empty, choice=choice)
     if after != before:
         items[keys.LEADERS] = after.item()
     if run:
         items[keys.run(number)] = coding.typed(run)
     marks, floors = _pruned(state, position)
-    tail = _tail(state.tail, items.get(keys.run(number)))
+    tail = _tail(state.tail, after, run, choice)
     recent = replace(state, version=state.version + 1, merges=number, counts={}, tail=tail)
     return MergePlan(replace(recent, marks=marks, floors=floors, kept=frozenset(marks)), items)
 
@@ -232,5 +228,22 @@ def _pruned(state: Recent, position: Position) -> tuple[dict[str, str], dict[str
     return kept, {**state.floors, **state.marks}
 
 
-def _tail(tail: Tail, run: Raw | None) -> Tail:
-    return replace(tail, run_bytes=tail.run_bytes + item_size(run)) if run else tail
+def _tail(tail: Tail, leaders: Leaders, run: Mapping[str, int], choice: Choice | None) -> Tail:
+    """Return what is known of the tail when the run has been added to it."""
+    size = item_size(coding.typed(run)) if run else 0
+    known = {}
+    for family, former in (("P", tail.people), ("G", tail.tags)):
+        mine = of_family(run, family)
+        now = former.after(mine)
+        if choice:
+            total = Counter(of_family(choice.outside, family))
+            total.update(mine)
+            now = Outside.of(total)
+        known[family] = replace(now, floor=leader_counts.floor(leaders, family, mine))
+    return replace(
+        tail,
+        run_bytes=tail.run_bytes + size,
+        new_bytes=0 if choice else tail.new_bytes + size,
+        people=known["P"],
+        tags=known["G"],
+    )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from portal.dynamo.repository import TenantRepository
 from portal.errors import Throttled
-from tickets.counting import coding, contributions, keys, merge, tail_counts
+from tickets.counting import coding, contributions, keys, leader_counts, merge, tail_counts
 from tickets.counting.contributions import Contribution, Counts, Kind, Part
 from tickets.counting.exactly_once import Recent
 from tickets.counting.leader_counts import Leaders
@@ -23,13 +23,15 @@ Group = tuple[Kind, str]  # kind and date of a part, all epochs taken together
 @dataclass(frozen=True)
 class Stored:
     """All counts of a tenant. `touches` says for each group what has touched it so far: as long as it stays the same,
-    nothing in the group has moved. `weeks_from` is the first week that is still held by itself."""
+    nothing in the group has moved. `weeks_from` is the first week that is still held by itself. `dashboard` is what of
+    them a dashboard reads, in `read` alone."""
 
     counts: Contribution
     touches: Mapping[Group, frozenset[tuple[int, int, int]]]
     last_touches: Mapping[Part, int]  # the last merge that touched a part
     recent: Recent
     weeks_from: str
+    dashboard: Stored | None = None
 
 
 def read(repository: TenantRepository) -> Stored:
@@ -39,7 +41,8 @@ def read(repository: TenantRepository) -> Stored:
         items = list(repository.query_all(TICKETS, keys.aggregate, consistent=True))
         after = recent(repository)
         if (before.merges, before.tail.runs_from) == (after.merges, after.tail.runs_from):
-            return of(items, after)
+            seen = [raw for raw in items if raw["sk"]["S"] >= keys.LEADERS]
+            return replace(of(items, after), dashboard=_shown(seen, after))
         before = after
     raise Throttled("The aggregates are being written too fast to be read.")
 
@@ -47,12 +50,20 @@ def read(repository: TenantRepository) -> Stored:
 def shown(items: Iterable[Mapping[str, Any]]) -> Stored:
     """Add up the items from a dashboard's range of keys: of people and tags the leaders alone, and these wholly."""
     by_key = {raw["sk"]["S"]: raw for raw in items}
-    recent = Recent.of(by_key.get(keys.RECENT, {}))
-    led = Leaders.of(by_key.get(keys.LEADERS, {})).entities
-    if not recent.tail.is_empty:
-        counts = {c: n for c, n in recent.counts.items() if not coding.is_wide(c) or coding.entity(c) in led}
-        recent = replace(recent, counts=counts)
-    return of(by_key.values(), recent)
+    return _shown(by_key.values(), Recent.of(by_key.get(keys.RECENT, {})))
+
+
+def _shown(items: Iterable[Mapping[str, Any]], recent: Recent) -> Stored:
+    """Leave out of RECENT what belongs to no leader, and say of those outside how they are with it."""
+    items, tail = list(items), recent.tail
+    led = Leaders.of(next((raw for raw in items if raw["sk"]["S"] == keys.LEADERS), {})).entities
+    if not tail.is_empty:
+        unseen = {c: n for c, n in recent.counts.items() if coding.is_wide(c) and coding.entity(c) not in led}
+        people, tags = (leader_counts.of_family(unseen, family) for family in "PG")
+        tail = replace(tail, people=tail.people.after(people), tags=tail.tags.after(tags))
+        counts = {c: n for c, n in recent.counts.items() if c not in unseen}
+        recent = replace(recent, counts=counts, tail=tail)
+    return of(items, recent)
 
 
 def people(repository: TenantRepository) -> dict[str, Counts]:

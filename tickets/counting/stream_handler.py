@@ -254,6 +254,9 @@ class Share:
         if tail_counts.is_due(state.tail):
             tail_counts.compact(self.tenant_id, position=self.positions, bill=self.bill)
             return state.after(self._read_raw())
+        if tail_counts.needs_leaders(state.tail):
+            tail_counts.choose_leaders(self.tenant_id, position=self.positions, bill=self.bill)
+            return state.after(self._read_raw())
         return state
 
     def _answer(self, change: Change) -> None:

@@ -21,10 +21,11 @@ from portal.errors import ConditionFailed
 from tickets.counting import aggregate_store, coding, keys, leader_counts, merge
 from tickets.counting.aggregate_store import Bill, Raw
 from tickets.counting.exactly_once import VERSION, Recent, Tail
-from tickets.counting.leader_counts import Leaders
+from tickets.counting.leader_counts import Choice, Leaders
 from tickets.counting.merge import Position
 
 RUN_BYTES: Final = 16 * 1024  # of runs at least, before they are compacted
+READ_AGAIN: Final = 16  # bytes of the tail that are read for each byte of new runs, to choose leaders
 PAGE_LIMIT: Final = 3500  # bytes
 _KEY_BYTES: Final = 200  # of a page's key
 _REFRESHES: Final = 4  # attempts; each fails where the tenant is written in between
@@ -33,6 +34,15 @@ _REFRESHES: Final = 4  # attempts; each fails where the tenant is written in bet
 def is_due(tail: Tail) -> bool:
     """Tell whether the runs are worth compacting: a compaction writes all pages anew."""
     return tail.run_bytes > max(RUN_BYTES, tail.page_bytes // 2)
+
+
+def needs_leaders(tail: Tail) -> bool:
+    """Tell whether leaders are to be chosen: somebody outside may outrank one, and reading the tail is worth it."""
+    if tail.is_empty:
+        return False
+    outside = tail.people, tail.tags
+    worth = tail.new_bytes * READ_AGAIN >= tail.run_bytes + tail.page_bytes
+    return any(some.is_unknown or (worth and some.may_outrank) for some in outside)
 
 
 def total(items: Iterable[Mapping[str, Any]], tail: Tail) -> Counter[str]:
@@ -100,8 +110,6 @@ def compact(tenant_id: str, *, position: Position, bill: Bill | None = None) -> 
         runs_from=stored.recent.merges + 1,
         run_bytes=-sum(item_size(_attributes(raw)) for raw in runs),
         page_bytes=sum(map(item_size, pages.values())),
-        people=_entities(counts, "P"),
-        tags=_entities(counts, "G"),
     )
     try:
         _switch(tenant_id, before, after, bill)
@@ -117,14 +125,9 @@ def _attributes(raw: Raw) -> Raw:
     return {name: value for name, value in raw.items() if name not in ("pk", "sk")}
 
 
-def _entities(counts: Mapping[str, int], family: str) -> int:
-    return len({coding.entity(code) for code in counts if code[0] == family})
-
-
 def _switch(tenant_id: str, before: Tail, after: Tail, bill: Bill | None) -> None:
     """Point RECENT to other pages, if it points to those that were read. `after.run_bytes` is added."""
     names = {"generation": after.generation, "runs_from": after.runs_from, "page_bytes": after.page_bytes}
-    names |= {"people": after.people, "tags": after.tags}
     values = {f":{n}": {"S": v} if isinstance(v, str) else {"N": str(v)} for n, v in names.items()}
     unchanged = (
         "#generation = :was" if before.generation else "(attribute_not_exists(#generation) OR #generation = :was)"
@@ -149,15 +152,12 @@ def choose_leaders(tenant_id: str, *, position: Position, bill: Bill | None = No
         stored = _Stored.read(tenant_id)
         led = Leaders.of(aggregate_store.get(tenant_id, keys.LEADERS))
         outside = Counter({code: n for code, n in total(stored.items, stored.recent.tail).items() if n})
-        wanted = leader_counts.chosen(Counter(led.counts) + outside)
-        promoted = {code: n for code, n in outside.items() if coding.entity(code) in wanted}
-        demoted = led.entities - wanted
-        if not promoted and not demoted:
-            return True
+        everybody = Counter(led.counts)
+        for some in (outside, *(leader_counts.of_family(stored.recent.counts, family) for family in "PG")):
+            everybody.update(some)
+        choice = Choice(leader_counts.chosen(everybody), outside)
         with suppress(ConditionFailed):
-            done = merge.merge_some(
-                tenant_id, stored.recent, position=position, promoted=promoted, demoted=demoted, bill=bill
-            )
+            done = merge.merge_some(tenant_id, stored.recent, position=position, choice=choice, bill=bill)
             if done is not None:
                 return True
     return False

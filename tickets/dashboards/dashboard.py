@@ -27,6 +27,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions, stored_counts
 from tickets.counting import keys as aggregate_keys
 from tickets.counting.contributions import UNRESOLVED, Counts
+from tickets.counting.leader_counts import Outside
 from tickets.counting.stored_counts import Stored
 from tickets.dashboards import ticket_loads
 from tickets.dashboards.durations import Durations
@@ -99,8 +100,8 @@ class Dashboard:
     ages: list[Age]
     loads: list[Load]  # most unresolved first: nobody, and the people who lead
     tags: list[Load]  # likewise
-    other_people: int  # who have tickets and do not lead, as of the last compaction
-    other_tags: int  # likewise
+    other_people: Outside  # who have tickets and are not among `loads`
+    other_tags: Outside  # likewise
     first: Durations
     done: Durations
     weeks: list[Week]  # latest first
@@ -131,11 +132,11 @@ class AgentNumbers:
 
 @dataclass(frozen=True)
 class TagNumbers:
-    """The tags, most unresolved tickets first. `others` is how many do not lead, as of the last compaction."""
+    """The tags, most unresolved tickets first, and what is known of the others."""
 
     freshness: Freshness
     tags: list[Load]
-    others: int
+    others: Outside
 
 
 def period(days: int) -> Period:

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from tenants.tenancy.context import TenantContext
 from tickets.counting.contributions import UNRESOLVED
+from tickets.counting.leader_counts import Outside
 from tickets.dashboards import verify_runs
 from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Week
 from tickets.dashboards.durations import Durations
@@ -21,7 +22,6 @@ from tickets.ticket.fields import Priority, Status
 
 UNRESOLVED_LIST, ANY = "unresolved", "any"  # what the queue calls these statuses
 SHOWN_LOADS: Final = 12  # people, and tags, with a bar; the others are in the table that opens
-LISTED_LOADS: Final = 200  # in that table
 OLD: Final = timedelta(days=28)
 
 
@@ -182,10 +182,10 @@ def _matrix(found: Dashboard) -> list[Line]:
 
 
 def _lines(
-    loads: list[Load], params: Callable[[Load], Any], prefix: str, *, others: int, among: Dashboard | None = None
+    loads: list[Load], params: Callable[[Load], Any], prefix: str, *, others: Outside, among: Dashboard | None = None
 ) -> dict[str, Any]:
-    """Return rows with one number per status: those that get a bar, all that the table lists, and how many it leaves
-    out.
+    """Return rows with one number per status: those that get a bar, all that the table lists, and what is known of
+    others.
 
     `others` are counted in none of the loads. `among` are the numbers of all tickets, where no key serves the lists of
     these.
@@ -199,7 +199,7 @@ def _lines(
             total=load.unresolved,
             is_me="me" in params(load).values(),
         )
-        for load in loads[:LISTED_LOADS]
+        for load in loads
     ]
     busy = [line for line in lines if line.total][:SHOWN_LOADS]
     return {
@@ -207,7 +207,7 @@ def _lines(
         "largest": max((line.total for line in busy), default=0),
         "more": sum(1 for load in loads if load.unresolved) - len(busy),
         "all": lines,
-        "left_out": len(loads) - len(lines) + others,
+        "others": others,
     }
 
 

@@ -26,7 +26,7 @@ from portal.dynamo.repository import Condition, TenantRepository
 from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, PortalError, Throttled
 from portal.streams import shards, worker
-from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored_counts
+from tickets.counting import aggregate_store, barrier, coding, dead_letters, keys, merge, stored_counts, tail_counts
 from tickets.counting.barrier import Say, WorkerAway
 from tickets.counting.contributions import Counts, Part
 from tickets.counting.exactly_once import CORRECTION, MERGES, VERSION, Recent
@@ -99,6 +99,8 @@ def _rebuild(repository: TenantRepository, *, timeout: float, advance: Advance, 
             continue
         wait()
         if _retire(repository.tenant_id, old, epoch, removed):
+            # What a leader has too much and the tail too little, or the other way around, is no drift of a sum.
+            tail_counts.choose_leaders(repository.tenant_id, position=Positions(shards.arn(TICKETS)))
             return Rebuilt(epoch, moved, _summed(removed), _drop_dead_letters(repository, epoch))
     raise WorkerAway("The old counts kept moving. Nothing is lost or wrong by this; run it again.")
 

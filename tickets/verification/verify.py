@@ -23,8 +23,10 @@ from typing import Final, Literal
 from portal.dynamo.repository import TenantRepository
 from tickets.counting import barrier, coding, contributions, stored_counts
 from tickets.counting.barrier import WorkerAway
-from tickets.counting.contributions import Contribution, Counts
+from tickets.counting.contributions import Contribution, Counts, Part
+from tickets.counting.leader_counts import Outside
 from tickets.counting.stored_counts import Group, Stored
+from tickets.ticket.fields import Status
 from tickets.verification import recount as recounting
 from tickets.verification import recount_progress
 from tickets.verification.recount import Advance, Recount
@@ -143,9 +145,16 @@ def label(group: Group) -> str:
 def _compared(truth: Recount, now: Stored, *, at: Iterable[Stored]) -> tuple[set[Group], set[Group]]:
     """Return all groups, and those whose counts were as recounted at one of these moments."""
     wanted = _grouped(truth.counts, now.weeks_from)
-    have = [_grouped(one.counts, now.weeks_from) for one in at]
     groups = wanted.keys() | _grouped(now.counts, now.weeks_from).keys()
-    return groups, {group for group in groups if any(_same(one, wanted, group) for one in have)}
+    at = list(at)
+    have = [_grouped(one.counts, now.weeks_from) for one in at]
+    return groups, {
+        group
+        for group in groups
+        if any(
+            _same(mine, wanted, group) and not _misshown(group, one, wanted) for mine, one in zip(have, at, strict=True)
+        )
+    }
 
 
 def _grouped(counts: Contribution, weeks_from: str) -> dict[Group, Counts]:
@@ -165,10 +174,42 @@ def _same(have: Grouped, wanted: Grouped, group: Group) -> bool:
     return have.get(group, Counter()) == wanted.get(group, Counter())
 
 
+def _misshown(group: Group, now: Stored, wanted: Grouped) -> list[Difference]:
+    """Return what a dashboard says wrongly of people or tags: of those whom it lists, and of the others."""
+    kind, read = group[0], now.dashboard
+    if kind not in ("PEOPLE", "TAGS") or read is None:
+        return []
+    listed = contributions.merged(read.counts).get(group, Counter())
+    said, part = (read.recent.tail.people if kind == "PEOPLE" else read.recent.tail.tags), Part(kind, "", 0)
+    true = coding.coded({part: wanted.get(group, Counter())})
+    leading = {coding.entity(coding.code(part, name)) for name in listed}
+    wrong = [
+        Difference(kind, f"{name} as listed", listed[name], true[code])
+        for name in sorted(listed.keys() | wanted.get(group, Counter()).keys())
+        if coding.entity(code := coding.code(part, name)) in leading and listed[name] != true[code]
+    ]
+    others = Outside.of({code: n for code, n in true.items() if coding.entity(code) not in leading})
+    if not said.is_unknown:
+        wrong += [
+            Difference(
+                kind, f"{status} of the others", said.tickets.get(status[0], 0), others.tickets.get(status[0], 0)
+            )
+            for status in Status
+            if said.tickets.get(status[0], 0) != others.tickets.get(status[0], 0)
+        ]
+        if not said.least <= others.most <= said.most:
+            wrong.append(Difference(kind, "number of the others", said.most, others.most))
+        if others.bound > said.bound:
+            most = others.unresolved_at_most
+            wrong.append(Difference(kind, "unresolved of each of the others, at most", said.unresolved_at_most, most))
+    return wrong
+
+
 def _differences(groups: Iterable[Group], now: Stored, truth: Recount) -> list[Difference]:
     have, wanted = (_grouped(counts, now.weeks_from) for counts in (now.counts, truth.counts))
     wrong = []
     for group in sorted(groups):
+        wrong += _misshown(group, now, wanted) if _same(have, wanted, group) else []
         mine, right = have.get(group, Counter()), wanted.get(group, Counter())
         for name in sorted(mine.keys() | right.keys()):
             if mine[name] != right[name]:
