@@ -45,8 +45,8 @@ class Counted(ApiModel):
 
 
 class Others(ApiModel):
-    """Those that a list leaves out: how many there are, how many tickets they have, and how many unresolved ones each
-    of them has at most. Where two numbers are given, the true one lies between them."""
+    """People or tags that a list leaves out: how many, with how many tickets, and how many unresolved ones each has at
+    most. Where two numbers are given, the true one lies between them."""
 
     at_least: int
     at_most: int

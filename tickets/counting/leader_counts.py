@@ -99,7 +99,8 @@ class Outside:
 
 @dataclass(frozen=True)
 class Choice:
-    """Who is to lead, as `coding.entity` calls them, and all counts by code that the tail held when that was chosen."""
+    """The leaders to be, as `coding.entity` calls them, and all counts by code that the tail held when they were
+    chosen."""
 
     leaders: set[str]
     outside: Mapping[str, int]
