@@ -12,6 +12,7 @@ from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness, is_at
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
+from tests.support.api_client import api_client
 from tests.support.world import World
 from tickets.desk import changing, commenting
 from tickets.ticket.fields import Priority, Status
@@ -421,3 +422,49 @@ def test_every_tab_stop_shows_that_it_has_focus(page: Page) -> None:
             stops += 1
             assert not page.evaluate(FOCUS_SHOWS), path
         assert stops >= 8, path
+
+
+# --- that nothing moves ---
+
+
+def test_a_selection_moves_no_row_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    row = page.locator("[data-row]").first
+    before = row.bounding_box()
+    page.locator("input[name=tickets]").first.check()
+    expect(page.locator("button[name=to]").first).to_be_in_viewport()
+    assert row.bounding_box() == before
+
+
+def test_filter_stays_in_its_line_where_a_person_is_chosen(page: Page, world: World) -> None:
+    for name in ("Bob Example", "Somebody With A Very Long Name"):
+        page.goto(f"/tickets/?resolver={world.users['bob'].id}&name={name}")
+        tops = [page.locator(place).bounding_box()["y"] for place in ("#filter-menu", ".who")]  # type: ignore[index]
+        assert tops[0] == tops[1], name
+
+
+def test_a_list_in_a_comment_has_full_bullets(page: Page, world: World) -> None:
+    commenting.comment(world.context("bob", "acme"), 1, body="* one\n* two")
+    page.goto("/tickets/1/")
+    assert page.locator("#activity .prose ul").evaluate("list => getComputedStyle(list).listStyleType") == "disc"
+
+
+BROKEN_WORDS = """() => {
+  const found = [], texts = document.createTreeWalker(document.querySelector(".desk-trail"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\\w+/g)) {
+    const range = document.createRange();
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(word[0]);
+  }
+  return found;
+}"""
+
+
+def test_the_columns_of_the_trail_break_no_word(person: NewPage, world: World) -> None:
+    api_client(world, name="Notifications-of-the-warehouse")
+    page = person("alice", "acme")
+    for width in (768, 1024, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto("/desk/audit/")
+        assert page.evaluate(BROKEN_WORDS) == [], width

@@ -68,6 +68,7 @@ def test_an_owner_verifies_and_the_result_stays(world: World, alice: TenantConte
         assert 'data-state="ok"' in page
         assert "recounted 3 tickets" in page
         assert "Alice Example" in page
+        assert "just now</time>.</span>" in page  # one sentence beside the icon, not three parts with gaps
 
 
 def test_drift_is_shown_count_by_count(world: World, alice: TenantContext) -> None:
