@@ -23,6 +23,7 @@ from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
 from tenants.closing import closing_mails, desk_closing
 from tenants.identity import accounts
+from tenants.identity.forms import AddressField
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
@@ -33,7 +34,7 @@ NOTICED = 5  # suspended tenants that the front page names
 
 
 class NewTenantForm(SeenForm):
-    owner = forms.EmailField(label="First owner", help_text="The e-mail address of an account that exists.")
+    owner = AddressField(label="First owner", help_text="The e-mail address of an account that exists.")
     placement = forms.ChoiceField(
         choices=lambda: [("", "as its plan asks"), *((str(p), str(p)) for p in (POOL, *placements.beside_the_pool()))],
         required=False,

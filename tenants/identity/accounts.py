@@ -32,7 +32,11 @@ def new_id() -> str:
 
 
 def normal_address(address: str) -> str:
-    return address.strip().casefold()
+    """Return an address as it is stored and compared. Raises Invalid, at the field "email", for what is none."""
+    try:
+        return keys.folded(address)
+    except ValueError as error:
+        raise Invalid(str(error), field="email") from error
 
 
 def find_by_id(user_id: str) -> User | None:
@@ -112,10 +116,7 @@ def draft(
 ) -> tuple[UniqueItem, AccountItem]:
     """Return the two items of an account, not yet written. Raises Invalid for an address that is none and a name that
     cannot be seen, or that turns text around."""
-    try:
-        email_key = keys.email(email)
-    except ValueError as error:
-        raise Invalid("That is not an e-mail address.", field="email") from error
+    address = normal_address(email)
     name = " ".join(name.split()) or email.split("@")[0]
     if not plain_text.is_visible_name(name):
         raise Invalid("Use characters that can be seen.", field="name")
@@ -123,7 +124,7 @@ def draft(
     account = AccountItem(
         keys.user(user_id),
         user_id=user_id,
-        email=normal_address(email),
+        email=address,
         name=name,
         password=password_hash or make_password(password),
         is_active=True,
@@ -131,7 +132,7 @@ def draft(
         session_epoch=0,
         created_at=clock.stamp(),
     )
-    return UniqueItem(email_key, owner=account.user_id), account
+    return UniqueItem(keys.email(address), owner=account.user_id), account
 
 
 def add_to(transaction: Transaction, unique: UniqueItem, account: AccountItem) -> None:

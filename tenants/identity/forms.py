@@ -9,6 +9,7 @@ from django.contrib.auth import password_validation
 from django.core.exceptions import ValidationError
 
 from portal import plain_text
+from tenants.identity.keys import folded
 from tenants.identity.models import User
 
 _NO_EMAIL = {"required": "Enter your e-mail address."}
@@ -18,8 +19,21 @@ _EMAIL = forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
 _EMAIL_OR_PASSKEY = forms.EmailInput(attrs={"autocomplete": "username webauthn", "autofocus": True})
 
 
+class AddressField(forms.EmailField):
+    """Take an e-mail address that is no other one in lower case."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        try:
+            if text:
+                folded(text)
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+        return text
+
+
 class SignInForm(forms.Form):
-    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL_OR_PASSKEY, error_messages=_NO_EMAIL)
+    email = AddressField(label="E-mail", max_length=254, widget=_EMAIL_OR_PASSKEY, error_messages=_NO_EMAIL)
     password = forms.CharField(
         label="Password",
         error_messages={"required": "Enter your password."},
@@ -32,7 +46,7 @@ class SignInForm(forms.Form):
 
 
 class PasswordResetForm(forms.Form):
-    email = forms.EmailField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
+    email = AddressField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
 
 
 class NewPasswordForm(forms.Form):

@@ -6,6 +6,10 @@ from typing import Final
 
 from portal.schema import keys
 
+AMBIGUOUS: Final = (
+    "This address has a letter, such as \u00df, that would make it another address in lower case. "
+    "Write the domain in its xn-- form, or use another address."
+)
 _SUPPRESSED: Final = "SUPPRESSED"
 ANY_SUPPRESSED: Final = keys.beginning(_SUPPRESSED) + "*"  # the pattern, for a policy, of all suppressed addresses
 
@@ -18,12 +22,18 @@ def user(user_id: str) -> str:
 
 
 def folded(address: str) -> str:
-    """Return an e-mail address as it is compared: without surrounding space, in lower case. Raises ValueError for
-    none."""
-    text = address.strip().casefold()
-    if not text or len(text.encode()) > 320 or any(ord(c) < 32 for c in text):
-        raise ValueError("not an e-mail address")
-    return text
+    """Return an e-mail address as it is stored and compared: without surrounding space, in lower case.
+
+    Raises ValueError, with a sentence for people, for none, and for one with a letter that comparing turns into others:
+    x@fa\N{LATIN SMALL LETTER SHARP S}.de and x@fass.de are two mailboxes.
+    """
+    text = address.strip()
+    is_text = not any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in text)
+    if not text or not is_text or len(text.encode()) > 320:
+        raise ValueError("That is not an e-mail address.")
+    if text.casefold() != text.lower():
+        raise ValueError(AMBIGUOUS)
+    return text.casefold()
 
 
 def email(address: str) -> str:

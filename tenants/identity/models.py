@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import models
 from django.utils.crypto import salted_hmac
 
+from portal.errors import ConditionFailed
 from portal.nosql.planner.facade import Facade, FacadeManager
 from tenants.identity.items import AccountItem
 from tenants.identity.keys import user as user_key
@@ -26,6 +28,7 @@ class User(AbstractBaseUser, Facade):
     last_login = None
 
     objects: ClassVar[FacadeManager] = FacadeManager()
+    stored_password = ""  # as it was read, while `password` may be made anew
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
@@ -48,14 +51,19 @@ class User(AbstractBaseUser, Facade):
             second_factors=item.second_factors or "",
         )
         user._state.adding = False
+        user.stored_password = item.password
         return user
 
     def save(self, *args: object, **kwargs: object) -> None:
         # check_password() saves a hash made with outdated parameters; whatever else changes is written by accounts.py.
         if kwargs.get("update_fields") == ["password"]:
-            AccountItem(user_key(self.id)).update(
-                actions=[AccountItem.password.set(self.password)], condition=AccountItem.pk.exists()
-            )
+            # A password that was changed meanwhile stays: the hash is of the one before.
+            with suppress(ConditionFailed):
+                AccountItem(user_key(self.id)).update(
+                    actions=[AccountItem.password.set(self.password)],
+                    condition=AccountItem.password == self.stored_password,
+                )
+                self.stored_password = self.password
             return
         Facade.save(self)
 

@@ -113,7 +113,13 @@ def password_change(request: HttpRequest) -> HttpResponse:
         throttle.succeeded(attempt)
     if form.errors:
         return render(request, "tenants/password_change.html", {"password_form": form}, status=422)
-    user = accounts.set_password(user.id, form.cleaned_data["new_password1"], by=actor_of(request))
+    try:
+        user = accounts.set_password(
+            user.id, form.cleaned_data["new_password1"], by=actor_of(request), instead_of=user.password
+        )
+    except Conflict:
+        form.add_error(None, "Your password has just been changed elsewhere. Sign in again with that one.")
+        return render(request, "tenants/password_change.html", {"password_form": form}, status=409)
     update_session_auth_hash(request, user)
     messages.success(request, "Your password is changed. You are signed out on your other devices.")
     return redirect("tenants:account")

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from portal import plain_text
+from tenants.identity.keys import folded
 from tenants.membership import inviting
 from tenants.tenancy.roles import Role
 
@@ -38,10 +39,14 @@ class InviteForm(forms.Form):
         wrong: list[str] = []
         for number, line in enumerate(self.cleaned_data["addresses"].splitlines(), 1):
             for address in filter(None, map(_address, re.split("[,;]", line))):
-                if _is_address(address):
-                    addresses.append(address)
-                else:
+                if not _is_address(address):
                     wrong.append(f"Line {number}: \u201c{address[:100]}\u201d is not an e-mail address.")
+                    continue
+                try:
+                    folded(address)
+                    addresses.append(address)
+                except ValueError as error:
+                    wrong.append(f"Line {number}: \u201c{address[:100]}\u201d. {error}")
         if wrong:
             more = [f"And {len(wrong) - 10} more lines."] if len(wrong) > 10 else []
             raise ValidationError([*wrong[:10], *more, "No invitations were sent."])

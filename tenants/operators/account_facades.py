@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import ValidationError
 from django.db import models
 
 from portal.errors import Invalid
@@ -43,7 +44,10 @@ class AddressField(_EmailField):
     """Hold a mail address in the one form in which addresses are stored and compared."""
 
     def to_python(self, value: Any) -> Any:
-        return accounts.normal_address(value) if isinstance(value, str) else value
+        try:
+            return accounts.normal_address(value) if value and isinstance(value, str) else value
+        except Invalid as error:
+            raise ValidationError(error.message) from error
 
 
 class Account(Facade):

@@ -13,16 +13,19 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from portal.dynamo import client
+from portal.errors import Invalid
 from portal.nosql import keys as session_keys
 from portal.nosql.items import SessionItem
 from portal.nosql.tables import SESSIONS
 from tenants.audit_trail import recording
+from tenants.audit_trail.recording import SYSTEM
 from tenants.identity import accounts
 from tenants.identity import keys as identity_keys
 from tenants.membership.mails import wait_until_sent
 from tenants.operators.facades import AuditRow
 from tenants.tenancy import session_cookie
 from tests.desk.test_cost import _watching
+from tests.support.commands import run
 from tests.support.hashers import QuickArgon2
 from tests.support.world import PASSWORD, Browser, World
 
@@ -248,6 +251,66 @@ def test_of_two_who_use_one_reset_link_at_the_same_moment_one_sets_the_password(
     monkeypatch.setattr(accounts, "set_password", overtaken)
     assert Client().post(link, first).status_code == 404
     assert Browser().post("/login/", {"email": "bob@example.com", "password": "the second phrase"}).status_code == 302
+
+
+def test_of_two_password_changes_at_the_same_moment_one_is_made(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(to: str) -> Any:
+        data = {"old_password": PASSWORD, "new_password1": to, "new_password2": to}
+        return browsers.pop().send("/account/password/", data)
+
+    browsers = [world.browser("bob"), world.browser("bob")]
+    set_password = accounts.set_password
+
+    def overtaken(*args: Any, **values: Any) -> Any:
+        monkeypatch.undo()
+        assert changed("the second phrase").status_code == 302
+        return set_password(*args, **values)
+
+    monkeypatch.setattr(accounts, "set_password", overtaken)
+    refused = changed("the first phrase")
+    assert refused.status_code == 409
+    assert "Your password has just been changed elsewhere." in refused.content.decode()
+    statuses = {
+        phrase: Browser().sign_in("bob@example.com", phrase).status_code  # type: ignore[attr-defined]
+        for phrase in ("the first phrase", "the second phrase")
+    }
+    assert statuses == {"the first phrase": 422, "the second phrase": 302}
+
+
+def test_a_sign_in_that_renews_an_old_hash_does_not_bring_back_a_changed_password(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = accounts.find_by_id(world.users["bob"].id)
+    assert bob is not None
+    accounts.set_password(bob.id, "the second phrase", by=SYSTEM)
+    monkeypatch.setattr(QuickArgon2, "must_update", lambda *_: True)
+    assert bob.check_password(PASSWORD), "as it was read before the change"
+    assert Browser().sign_in("bob@example.com", PASSWORD).status_code == 422  # type: ignore[attr-defined]
+    assert Browser().sign_in("bob@example.com", "the second phrase").status_code == 302  # type: ignore[attr-defined]
+
+
+SHARP = "x@fa\u00df.de"  # which is another domain than fass.de, and becomes it where letters are compared
+
+
+def test_an_address_that_would_become_another_one_is_refused_wherever_it_is_entered(world: World) -> None:
+    accounts.create(email="x@fass.de", name="Other", password=PASSWORD, by=SYSTEM)
+    alice, says = world.browser("alice", "acme"), "such as \u00df"
+    pages: list[Any] = [
+        Browser().sign_in(SHARP),
+        Client().post("/password/reset/", {"email": SHARP}),
+        alice.send("/desk/invitations/", {"addresses": SHARP, "role": "agent"}),
+        alice.send("/desk/settings/person/", {"address": SHARP}),
+    ]
+    for page in pages:
+        assert page.status_code == 422, page.wsgi_request.path
+        assert says in page.content.decode(), page.wsgi_request.path
+    commands = [("create_user", SHARP, "--name", "X"), ("create_operator", SHARP, "--name", "X")]
+    for command in commands:
+        ended = run(*command)
+        assert (ended.status, says in ended.err) == (1, True), command
+    assert accounts.find_by_email(SHARP) is None
+    with pytest.raises(Invalid, match=says):
+        accounts.create(email=SHARP, name="X", password=None, by=SYSTEM)
 
 
 def test_no_cache_keeps_the_page_of_a_reset_link(world: World) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 from django import forms
 
+from tenants.identity.forms import AddressField
 from tenants.identity.keys import folded
 
 
 class PersonForm(forms.Form):
     """Take a person's address."""
 
-    address = forms.EmailField(
+    address = AddressField(
         label="E-mail address",
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
