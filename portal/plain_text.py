@@ -18,6 +18,10 @@ _CONTROLS: Final = re.compile(
 )
 # Letters and symbols by category that nevertheless show nothing: Hangul fillers, the blank Braille pattern.
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
+# What begins like a link, a mail address, and a host with a path or port.
+_LINK: Final = re.compile(r"(?i)[a-z][a-z0-9+.-]*:/|mailto:|\bwww\.\w|\w@[\w-]+\.\w|\w\.\w{2,}[/:?#]\S")
+# Behind these a program reads on in a host, an address or a link.
+_LINKED: Final = re.compile(r"(?<=\w)[.\uff0e\u3002\uff61](?=\w{2})|(?i:\bmailto:)|:(?=//?\S)|(?<=\w)[@\uff20](?=\w)")
 _BLANK_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 # Signs around Arabic, Syriac and Kaithi numbers are of the category of formats, but can be seen.
 _SEEN_FORMATS: Final = frozenset(map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)))
@@ -52,9 +56,24 @@ def visible(text: str) -> str:
     return "".join(c for at, c in enumerate(rest) if at in kept or c.isspace() or not is_blank(c))
 
 
-def is_visible_name(text: str) -> bool:
-    """Tell whether a text can be the name of a person or desk: it can be seen, and nothing turns it around."""
-    return has_visible_text(text) and not has_controls(text)
+def name_fault(text: str) -> str:
+    """Return why a text cannot be the name of a person, desk or key, "" where it can: it can be seen, nothing turns it
+    around, and it is no link, because names stand in mails."""
+    if not has_visible_text(text) or has_controls(text):
+        return "Use characters that can be seen."
+    if _LINK.search(unicodedata.normalize("NFKC", text).replace("\u3002", ".")):
+        return "Leave links and addresses out: names stand in e-mails."
+    return ""
+
+
+def named(text: str, *, limit: int) -> str:
+    """Return a name for a mail: one line of at most `limit` characters, of which no mail program makes a link."""
+    return without_controls(unlinked(text), limit=limit)
+
+
+def unlinked(text: str) -> str:
+    """Return a name that no program makes a link of: "evil. example" and "https: //" have a space more."""
+    return _LINKED.sub(r"\g<0> ", text)
 
 
 def mixes_scripts(text: str) -> bool:

@@ -21,7 +21,7 @@ MOST: Final = 20  # owners of one desk who are told: each mail is a member of th
 
 def to_owners(tenant: TenantContext, endpoint: EndpointItem, because: str) -> list[OutgoingMail]:
     """Return a mail for each owner. Costs one consistent Query."""
-    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    desk = plain_text.named(tenant.name, limit=NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("delivery:webhook", args=[endpoint.endpoint_id]))
     context = {"tenant_name": desk, "endpoint": endpoint, "because": because, "url": url}

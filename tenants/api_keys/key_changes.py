@@ -76,8 +76,8 @@ class KeyChoice:
     def _faults(self) -> Iterator[Invalid]:
         if not 1 <= len(self.name) <= NAME_LIMIT:
             yield Invalid(f"Use 1-{NAME_LIMIT} characters for the name.", field="name")
-        elif not plain_text.is_visible_name(self.name):
-            yield Invalid("Use characters that can be seen.", field="name")
+        elif fault := plain_text.name_fault(self.name):
+            yield Invalid(fault, field="name")
         if not self.scopes:
             yield Invalid("Choose at least one scope.", field="scopes")
         if self.expires_at is not None and self.expires_at <= clock.now():

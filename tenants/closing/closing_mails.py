@@ -58,7 +58,7 @@ def of_deletion(
 
 
 def _desk(tenant: TenantItem) -> str:
-    return plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    return plain_text.named(tenant.name, limit=NAME_LIMIT)
 
 
 def _quoted(reason: str) -> str:

@@ -114,12 +114,12 @@ def draft(
     user_id: str | None = None,
     password_hash: str | None = None,
 ) -> tuple[UniqueItem, AccountItem]:
-    """Return the two items of an account, not yet written. Raises Invalid for an address that is none and a name that
-    cannot be seen, or that turns text around."""
+    """Return the two items of an account, not yet written. Raises Invalid for an address or a name that cannot
+    be one."""
     address = normal_address(email)
     name = " ".join(name.split()) or email.split("@")[0]
-    if not plain_text.is_visible_name(name):
-        raise Invalid("Use characters that can be seen.", field="name")
+    if fault := plain_text.name_fault(name):
+        raise Invalid(fault, field="name")
     user_id = user_id or new_id()
     account = AccountItem(
         keys.user(user_id),

@@ -122,6 +122,6 @@ class NewAccountForm(NewPasswordForm):
 
     def clean_name(self) -> str:
         name = " ".join(self.cleaned_data["name"].split())
-        if not plain_text.is_visible_name(name):
-            raise ValidationError("Use characters that can be seen.")
+        if fault := plain_text.name_fault(name):
+            raise ValidationError(fault)
         return name

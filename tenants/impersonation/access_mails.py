@@ -24,10 +24,14 @@ def to_owners(
     tenant: TenantContext, impersonation: Impersonation, reason: str, *, request: HttpRequest
 ) -> list[OutgoingMail]:
     """Return a mail for each owner; `request` is the operator's. Costs one consistent Query."""
-    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    desk = plain_text.named(tenant.name, limit=NAME_LIMIT)
     with desk_prefix.addresses_of(tenant.slug):
         url = page_for_mail(reverse("tenants:platform_access"), request)
-    context = {"tenant_name": desk, "acting": impersonation, "reason": reason, "url": url}
+    names = {
+        who: plain_text.named(name, limit=NAME_LIMIT)
+        for who, name in (("operator", impersonation.operator_name), ("member", impersonation.member_name))
+    }
+    context = {"tenant_name": desk, "acting": impersonation, "names": names, "reason": reason, "url": url}
     text = render_to_string("tenants/mail/impersonation.txt", context)
     return [
         OutgoingMail(

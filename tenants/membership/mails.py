@@ -53,10 +53,10 @@ def invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> Outgoi
     Names that the tenant chose are cut and cleaned, so that a mail cannot be turned into an advertisement or a false
     warning. The subject holds the name of the tenant alone.
     """
-    desk = plain_text.without_controls(tenant.name, limit=SUBJECT_NAME_LIMIT)
+    desk = plain_text.named(tenant.name, limit=SUBJECT_NAME_LIMIT)
     context = {"invite": invite, "tenant_name": desk, "url": url, "days": invite_tokens.LIFETIME.days}
     context |= {"role": Role(invite.role)}
-    context["inviter"] = plain_text.without_controls(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
+    context["inviter"] = plain_text.named(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
     return _mail(
         "invitation",
         f"Invitation to {desk} on Pooldesk",
@@ -99,7 +99,12 @@ def _reset(address: str, link: str) -> OutgoingMail:
     return _mail(
         "password_reset",
         "Choose a new password for Pooldesk",
-        {"user": user, "url": url, "minutes": lifetime // 60},
+        {
+            "user": user,
+            "name": plain_text.named(user.name, limit=INVITER_NAME_LIMIT) if is_known else user.name,
+            "url": url,
+            "minutes": lifetime // 60,
+        },
         to=user.email,
         about=f"account/{user.pk}",
         worth_until=clock.now() + timedelta(seconds=lifetime),

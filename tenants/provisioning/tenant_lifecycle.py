@@ -252,8 +252,8 @@ def valid_name(name: str) -> str:
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_LIMIT:
         raise Invalid(f"Use 1-{NAME_LIMIT} characters.", field="name")
-    if not plain_text.is_visible_name(name):
-        raise Invalid("Use characters that can be seen.", field="name")
+    if fault := plain_text.name_fault(name):
+        raise Invalid(fault, field="name")
     if plain_text.mixes_scripts(name):
         raise Invalid("Write each word with the letters of one alphabet: others look the same.", field="name")
     return name

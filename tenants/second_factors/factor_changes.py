@@ -122,8 +122,10 @@ def remove_authenticator(user_id: str, *, by: Actor) -> FactorChange:
 def add_passkey(user_id: str, *, credential: str, name: str, by: Actor) -> FactorChange:
     """Add a passkey by its credential, in hex. Raises Invalid for its name, Conflict for one that is there already."""
     name = " ".join(name.split())
-    if not plain_text.is_visible_name(name) or len(name) > NAME_LIMIT:
+    if not plain_text.has_visible_text(name) or len(name) > NAME_LIMIT:
         raise Invalid(f"Use 1-{NAME_LIMIT} characters that can be seen.", field="name")
+    if fault := plain_text.name_fault(name):
+        raise Invalid(fault, field="name")
     change = _Change(user_id, by)
     passkey_id = passkey_ceremony.passkey_id(credential)
     if len(change.found.passkeys) >= PASSKEYS:

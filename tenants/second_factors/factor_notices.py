@@ -31,9 +31,9 @@ def mail(
 ) -> OutgoingMail:
     """Write the mail about one change; `factor` and `name` say of which factor, `left` how many codes there are, and
     `reason` why an operator did it."""
-    what = f"The {factor}" if not name else f"The {factor} “{plain_text.without_controls(name, limit=_NAME_LIMIT)}”"
+    what = f"The {factor}" if not name else f"The {factor} “{plain_text.named(name, limit=_NAME_LIMIT)}”"
     lines = (
-        f"Hello {user.name},",
+        f"Hello {plain_text.named(user.name, limit=_NAME_LIMIT)},",
         f"{_WHAT[action].format(factor=what, left=left)} The account is {user.email}.",
         *(_after_reset(reason) if action is AuditAction.USER_FACTORS_RESET else _AFTER),
     )

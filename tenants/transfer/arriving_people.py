@@ -6,6 +6,7 @@ and without a password: the form for a forgotten one leads in.
 
 from __future__ import annotations
 
+from portal import plain_text
 from portal.dynamo import platform
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict
@@ -19,7 +20,7 @@ from tenants.tenancy.items import MembershipItem, TenantItem
 
 def account_of(member: Raw, *, by: Actor) -> tuple[User, bool]:
     """Return the account of a member as exported, and whether it was made now. Raises Invalid for no address."""
-    email, name = member["email"]["S"], member["name"]["S"]
+    email, name = member["email"]["S"], plain_text.unlinked(member["name"]["S"])
     if (known := accounts.find_by_email(email)) is not None:
         return known, False
     try:

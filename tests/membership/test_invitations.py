@@ -7,19 +7,24 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
 
-from portal import clock
+from portal import clock, plain_text
 from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.identity import accounts
+from tenants.identity import keys as identity_keys
+from tenants.identity.items import AccountItem
 from tenants.identity.models import User
 from tenants.membership import accepting, invite_storage, inviting, mails, member_changes, members
 from tenants.membership.inviting import SentInvite
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tests.support.commands import run
+from tests.support.stored import put_all
 from tests.support.world import PASSWORD, Browser, World
 
 NEW = {"name": "Nora New", "new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
@@ -62,6 +67,57 @@ def test_nobody_takes_a_name_that_cannot_be_seen_or_turns_around(world: World, n
     assert page.status_code == 422
     assert page.context["form"].errors == {"name": ["Use characters that can be seen."]}
     assert role_of(world, "nora@example.org") is None
+
+
+LINKS = (
+    "Win at https://evil.example/x",
+    "www.evil.example",
+    "evil.example/win",
+    "me@evil.example",
+    "mailto:x",
+    "a://b",
+)
+A_LINK = re.compile(r"(?i)https?://|www\.\w|\w[.\u3002]example|\w@\w|mailto:\w|a://b|Booking\.com")
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_name_that_people_choose_is_no_link(world: World, name: str) -> None:
+    says = ["Leave links and addresses out: names stand in e-mails."]
+    alice = world.browser("alice", "acme")
+    pages: list[Any] = [
+        alice.send("/desk/settings/", {"name": name, "slug": "acme"}),
+        alice.send("/desk/settings/api-keys/new/", {"name": name, "scopes": ["tickets:read"], "grace": "0"}),
+        Browser().post(link(invite(world, "nora@example.org")), NEW | {"name": name}),
+    ]
+    for page in pages:
+        assert (page.status_code, page.context["form"].errors["name"]) == (422, says), page.wsgi_request.path
+    for command in (("create_tenant", name, "--slug", "x"), ("create_user", "x@example.org", "--name", name)):
+        ended = run(*command)
+        assert (ended.status, says[0] in ended.err) == (1, True), command
+
+
+@pytest.mark.parametrize("name", ["Booking.com", "J.R.R. Tolkien", "St. Gallen: Support", "A/B", "Q&A @ Acme", "24:7"])
+def test_a_name_with_dots_and_signs_is_one(name: str) -> None:
+    assert plain_text.name_fault(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name", [*LINKS, "Booking.com", "evil\u3002example", "\uff57ww.evil.example", "a\r\nb.example"]
+)
+def test_a_name_stored_before_is_no_link_in_a_mail(world: World, mailoutbox: list[Any], name: str) -> None:
+    tenant, account = world.tenants["acme"], AccountItem.get(identity_keys.user(world.users["alice"].id))
+    tenant.name = account.name = name
+    put_all([tenant, account])
+    world.browser("alice", "acme").send("/desk/invitations/", {"addresses": "nora@example.org", "role": "agent"})
+    Browser().post("/password/reset/", {"email": "alice@example.com"})
+    mails.wait_until_sent()
+    assert len(mailoutbox) == 2
+    for letter in mailoutbox:
+        text = "\n".join([letter.subject, letter.body, re.sub(r"<[^>]*>", " ", letter.alternatives[0][0])])
+        for ours in ("http://testserver/", "nora@example.org", "alice@example.com"):
+            text = text.replace(ours, "")
+        assert not A_LINK.search(unescape(text))
+        assert len(letter.subject.splitlines()) == 1
 
 
 def test_reading_the_link_writes_nothing(world: World) -> None:
@@ -450,6 +506,6 @@ def test_a_subject_holds_the_cleaned_name_of_the_desk_and_nothing_else_that_some
     sent.invite.invited_by_name = "Your account is blocked, call\u202e 0900\n" + "!" * 100
     desk = replace(world.context("alice", "acme"), name="Acme\r\nBcc: x@example.org\u202e" + "x" * 100)
     letter = mails.invitation(sent.invite, tenant=desk, url="/")
-    assert letter.subject == "Invitation to Acme Bcc: x@example.org " + "x" * 35 + "… on Pooldesk"
+    assert letter.subject == "Invitation to Acme Bcc: x@ example. org " + "x" * 33 + "… on Pooldesk"
     assert "\u202e" not in letter.body
     assert "!" * 40 not in letter.body

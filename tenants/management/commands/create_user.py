@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
 from django.core.validators import validate_email
 
+from portal import plain_text
 from portal.errors import Conflict, Invalid
 from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
@@ -79,6 +80,8 @@ def candidate(email: str, name: str) -> User:
         raise Invalid(f"“{email}” is not an e-mail address.") from None
     if not 1 <= len(name) <= NAME_LIMIT:
         raise Invalid(f"Use 1-{NAME_LIMIT} characters for the name.")
+    if fault := plain_text.name_fault(name):
+        raise Invalid(fault, field="name")
     if accounts.find_by_email(email) is not None:
         raise Conflict(f"{email} already has an account.")
     return User(email=email, name=name)
