@@ -20,7 +20,7 @@ from portal.web import desk_prefix
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
 from tenants.identity import accounts
-from tenants.identity.forms import AddressField
+from tenants.identity.forms import UnambiguousAddressField
 from tenants.impersonation import access_mails, impersonating
 from tenants.membership import member_changes, members
 from tenants.operators.facades import Invitation, Membership
@@ -30,7 +30,7 @@ from tenants.tenancy.roles import Role
 
 
 class NewMembershipForm(SeenForm):
-    who = AddressField(label="User", help_text="The e-mail address of an account that exists.")
+    who = UnambiguousAddressField(label="User", help_text="The e-mail address of an account that exists.")
     where = forms.SlugField(label="Tenant", help_text="The slug of the tenant.")
 
 

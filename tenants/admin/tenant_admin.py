@@ -15,26 +15,29 @@ from django.utils.html import format_html
 
 from portal import clock
 from portal.dynamo.placement import POOL
-from portal.errors import Invalid
+from portal.errors import Conflict, Invalid
 from portal.limits import rates
+from portal.mailing import outgoing
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
 from tenants.admin.partition_filters import NameInput
 from tenants.closing import closing_mails, desk_closing
-from tenants.identity import accounts
-from tenants.identity.forms import AddressField
+from tenants.identity.forms import UnambiguousAddressField
+from tenants.membership import invite_storage, inviting, mails
 from tenants.operators.facades import Tenant
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.provisioning import tenant_lifecycle
 from tenants.provisioning.tenant_lifecycle import TenantLimits
-from tenants.tenancy import placements, slugs, tenant_directory
+from tenants.tenancy import context, placements, slugs, tenant_directory
 
 NOTICED = 5  # suspended tenants that the front page names
 
 
 class NewTenantForm(SeenForm):
-    owner = AddressField(label="First owner", help_text="The e-mail address of an account that exists.")
+    owner = UnambiguousAddressField(
+        label="First owner", help_text="The invitation goes to this e-mail address, with or without an account."
+    )
     placement = forms.ChoiceField(
         choices=lambda: [("", "as its plan asks"), *((str(p), str(p)) for p in (POOL, *placements.beside_the_pool()))],
         required=False,
@@ -77,6 +80,11 @@ class TenantAdmin(DynamoAdmin):
             "It becomes read-only at once, and may be deleted once the grace is over. Until then it can be undone.",
             needs_reason=True,
         ),
+        ObjectAction(
+            "_invite",
+            "Send the owner's invitation again",
+            "The link that was sent before stops working.",
+        ),
         ObjectAction("_reopen", "Undo the closing", "It will not be deleted, and is again what it was before."),
     )
 
@@ -89,12 +97,13 @@ class TenantAdmin(DynamoAdmin):
             return ("name", "slug", "owner", "plan", "placement", "member_limit", "shards")
         limits = ("plan", "member_limit", "request_rate", "may_ask_for", "shards", "lies")
         state = ("status", "closes_at") if obj.closes_at else ("status",)
-        return ("name", "slug", *state, "deletion", "people", *limits, "created_at", "tenant_id")
+        return ("name", "slug", *state, "deletion", "first_owner", "people", *limits, "created_at", "tenant_id")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         shown = (
             "closes_at",
             "deletion",
+            "first_owner",
             "people",
             "may_ask_for",
             "shards",
@@ -103,6 +112,18 @@ class TenantAdmin(DynamoAdmin):
             "tenant_id",
         )
         return ("name", "slug", "status", *shown) if obj else ()
+
+    @admin.display(description="first owner")
+    def first_owner(self, obj: Any) -> str:
+        """Say whether the owner who was invited when the desk was made has come: one Query."""
+        invite = inviting.of_first_owner(context.for_system(tenant_directory.get(obj.tenant_id)))
+        if invite is None:
+            return "No invitation waits."
+        if invite_storage.is_expired(invite):
+            return f"Invited, has not come, and the invitation expired on {clock.parse(invite.expires_at):%-d %B %Y}."
+        return (
+            f"Invited on {clock.parse(invite.sent_at):%-d %B %Y}, has not come yet. Nobody else gets in by themselves."
+        )
 
     @admin.display(description="members")
     def people(self, obj: Any) -> Any:
@@ -134,22 +155,23 @@ class TenantAdmin(DynamoAdmin):
         return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewTenantForm}))
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
-        suspend, resume, close, reopen, *_ = self.object_actions
+        suspend, resume, close, invite, reopen, *_ = self.object_actions
         offered = {
-            tenant_directory.ACTIVE: [suspend, close],
+            tenant_directory.ACTIVE: [suspend, close, *([invite] if _waits_for_owner(obj) else [])],
             tenant_directory.SUSPENDED: [resume, close],
             tenant_directory.CLOSING: [reopen],
         }
         return offered.get(obj.status, [])
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
-        owner = accounts.find_by_email(form.cleaned_data["owner"])
-        if owner is None:
-            raise Invalid("There is no account with this address. Make the account first.", field="owner")
+        try:
+            invited = inviting.FirstOwner(form.cleaned_data["owner"], partial(mails.by_provider, request))
+        except Invalid as error:
+            raise Invalid(error.message, field="owner") from error
         tenant = tenant_lifecycle.create(
             name=obj.name,
             slug=obj.slug,
-            owner=owner,
+            invited=invited,
             shards=obj.shards,
             plan=obj.plan,
             member_limit=obj.member_limit,
@@ -182,9 +204,22 @@ class TenantAdmin(DynamoAdmin):
         if action == "_reopen":
             status = desk_closing.reopen(obj.tenant_id, by=actor(request), write=write)
             return f"{obj.name} is {status} again."
+        if action == "_invite":
+            tenant = context.for_system(tenant_directory.get(obj.tenant_id))
+            invite = inviting.of_first_owner(tenant)
+            if invite is None:
+                raise Conflict("No invitation of an owner waits any more.")
+            again = mails.by_provider(request, tenant)
+            sent = inviting.resend(tenant, invite_id=invite.invite_id, by=actor(request), write=again)
+            outgoing.send_all(sent.mails)
+            return "The invitation was sent again." if not sent.unreached else sent.unreached
         switch = tenant_lifecycle.suspend if action == "_suspend" else tenant_lifecycle.resume
         switch(obj.tenant_id, by=actor(request), reason=reason)
         return f"{obj.name} is {'suspended' if action == '_suspend' else 'active again'}."
+
+
+def _waits_for_owner(obj: Any) -> bool:
+    return inviting.of_first_owner(context.for_system(tenant_directory.get(obj.tenant_id))) is not None
 
 
 @OperatorSite.watches

@@ -19,7 +19,7 @@ _EMAIL = forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
 _EMAIL_OR_PASSKEY = forms.EmailInput(attrs={"autocomplete": "username webauthn", "autofocus": True})
 
 
-class AddressField(forms.EmailField):
+class UnambiguousAddressField(forms.EmailField):
     """Take an e-mail address that is no other one in lower case."""
 
     def clean(self, value: Any) -> Any:
@@ -33,7 +33,7 @@ class AddressField(forms.EmailField):
 
 
 class SignInForm(forms.Form):
-    email = AddressField(label="E-mail", max_length=254, widget=_EMAIL_OR_PASSKEY, error_messages=_NO_EMAIL)
+    email = UnambiguousAddressField(label="E-mail", max_length=254, widget=_EMAIL_OR_PASSKEY, error_messages=_NO_EMAIL)
     password = forms.CharField(
         label="Password",
         error_messages={"required": "Enter your password."},
@@ -46,7 +46,7 @@ class SignInForm(forms.Form):
 
 
 class PasswordResetForm(forms.Form):
-    email = AddressField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
+    email = UnambiguousAddressField(label="E-mail", max_length=254, widget=_EMAIL, error_messages=_NO_EMAIL)
 
 
 class NewPasswordForm(forms.Form):

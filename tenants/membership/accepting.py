@@ -87,7 +87,7 @@ def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
     invite, tenant, inviter = platform.get_all(wanted, consistent=True)
     if invite is None or tenant is None:
         raise NotFound(_UNKNOWN)
-    return InviteOffer(invite, tenant, Role(inviter.role) if inviter else None)
+    return InviteOffer(invite, tenant, invite_storage.role_of_inviter(invite, inviter))
 
 
 def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
@@ -134,9 +134,10 @@ def _admit(offer: InviteOffer, user: User, by: Actor, transaction: Transaction, 
     invite, tenant_id = offer.invite, offer.tenant.tenant_id
     invite_storage.delete(transaction, invite)
     member_changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
-    rightful = [role.value for role in Role if invite_storage.may_invite(role, offer.role)]
-    inviter = MembershipItem(invite.invited_by, tenant_id)
-    transaction.check(inviter, MembershipItem.role.is_in(*rightful), name=_INVITER)
+    if invite.invited_by != invite_storage.PROVIDER:
+        rightful = [role.value for role in Role if invite_storage.may_invite(role, offer.role)]
+        inviter = MembershipItem(invite.invited_by, tenant_id)
+        transaction.check(inviter, MembershipItem.role.is_in(*rightful), name=_INVITER)
     after = {"role": invite.role, "invited_by": invite.invited_by_name}
     accepted = AuditEntry(tenant_id, AuditAction.INVITATION_ACCEPTED, by, "user", user.id, invite.email, after=after)
     seats.commit(

@@ -24,6 +24,7 @@ from tenants.tenancy.roles import Role
 # Names of members of a transaction.
 ADDRESS: Final = "one invitation per address"
 INVITATION: Final = "invitation"
+PROVIDER: Final = "provider"  # in place of an inviter's id: whoever runs the platform invited a desk's first owner
 
 
 def pending(repository: TenantRepository) -> list[InviteItem]:
@@ -45,8 +46,15 @@ def waiting_for(address: str) -> list[InvitedItem]:
     return [
         item
         for item, inviter in zip(unexpired, inviters, strict=True)
-        if inviter and may_invite(Role(inviter.role), Role(item.role))
+        if (role := role_of_inviter(item, inviter)) and may_invite(role, Role(item.role))
     ]
+
+
+def role_of_inviter(invite: InviteItem | InvitedItem, membership: MembershipItem | None) -> Role | None:
+    """Return the role with which an invitation was sent, as it is now; None where the inviter has left."""
+    if invite.invited_by == PROVIDER:
+        return Role.OWNER
+    return Role(membership.role) if membership else None
 
 
 def is_expired(invite: InviteItem | InvitedItem) -> bool:

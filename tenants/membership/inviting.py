@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
@@ -30,7 +30,8 @@ from tenants.identity.items import ThrottleItem
 from tenants.identity.suppressed_addresses import Suppression
 from tenants.membership import invite_storage, member_changes, members, seats, undelivered_invites
 from tenants.membership.items import InviteItem
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import TenantContext, for_system
+from tenants.tenancy.items import TenantItem
 from tenants.tenancy.roles import Role
 
 MOST_AT_ONCE: Final = 50  # addresses in one pasted list
@@ -107,6 +108,38 @@ def _invite(
     return _send(tenant, invite, None, entry, write, suppressed)
 
 
+@dataclass(frozen=True)
+class FirstOwner:
+    """The invitation of a new tenant's owner, to be written with the tenant itself. Raises Invalid for an address that
+    is none, or that mail does not reach."""
+
+    address: str
+    write: Callable[[TenantContext], Write]
+    mails: list[OutgoingMail] = field(default_factory=list)  # still to be sent once it is written
+
+    def __post_init__(self) -> None:
+        address = accounts.normal_address(self.address)
+        object.__setattr__(self, "address", address)
+        if (suppressed := suppressed_addresses.of([address]).get(address)) is not None:
+            raise Invalid(suppressed.sentence, field="email")
+
+    def add(self, transaction: Transaction, tenant: TenantItem) -> None:
+        """Add the invitation and its mail to the transaction that makes the tenant."""
+        context = for_system(tenant)
+        invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=self.address, role=Role.OWNER.value)
+        invite.created_at, invite.invited_by = clock.stamp(), invite_storage.PROVIDER
+        invite.invited_by_name = context.user_name
+        secret = invite_storage.renew(invite)
+        self.mails[:] = outgoing.join(transaction, [self.write(context)(invite, secret)])
+        invite_storage.put(transaction, invite, tenant_name=tenant.name)
+
+
+def of_first_owner(tenant: TenantContext) -> InviteItem | None:
+    """Return the invitation of a tenant's first owner while it is not accepted: one Query."""
+    waiting = invite_storage.pending(tenant.repository)
+    return next((invite for invite in waiting if invite.invited_by == invite_storage.PROVIDER), None)
+
+
 def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | None = None) -> SentInvite:
     """Send an invitation again, with a new link and the full time to accept it. The old link stops working.
 
@@ -132,14 +165,16 @@ def _send(
     suppressed: Suppression | None,
 ) -> SentInvite:
     """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
-    invite.invited_by, invite.invited_by_name = tenant.user_id, tenant.user_name
+    invite.invited_by = tenant.user_id or invite_storage.PROVIDER  # who runs the platform is no member
+    invite.invited_by_name = tenant.user_name
     secret = invite_storage.renew(invite)
     transaction, unreached = Transaction(), suppressed.sentence if suppressed else ""
     if unreached:
         undelivered_invites.put(transaction, invite, why=unreached)
     mails = outgoing.join(transaction, [write(invite, secret)]) if write and not unreached else ()
     invite_storage.put(transaction, invite, tenant_name=tenant.name, replacing=replacing)
-    member_changes.require_role(transaction, tenant)
+    if tenant.user_id:
+        member_changes.require_role(transaction, tenant)
     _count_mail(transaction, tenant.tenant_id)
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
@@ -149,7 +184,7 @@ def _send(
             raise Conflict(
                 f"This desk has sent {MAILS_PER_HOUR} invitations within an hour. You can send more in {wait}."
             ) from refused
-        if refused.reason(member_changes.ACTOR):
+        if tenant.user_id and refused.reason(member_changes.ACTOR):
             raise Conflict("Your role has just changed.") from refused
         if replacing is None and refused.reason(invite_storage.ADDRESS):
             raise Conflict("This address already has an invitation. You can send it again.") from refused

@@ -77,7 +77,8 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
             "sent_at": clock.parse(invite.sent_at),
             "unreached": _unreached(unreached.get(invite.invite_id), invite),
             "expired": invite_storage.is_expired(invite),
-            "inviter_lost_right": not (
+            "inviter_lost_right": invite.invited_by != invite_storage.PROVIDER
+            and not (
                 invite.invited_by in roles and invite_storage.may_invite(roles[invite.invited_by], Role(invite.role))
             ),
             "mine_to_change": invite_storage.may_invite(tenant.role, Role(invite.role)),

@@ -8,12 +8,15 @@ mail itself, that happens beside the request, so that its duration tells nobody 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
+from django.http import HttpRequest
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
@@ -26,6 +29,7 @@ from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_tokens
 from tenants.membership.items import InviteItem
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.roles import Role
 
 SUBJECT_NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
@@ -67,6 +71,16 @@ def invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> Outgoi
         queues=tenant.queues,
         worth_until=clock.parse(invite.expires_at),
     )
+
+
+def by_provider(request: HttpRequest | None, tenant: TenantContext) -> Callable[[InviteItem, str], OutgoingMail]:
+    """Return what writes the mail of an invitation that an operator sends, by a page, or a command without request."""
+
+    def write(invite: InviteItem, secret: str) -> OutgoingMail:
+        url = page_for_mail(reverse("tenants:invitation", args=[secret]), request)
+        return invitation(invite, tenant=tenant, url=url)
+
+    return write
 
 
 def send_beside(message: OutgoingMail) -> None:

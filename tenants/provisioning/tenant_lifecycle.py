@@ -16,12 +16,14 @@ from portal.dynamo.repository import Action as UpdateAction
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, TransactionRefused
 from portal.limits import rates
+from portal.mailing import outgoing
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import accounts
 from tenants.identity.items import UniqueItem
 from tenants.identity.models import User
 from tenants.membership import member_changes
+from tenants.membership.inviting import FirstOwner
 from tenants.tenancy import keys as tenancy_keys
 from tenants.tenancy import placements, slugs, tenant_directory
 from tenants.tenancy.items import DirectoryItem, TenantItem
@@ -52,6 +54,7 @@ def create(
     *,
     name: str,
     owner: User | None = None,
+    invited: FirstOwner | None = None,
     slug: str = "",
     shards: int | None = None,
     tenant_id: str | None = None,
@@ -60,7 +63,7 @@ def create(
     placement: Placement | None = None,
     by: Actor,
 ) -> TenantItem:
-    """Create a tenant, its first owner if one is given, and the audit row, in one transaction.
+    """Create a tenant, its first owner or the invitation of one if given, and the audit row, in one transaction.
 
     Where `placement` does not say so, its content lies where its plan asks. Tables of its own are made before; they are
     deleted again if the slug is taken and the id, being new, nobody else's. Raises Invalid for a name, slug, plan,
@@ -85,16 +88,17 @@ def create(
         created_at=clock.stamp(),
     )
     after: dict[str, object] = {"name": name, "slug": slug, "plan": tenant.plan, "shards": shards}
-    after |= {"owner": owner.email if owner else ""} | ({"member_limit": member_limit} if member_limit else {})
-    after |= {"placement": tenant.placement} if tenant.placement else {}
+    after |= {"invited_owner": invited.address} if invited else {"owner": owner.email if owner else ""}
+    after |= {name: value for name, value in (("member_limit", member_limit), ("placement", tenant.placement)) if value}
     entry = _entry(tenant, AuditAction.TENANT_CREATED, by, after=after)
     _make_tables(tenant, placement)
     try:
-        write_new(tenant, owner, [entry])
+        write_new(tenant, owner, [entry], beside=[invited.add] if invited else ())
     except TransactionRefused as error:
         if placement != POOL and tenant_id is None:
             provisioning.delete_placed(tenant.tenant_id, placement)
         raise Conflict(_TAKEN.format(slug), field="slug") from error
+    outgoing.send_all(invited.mails if invited else ())
     return tenant
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from portal import clock
+from portal.dynamo.repository import TenantRepository
 from tenants.audit_trail import recording
 from tenants.identity import accounts
+from tenants.membership import members
 from tenants.operators.facades import AuditRow
 from tenants.provisioning import renaming, tenant_lifecycle
 from tenants.tenancy import tenant_directory
@@ -46,12 +48,50 @@ def test_root_signs_in_and_is_in_the_admin(world: World) -> None:
     assert browser.get("/admin/").status_code == 200
 
 
+@pytest.mark.parametrize("address", ["charlie@example.com", "nora@example.org"], ids=["account", "none"])
+def test_the_owner_of_a_new_tenant_is_invited_by_mail(
+    world: World, root: Operator, mailoutbox: list[Any], address: str
+) -> None:
+    root.fill("/admin/tenants/tenant/add/", **(NEW | {"owner": address}))
+    (letter,) = mailoutbox
+    assert (letter.to, letter.subject) == ([address], "Invitation to Initech on Pooldesk")
+    assert "Pooldesk invited you to join the support desk Initech as an owner." in letter.body
+    tenant = tenant_directory.find("initech")
+    page = f"/admin/tenants/tenant/{tenant.tenant_id}/change/"
+    assert "has not come yet" in root.says(page)
+    link = re.search(r"/invitation/[\w-]+/", letter.body)
+    assert link is not None
+    if address == "charlie@example.com":
+        world.browser("charlie").send(link[0])
+    else:
+        new = {"name": "Nora", "new_password1": "a long enough phrase", "new_password2": "a long enough phrase"}
+        assert Browser().post(link[0], new).status_code == 302
+    (owner,) = members.owners_of(TenantRepository(tenant.tenant_id))
+    assert owner.email == address
+    assert "No invitation waits." in root.says(page)
+
+
+def test_an_owner_who_has_not_come_is_invited_again(
+    world: World, root: Operator, mailoutbox: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root.fill("/admin/tenants/tenant/add/", **(NEW | {"owner": "nora@example.org"}))
+    page = f"/admin/tenants/tenant/{tenant_directory.find('initech').tenant_id}/change/"
+    real = clock.now
+    monkeypatch.setattr(clock, "now", lambda: real() + timedelta(days=8))
+    assert "has not come, and the invitation expired" in root.says(page)
+    root.act(page, "_invite")
+    first, second = mailoutbox
+    assert first.to == second.to == ["nora@example.org"]
+    assert first.body != second.body
+
+
 def test_a_tenant_is_created_with_its_first_owner(world: World, root: Operator) -> None:
     response = root.fill("/admin/tenants/tenant/add/", **NEW)
     assert response.status_code == 302
     tenant = tenant_directory.find("initech")
     assert (tenant.name, int(tenant.shards)) == ("Initech", 2)
-    assert world.browser("charlie").post("/tenants/switch/", {"tenant": tenant.tenant_id}).status_code == 302
+    assert world.browser("charlie").post("/tenants/switch/", {"tenant": tenant.tenant_id}).status_code == 404
+    assert world.browser("charlie").post("/tenants/accept/", {"tenant": tenant.tenant_id}).status_code == 302
     assert ("tenant.created", *BY_ROOT) in trail(tenant.tenant_id)
 
 
@@ -83,7 +123,7 @@ def test_before_a_tenant_is_closed_the_page_says_until_when_it_stays_and_who_is_
     ("field", "value", "status", "sentence"),
     [
         ("slug", "acme", 409, "The slug acme is taken."),
-        ("owner", "nobody@example.com", 400, "There is no account with this address."),
+        ("owner", "x@fa\u00df.de", 422, "such as \u00df"),
         ("slug", "Not A Slug", 422, "Use 1-40 lowercase letters, digits or hyphens."),
         ("shards", "17", 400, "Use 1-16 shards."),
         ("plan", "Gold!", 400, "Use 1-40 lowercase letters, digits or hyphens."),

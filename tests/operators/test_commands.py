@@ -19,7 +19,7 @@ from django.core.management import get_commands, load_command_class
 from portal.dynamo import client
 from tenants.audit_trail.tables import AUDIT
 from tenants.identity import accounts
-from tenants.membership import members
+from tenants.membership import invite_storage, members
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.engine_plugin import NOWHERE
@@ -63,12 +63,17 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 # --- create_tenant ---
 
 
-def test_a_tenant_gets_its_slug_from_its_name_and_an_owner(world: World) -> None:
+def test_a_tenant_gets_its_slug_from_its_name_and_its_owner_an_invitation(world: World) -> None:
     ended = run("create_tenant", "Müller & Söhne", "--owner", "bob@example.com", "--shards", 4)
 
     tenant = tenant_directory.find("muller-sohne")
     assert (ended.status, tenant.name, int(tenant.shards)) == (0, "Müller & Söhne", 4)
     assert tenant.tenant_id in ended.out
+    assert "bob@example.com is invited as its owner." in ended.out
+    (waiting,) = invite_storage.waiting_for("bob@example.com")
+    assert (waiting.tenant_id, waiting.role) == (tenant.tenant_id, "owner")
+    bob = world.browser("bob")
+    assert bob.post("/tenants/accept/", {"tenant": tenant.tenant_id}).status_code == 302
     roles = {m.slug: m.role for m in members.memberships_of(world.users["bob"].id)}
     assert roles["muller-sohne"] is Role.OWNER
 
@@ -83,7 +88,7 @@ def test_a_tenant_gets_its_slug_from_its_name_and_an_owner(world: World) -> None
         ((" ",), "Use 1-80 characters."),
         (("Other", "--shards", "17"), "Use 1-16 shards."),
         (("Other", "--shards", "many"), "invalid int value: 'many'"),
-        (("Other", "--owner", "nobody@example.com"), "No account has the address nobody@example.com."),
+        (("Other", "--owner", " "), "That is not an e-mail address."),
     ],
 )
 def test_a_tenant_that_cannot_be_is_refused(world: World, arguments: tuple[str, ...], says: str) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 from django import forms
 
-from tenants.identity.forms import AddressField
+from tenants.identity.forms import UnambiguousAddressField
 from tenants.identity.keys import folded
 
 
 class PersonForm(forms.Form):
     """Take a person's address."""
 
-    address = AddressField(
+    address = UnambiguousAddressField(
         label="E-mail address",
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),

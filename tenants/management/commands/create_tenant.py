@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from portal.management.command import PortalCommand
 from tenants.audit_trail.recording import Actor
 from tenants.identity import accounts
 from tenants.identity.models import User
+from tenants.membership import inviting, mails
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import placements
 
@@ -23,7 +25,9 @@ class Command(PortalCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the name that people see, up to 80 characters")
         parser.add_argument("--slug", default="", help="1-40 lowercase letters, digits or hyphens (made from the name)")
-        parser.add_argument("--owner", metavar="EMAIL", help="the account of its first owner; see create_user")
+        parser.add_argument(
+            "--owner", metavar="EMAIL", help="the address to which the invitation of its first owner goes"
+        )
         parser.add_argument(
             "--shards",
             type=int,
@@ -39,16 +43,19 @@ class Command(PortalCommand):
         )
 
     def work(self, options: dict[str, Any]) -> None:
-        owner = account(options["owner"]) if options["owner"] else None
+        write = partial(mails.by_provider, None)
+        owner = inviting.FirstOwner(options["owner"], write) if options["owner"] else None
         tenant = tenant_lifecycle.create(
             name=options["name"],
             slug=options["slug"],
-            owner=owner,
+            invited=owner,
             shards=options["shards"],
             placement=placements.chosen(options["on"]) if options["on"] else None,
             by=Actor(origin="create_tenant"),
         )
-        ownership = f"Its owner is {owner.email}." if owner else "It has no owner yet; add one with add_member."
+        ownership = (
+            f"{owner.address} is invited as its owner." if owner else "It has no owner yet; add one with add_member."
+        )
         self.stdout.write(
             f"Created {tenant.name} with the slug {tenant.slug} and the id {tenant.tenant_id}. {ownership}"
         )
