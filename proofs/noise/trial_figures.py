@@ -77,6 +77,7 @@ def figures(seen: Mapping[str, Any]) -> dict[str, Any]:
         "cooldown_p99_ratio": ratio(percentile(cooled, 0.99), percentile(again, 0.99)),
         "mean_ratios": means,
         "delayed_at_first": _delayed([request for request in every if request.at < felt]),
+        "delayed_later": ratio(_delayed(counted), len(quiet)),
         "unanswered": sum(r.tenant != NOISY and r.how != ANSWERED for r in every),
         "per_second": {phase: _per_second(seen, phase) for phase in ("quiet", "noisy")},
         "tenants": {
@@ -183,6 +184,7 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "hit": [tenant for tenant, mean in means.items() if mean > HIT_MEAN],
         "per_second": round(statistics.median(run["per_second"]["noisy"] for run in runs), 1),
         "delayed_at_first": max(run["delayed_at_first"] for run in runs),
+        "delayed_later": statistics.median(run["delayed_later"] for run in runs),
         "unanswered": max(run["unanswered"] for run in runs),
         "lag_p99_ms": max(max(run["lag_p99_ms"].values()) for run in runs),
         "runs": list(runs),

@@ -168,6 +168,17 @@ def test_a_promise_is_missed_when_the_neighbour_is_noticed_or_too_little_is_done
     assert judged("load", loud, one=10.0) == [False, False, True]
 
 
+def test_a_hang_may_be_felt_while_the_first_deliveries_hang_and_by_so_many_requests() -> None:
+    for noisy_ones, kept in ((0.2, [True, True, True, True]), (0.5, [False, False, False, True])):
+        trial = seen({"quiet": 0.2, "noisy": noisy_ones, "cooldown": 0.2})
+        trial["plan"]["noise"] = "hang"
+        assert judged("hang", trial_figures.figures(trial), one=10.0) == kept
+    first = [r for r in trial["requests"] if r[0] == "noisy" and r[4] < trial["began"]["noisy"] + 20 / 3]
+    for request in trial["requests"]:
+        request[5] = 0.5 if request in first[:30] else 0.2
+    assert judged("hang", trial_figures.figures(trial), one=10.0) == [True, True, True, True]
+
+
 def test_a_promise_is_missed_when_somebody_dies_whom_the_poison_should_not_reach() -> None:
     reach = sorted(DESIGNS[OURS].reach(NOISY))
     outside = next(worker for worker in range(WORKERS) if worker not in reach)
