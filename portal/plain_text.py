@@ -8,9 +8,10 @@ Source: Unicode Technical Report 36, "Unicode Security Considerations", on bidir
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from typing import Final
+from typing import Any, Final
 
 _CONTROLS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -32,6 +33,7 @@ _SHAPING: Final = re.compile(
     "|(?<=[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])[\u200c\u200d]"
     "|(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
 )
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 _SHAPERS: Final = frozenset({"\u200c", "\u200d", *map(chr, range(0xE0030, 0xE0080))})
 
 
@@ -87,6 +89,27 @@ def mixes_scripts(text: str) -> bool:
 def _script(char: str) -> str:
     first = unicodedata.name(char, "").partition(" ")[0]
     return first if first in ("LATIN", "GREEK", "CYRILLIC") else ""
+
+
+def has_halves(text: str) -> bool:
+    """Tell whether the text holds half of a surrogate pair, which no UTF-8 can, so nothing can store or show it."""
+    return not text.isascii() and _HALVES.search(text) is not None
+
+
+class HalfCharacter(ValueError):
+    """A text holds half of a surrogate pair."""
+
+
+def read_json(text: bytes | str, **options: Any) -> Any:
+    """Return what a JSON text of a file says. Raises ValueError, HalfCharacter where one of its texts does."""
+    text = text if isinstance(text, str) else text.decode()
+    told = json.loads(text, **options)
+    try:
+        if "\\u" in text:
+            json.dumps(told, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise HalfCharacter("it holds half of a character") from error
+    return told
 
 
 def has_controls(text: str) -> bool:

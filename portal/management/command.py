@@ -6,6 +6,7 @@ SIGTERM. A command that has more says so in its help.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType, TracebackType
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from django.core.management.base import BaseCommand, CommandError
 
+from portal import plain_text
 from portal.dynamo import library_errors
 from portal.errors import PortalError, Throttled, Unavailable
 
@@ -36,6 +38,9 @@ class PortalCommand(BaseCommand):
     _is_interrupted = False
 
     def handle(self, *args: Any, **options: Any) -> None:
+        for name, value in options.items():
+            if isinstance(value, str | os.PathLike) and plain_text.has_halves(os.fspath(value)):
+                raise CommandError(f"The value of {name} is not UTF-8.")
         if getattr(self, "_called_from_command_line", False):
             # A service manager's way to stop long work, which ends with the same sentence as Ctrl-C.
             signal.signal(signal.SIGTERM, self._interrupt)

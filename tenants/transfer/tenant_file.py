@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from portal import whole_file
+from portal import plain_text, whole_file
 from portal.errors import PortalError
 from portal.schema.holdings import Raw
 
@@ -170,7 +170,7 @@ def reading(path: Path) -> Iterator[TenantFile]:
 def _manifest(archive: zipfile.ZipFile) -> Manifest:
     try:
         with archive.open(MANIFEST) as place:
-            told: dict[str, Any] = json.loads(place.read(_LONGEST_MANIFEST))
+            told: dict[str, Any] = plain_text.read_json(place.read(_LONGEST_MANIFEST))
         if told.pop("format") != FORMAT:
             raise ValueError("another format")
         if (version := told.pop("version")) != VERSION:
@@ -184,6 +184,8 @@ def _manifest(archive: zipfile.ZipFile) -> Manifest:
         if not all(isinstance(number, int) and number >= 0 for number in numbers):
             raise ValueError("a number of lines that is none")
         return manifest
+    except plain_text.HalfCharacter as error:
+        raise FileFault(f"The manifest of the file cannot be read, because {error}.") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFault("The file has no manifest that can be read, so it is not a whole tenant.") from error
 
@@ -196,7 +198,7 @@ def _line(table: str, item: Raw) -> bytes:
 
 def _parsed(entry: Entry, number: int, line: bytes) -> tuple[str, Raw]:
     try:
-        told = json.loads(line)
+        told = plain_text.read_json(line)
         if told["sum"] == _sum(told["table"], told["item"]):
             return told["table"], _with_bytes(told["item"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -363,6 +363,7 @@ def test_a_line_that_is_refused_is_left_out_and_named(world: World, path: Path) 
         (b'{"number": "\xff"}', "in line 1: it is not UTF-8"),
         (b'{"number": 1} {"number": 2}', "in line 1: at column 15: Extra data"),
         (b'{"number": ' + b"9" * 5000 + b"}", "in line 1"),
+        (b'{"number": 1, "title": "\\ud800"}', "in line 1: it holds half of a character"),
     ],
 )
 def test_a_damaged_line_is_named_with_its_place(path: Path, text: bytes, says: str) -> None:

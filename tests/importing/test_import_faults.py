@@ -16,7 +16,7 @@ from tests.support.archives import comment, imported, issue, pull, sound
 from tests.support.commands import broken_at, run
 from tests.support.world import World
 from tickets.importing import archive_reader
-from tickets.importing.archive_reader import Archive
+from tickets.importing.archive_reader import Archive, ArchiveFault
 
 
 @pytest.fixture
@@ -57,6 +57,19 @@ def test_a_file_that_is_no_archive_is_refused_with_the_place(world: World, path:
         ended = imported(path)
         assert ended.status == 1, content[:40]
         assert says in ended.err, content[:40]
+
+
+def test_a_number_of_megabytes_is_refused_before_it_is_read_to_its_end(path: Path) -> None:
+    path.write_bytes(b'{"issues": [{"title": "a \\"quoted\\" 1"}, {"number": ' + b"9" * 5_000_000 + b"}]}")
+    archive = Archive(path)
+    with pytest.raises(ArchiveFault, match="in row 2 of issues: a number that is too large"):
+        list(archive.rows())
+    assert archive.consumed < 50_000
+
+
+def test_a_text_of_very_many_digits_is_no_number(path: Path) -> None:
+    path.write_bytes(b'{"issues": [{"title": "\\\\", "body": "\\" ' + b"9" * 100_000 + b'"}]}')
+    assert [len(row.value["body"]) for row in Archive(path).rows()] == [100_002]
 
 
 def test_a_missing_file_a_directory_and_an_unknown_tenant_are_named(world: World, path: Path) -> None:

@@ -221,6 +221,25 @@ def test_what_no_desk_could_be_deleted_with_is_refused_by_its_line_before_anythi
     assert all_items() == before
 
 
+@pytest.mark.parametrize("name", ["made_at", "name", "slug", "tenant_id"])
+def test_half_of_a_character_in_the_manifest_is_refused_before_anything_is_written(
+    gone: tuple[World, Path], name: str
+) -> None:
+    before = all_items()
+    ended = imported(forged(gone[1], "tickets", lambda rows: None, **{name: "\ud800"}))
+    assert (ended.status, ended.err) == (
+        1,
+        "The manifest of the file cannot be read, because it holds half of a character.",
+    )
+    assert all_items() == before
+
+
+def test_half_of_a_character_in_an_argument_is_refused_in_a_sentence() -> None:
+    ended = run("export_tenant", "a\udcff", "file.zip")
+    assert ended.status == 1
+    assert ended.err.endswith("is not UTF-8.")
+
+
 def test_rows_of_before_an_attribute_was_kept_and_holes_among_the_numbers_are_taken(gone: tuple[World, Path]) -> None:
     _, path = gone
 

@@ -35,6 +35,7 @@ _ESCAPE = re.compile(
     rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2})(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[0-9a-fA-F]{4}|[^u]|)", re.DOTALL
 )
 _PAIR = 12  # bytes
+_OF_NUMBERS: Final = b"+-.0123456789eE"
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
 # What ijson's parser raises beside its own errors: bad UTF-8, and numbers of absurd size (SystemError for a
 # whole number of more than 4,300 digits).
@@ -83,6 +84,7 @@ class Archive:
         events = sendable_list()
         parser = ijson.basic_parse_coro(events)
         silent, end = 0, b""
+        numbers = _Numbers()
         with self._file or opened(self.path) as file:
             for chunk in _chunks(file, self.path):
                 if not self.consumed and chunk.startswith(_UTF_16):
@@ -91,6 +93,11 @@ class Archive:
                     raise ArchiveFault(
                         f"{self.path} holds a text of more than {TOKEN_LIMIT // 2**20} MB at byte "
                         f"{self.consumed - silent:,}{self._grammar.place}; no item can hold it."
+                    )
+                if numbers.go_on(chunk):
+                    raise ArchiveFault(
+                        f"{self.path} is damaged before byte {self.consumed + len(chunk):,}{self._grammar.place}: "
+                        "a number that is too large."
                     )
                 end = self._count_surrogates(end + chunk, last=not chunk)
                 fault = _send(parser, chunk if self.consumed else chunk.removeprefix(_BOM))
@@ -117,6 +124,23 @@ class Archive:
             return f"{self.path} is empty."
         place = _locate(self.path, self.consumed, len(chunk))
         return f"{self.path} is damaged at {place}{self._grammar.place}: {_reason(fault)}."
+
+
+class _Numbers:
+    """Finds a number that goes on from chunk to chunk: the parser reads and converts it in quadratic time."""
+
+    def __init__(self) -> None:
+        self._in_text = self._escaped = False
+
+    def go_on(self, chunk: bytes) -> bool:
+        """Take the next chunk, and tell whether all of it is part of one number."""
+        if not self._in_text and len(chunk) == _CHUNK and not chunk.strip(_OF_NUMBERS):
+            return True
+        rest = chunk[1:] if self._escaped else chunk
+        plain = rest.replace(b"\\\\", b"")
+        self._escaped = plain.endswith(b"\\")
+        self._in_text ^= plain.replace(b'\\"', b"").count(b'"') % 2 == 1
+        return False
 
 
 class _Grammar:

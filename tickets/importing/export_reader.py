@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
+from portal import plain_text
 from tickets.importing.archive_reader import Archive, ArchiveFault, RawRow, opened
 
 KIND: Final = "ticket"
@@ -56,7 +57,7 @@ class ExportedLines:
 
     def _parsed(self, text: bytes, position: int) -> Any:
         try:
-            return json.loads(text.decode("utf-8-sig"), parse_constant=_refuse)
+            return plain_text.read_json(text.decode("utf-8-sig"), parse_constant=_refuse)
         except json.JSONDecodeError as error:
             reason = f"at column {error.colno:,}: {error.msg}"
         except UnicodeDecodeError:
