@@ -34,22 +34,23 @@ def test_root_makes_a_tenant_suspends_it_and_resumes_it(
     expect(page.get_by_role("heading", name="The platform")).to_be_visible()
     expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
 
-    # A new tenant, first with an owner who has no account.
+    # A new tenant, first with a slug that is taken.
     page.locator(".model-tenant").get_by_role("link", name="Add").click()
     page.get_by_label("Name").fill("Initech")
-    page.get_by_label("First owner").fill("nobody@example.com")
-    witness.accepts(400)
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator(".errorlist")).to_contain_text("There is no account with this address.")
     page.get_by_label("First owner").fill("charlie@example.com")
+    page.get_by_label("Slug").fill("acme")
+    witness.accepts(409)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".errorlist")).to_contain_text("The slug acme is taken.")
+    page.get_by_label("Slug").fill("")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(message).to_contain_text("Initech (initech)")
     expect(page.locator("#result_list tbody tr")).to_have_count(3)
 
-    # Charlie works there.
+    # Charlie is invited, and works there.
     charlie = person("charlie")
     charlie.goto("/tenants/")
-    charlie.get_by_role("button", name="Initech").click()
+    charlie.get_by_role("button", name="Join").click()
     expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
 
     # Root finds it by the beginning of its slug and suspends it; Charlie's next page says so.
