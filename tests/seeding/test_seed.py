@@ -24,10 +24,12 @@ from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.tables import MEMBERSHIPS
 from tests.seeding.test_seed_content import DAY, histories
-from tests.support import embedded
+from tests.support import embedded, listing
 from tests.support.commands import Ended, broken_at, everything, run
+from tests.support.folding import Follower, recounted
 from tests.support.kills import Killed, killed_at
 from tests.support.world import World
+from tickets.dashboards import dashboard
 from tickets.desk import changing, commenting, creating, lists, summaries, timelines
 from tickets.seeding import cast, demonstration, people
 from tickets.seeding.items import SeedItem
@@ -394,3 +396,14 @@ def test_without_a_day_the_newest_ticket_is_of_the_last_days(engine: None) -> No
     age = clock.now() - clock.parse(newest)
 
     assert 0 < age.total_seconds() < 4 * 24 * 3600
+
+
+def test_the_tags_that_the_dashboard_of_a_seeded_desk_lists_are_those_with_most_tickets(engine: None) -> None:
+    follower = Follower()
+    seeded()
+    follower.fold()
+    found = dashboard.read(acme(), days=30)
+    true = listing.tickets(recounted(acme()), "TAGS")
+    ranks = sorted(map(listing.rank, true.values()), reverse=True)
+    assert [(tag.unresolved, tag.total) for tag in found.tags] == ranks[: len(found.tags)]
+    assert found.other_tags.least <= len(true) - len(found.tags) <= found.other_tags.most
