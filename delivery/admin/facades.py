@@ -45,6 +45,7 @@ class DeadDelivery(Facade):
             tenant=False,
         ),
     )
+    content = ("reason",)
 
     class Meta(Facade.Meta):
         app_label = "delivery"

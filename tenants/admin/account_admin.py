@@ -1,57 +1,34 @@
-"""Find accounts by e-mail or id, create and disable them, set passwords, end sessions."""
+"""Find accounts by e-mail or id, create and disable them, end sessions, have people choose a new password.
+
+No operator sets a password: who knows it could sign in as its owner, and the trails would name the owner.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from django import forms
 from django.contrib import admin
-from django.contrib.auth import password_validation
-from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.html import format_html_join
 
 from portal import clock
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
-from portal.nosql.admin.stale_forms import SeenForm
 from tenants.admin.named_columns import with_id
 from tenants.identity import accounts, session_lifecycle, suppressed_addresses
-from tenants.identity.models import User
+from tenants.membership import mails
+from tenants.operators import password_links
 from tenants.operators.account_facades import Account
 from tenants.operators.operator_site import actor
 from tenants.second_factors import factor_changes
-
-_NEW = forms.PasswordInput(attrs={"autocomplete": "new-password"})
-
-
-class AccountForm(SeenForm):
-    """Take a password twice: a new account needs one, and another account's is replaced unless it is left empty."""
-
-    password1 = forms.CharField(label="New password", strip=False, max_length=1000, required=False, widget=_NEW)
-    password2 = forms.CharField(label="Confirm password", strip=False, max_length=1000, required=False, widget=_NEW)
-
-    def clean(self) -> Any:
-        cleaned = super().clean()
-        password = cleaned.get("password1") or ""
-        if not password and self.instance._state.adding:
-            self.add_error("password1", "A new account needs a password.")
-        if password != (cleaned.get("password2") or ""):
-            self.add_error("password2", "The two passwords are not the same.")
-        elif password:
-            person = User(email=cleaned.get("email") or self.instance.email, name=cleaned.get("name") or "")
-            try:
-                password_validation.validate_password(password, person)
-            except ValidationError as error:
-                self.add_error("password1", error)
-        return cleaned
+from tenants.tenancy.request import absolute_url
 
 
 @admin.register(Account)
 class AccountAdmin(DynamoAdmin):
     may_add = may_change = True
-    form = AccountForm
     list_display = ("email", "title", "is_active", "is_operator", "created_at")
     list_filter = ("disabled",)
     search_fields = ("=email", "=user_id")
@@ -76,6 +53,12 @@ class AccountAdmin(DynamoAdmin):
             needs_reason=True,
         ),
         ObjectAction("_mail", "Allow mail again", "Mail is sent to this address again.", asks=True),
+        ObjectAction(
+            "_reset_link",
+            "Mail a link for a new password",
+            "The person gets a link that works once, with your reason. Their desks' audit trails say that you sent it.",
+            needs_reason=True,
+        ),
     )
 
     @admin.display(description="name")
@@ -84,8 +67,8 @@ class AccountAdmin(DynamoAdmin):
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         if obj is None:
-            return ("email", "name", "is_operator", "password1", "password2")
-        readonly = (
+            return ("email", "name", "is_operator")
+        return (
             "email",
             "name",
             "is_active",
@@ -97,15 +80,14 @@ class AccountAdmin(DynamoAdmin):
             "mail",
             "see",
         )
-        return (*readonly, "password1", "password2")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
-        return self.get_fields(request, obj)[:-2] if obj else ()
+        return self.get_fields(request, obj) if obj else ()
 
     @admin.display(description="mail")
     def mail(self, obj: Any) -> str:
         """Say whether mail is sent to this address."""
-        known = suppressed_addresses.of([obj.email]).get(obj.email)
+        known = suppressed_addresses.of([obj.address]).get(obj.address)
         return known.in_full if known else "is sent to this address"
 
     @admin.display(description="see also")
@@ -125,23 +107,18 @@ class AccountAdmin(DynamoAdmin):
             "_operator": not obj.is_operator,
             "_no_operator": obj.is_operator and is_somebody_else,
             "_reset_factors": bool(obj.second_factors) and is_somebody_else,
-            "_mail": bool(suppressed_addresses.of([obj.email])),
+            "_mail": bool(suppressed_addresses.of([obj.address])),
+            "_reset_link": obj.is_active and not obj.is_operator,
         }
         return [action for action in self.object_actions if offered[action.name]]
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
+        """Create the account without a password; its owner chooses one by the link in a mail."""
         user = accounts.create(
-            email=obj.email,
-            name=obj.name,
-            password=form.cleaned_data["password1"],
-            is_operator=obj.is_operator,
-            by=actor(request),
+            email=obj.email, name=obj.name, password=None, is_operator=obj.is_operator, by=actor(request)
         )
         obj.user_id, obj.email = user.id, user.email
-
-    def change(self, request: Any, obj: Any, form: Any) -> None:
-        if form.cleaned_data["password1"]:
-            accounts.set_password(obj.user_id, form.cleaned_data["password1"], by=actor(request))
+        mails.send_password_reset(user.email, _reset_link(request))
 
     def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
         """List the sessions that end, where they do."""
@@ -149,7 +126,11 @@ class AccountAdmin(DynamoAdmin):
             yield "The person gets a mail about it, with the reason."
         if action not in ("_sign_out", "_disable", "_reset_factors"):
             return
-        for item in session_store.of_user(obj.pk):
+        sessions = session_store.of_user(obj.pk)
+        if obj.is_hidden:
+            yield f"It ends {len(sessions)} session{'s' * (len(sessions) != 1)}."
+            return
+        for item in sessions:
             origin = f" from {item.address}" if item.address else ""
             since = clock.parse(item.started_at or "")
             yield f"{session_lifecycle.browser_of(item.agent or '')}{origin}, signed in {since:%-d %b %Y, %H:%M} UTC"
@@ -158,15 +139,23 @@ class AccountAdmin(DynamoAdmin):
         by = actor(request)
         if action == "_sign_out":
             accounts.sign_out_everywhere(obj.user_id, by=by)
-            return f"{obj.email} is signed out on every device."
+            return f"{obj} is signed out on every device."
         if action == "_reset_factors":
             factor_changes.reset(obj.user_id, reason=reason, by=by)
-            return f"{obj.email} has no second factor any more."
+            return f"{obj} has no second factor any more."
         if action == "_mail":
-            suppressed_addresses.clear(obj.email, by=by)
-            return f"Mail is sent to {obj.email} again."
+            suppressed_addresses.clear(obj.address, by=by)
+            return f"Mail is sent to {obj} again."
+        if action == "_reset_link":
+            write = partial(mails.password_link, link=_reset_link(request), reason=reason)
+            password_links.send(obj.user_id, write=write, reason=reason, by=by)
+            return f"The link is on its way to {obj}."
         if action in ("_disable", "_enable"):
             accounts.set_active(obj.user_id, action == "_enable", by=by, reason=reason)
-            return f"{obj.email} is {'enabled' if action == '_enable' else 'disabled'}."
+            return f"{obj} is {'enabled' if action == '_enable' else 'disabled'}."
         accounts.set_operator(obj.user_id, action == "_operator", by=by, reason=reason)
-        return f"{obj.email} is {'now an operator' if action == '_operator' else 'no longer an operator'}."
+        return f"{obj} is {'now an operator' if action == '_operator' else 'no longer an operator'}."
+
+
+def _reset_link(request: Any) -> str:
+    return absolute_url(request, reverse("tenants:password_reset_confirm", args=["UID", "TOKEN"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,21 +16,26 @@ from portal.dynamo.repository import TenantRepository
 from portal.errors import Invalid, NotFound
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
+from portal.nosql.admin.object_actions import ReasonField
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.web import desk_prefix
 from tenants.admin.named_columns import NamedColumns
 from tenants.admin.partition_filters import TenantInput, UserInput
-from tenants.identity import accounts
+from tenants.identity import accounts, impersonation_session
 from tenants.identity.forms import UnambiguousAddressField
 from tenants.impersonation import access_mails, impersonating
-from tenants.membership import member_changes, members
+from tenants.membership import mails, member_changes, members
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
 from tenants.tenancy import refusal_views, tenant_directory
 from tenants.tenancy.roles import Role
 
 
-class NewMembershipForm(SeenForm):
+class MembershipForm(SeenForm):
+    reason = ReasonField(label="Why", help_text="The desk's owners get it by mail, and find it in their audit trail.")
+
+
+class NewMembershipForm(MembershipForm):
     who = UnambiguousAddressField(label="User", help_text="The e-mail address of an account that exists.")
     where = forms.SlugField(label="Tenant", help_text="The slug of the tenant.")
 
@@ -51,13 +57,15 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
     )
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        return ("who", "where", "role") if obj is None else ("account", "role", "tenant", "created_at")
+        return (
+            ("who", "where", "role", "reason") if obj is None else ("account", "role", "reason", "tenant", "created_at")
+        )
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return ("account", "tenant", "created_at") if obj else ()
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        return super().get_form(request, obj, change, **kwargs, **({} if obj else {"form": NewMembershipForm}))
+        return super().get_form(request, obj, change, **kwargs, form=MembershipForm if obj else NewMembershipForm)
 
     def add(self, request: Any, obj: Any, form: Any) -> None:
         user = accounts.find_by_email(form.cleaned_data["who"])
@@ -67,21 +75,34 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             tenant = tenant_directory.find(form.cleaned_data["where"])
         except NotFound as error:
             raise Invalid(error.message, field="where") from error
+        role, reason = Role(obj.role), form.cleaned_data["reason"]
         member_changes.add(
             user=user,
             tenant=tenant,
-            role=Role(obj.role),
+            role=role,
             by=actor(request),
+            reason=reason,
+            tell=lambda owners: [
+                mails.by_operator(owner, person=user, role=role, tenant=tenant, reason=reason) for owner in owners
+            ],
         )
         obj.tenant_id, obj.user_id, obj.pk = tenant.tenant_id, user.id, f"{tenant.tenant_id}/{user.id}"
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
+        role, reason = Role(obj.role), form.cleaned_data["reason"]
+        tenant, person = tenant_directory.get(obj.tenant_id), accounts.find_by_id(obj.user_id)
         member_changes.set_role(
             user_id=obj.user_id,
             tenant_id=obj.tenant_id,
-            role=Role(obj.role),
+            role=role,
             seen=Role(form.initial["role"]),
             by=actor(request),
+            reason=reason,
+            tell=lambda owners: [
+                mails.by_operator(owner, person=person, role=role, tenant=tenant, reason=reason)
+                for owner in owners
+                if person is not None
+            ],
         )
 
     def offered_actions(self, request: Any, obj: Any) -> list[ObjectAction]:
@@ -91,7 +112,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
 
     def follows(self, request: Any, obj: Any, action: str) -> Iterable[str]:
         if action == "_act_writing":
-            yield f"Your changes to tickets are real, and name you and {obj.name}."
+            yield "Your changes to tickets are real, and name you and the member."
         mailed = " They get a mail with the reason at once." if settings.IMPERSONATION_MAILS else ""
         yield f"The desk's owners see in their audit trail when it began and ended, and why.{mailed}"
         yield f"It ends after {settings.IMPERSONATION_MINUTES} minutes, or when you stop. You stay signed in here."
@@ -108,6 +129,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             write=partial(access_mails.to_owners, request=request),
         )
         request.acting_cookie, request.acting_slug = begun.cookie, begun.tenant.slug
+        request.session[impersonation_session.VISIT] = asdict(begun.impersonation)
         return f"You act as {begun.impersonation.member_name} now."
 
     def performed_url(self, request: Any) -> str:
@@ -127,6 +149,8 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         if obj.role == Role.OWNER:
             others = members.owners_of(TenantRepository(obj.tenant_id), but=obj.user_id)
             names = ", ".join(f"{owner.name} ({owner.email})" for owner in others)
+            if obj.is_hidden and others:
+                names = f"{len(others)} other{'s' * (len(others) != 1)}"
             yield f"Owners are then: {names}." if others else member_changes.ONLY_OWNER
 
 

@@ -73,6 +73,7 @@ class AuditAction(StrEnum):
     TICKETS_HANDED_ON = "tickets.handed_on"
     TICKETS_RESTORED = "tickets.restored"  # to what they were at a time
     USER_CREATED = "user.created"
+    USER_RESET_LINK_SENT = "user.reset_link_sent"  # by an operator
     USER_PASSWORD_SET = "user.password_set"  # noqa: S105  # the name of an event
     USER_DISABLED = "user.disabled"
     USER_ENABLED = "user.enabled"
@@ -90,6 +91,7 @@ class AuditAction(StrEnum):
     SESSION_ENDED = "session.ended"  # by an operator, or by its owner from elsewhere
     IMPERSONATION_BEGUN = "impersonation.begun"
     IMPERSONATION_ENDED = "impersonation.ended"
+    CONTENT_OPENED = "content.opened"  # an operator may see what the desk's people have written
     WEBHOOK_ADDED = "webhook.added"
     WEBHOOK_CHANGED = "webhook.changed"
     WEBHOOK_ROTATED = "webhook.rotated"  # its secret was replaced

@@ -23,6 +23,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.identity.models import User
 
 COOKIE: Final = "pooldesk_acting"
+VISIT: Final = "visit"  # in the operator's own session: the Impersonation that was begun in it last
 _ACTING: Final = "acting"  # in a session: what follows is an Impersonation
 
 

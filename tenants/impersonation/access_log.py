@@ -16,7 +16,10 @@ from tenants.tenancy.context import TenantContext
 
 @dataclass(frozen=True)
 class PlatformVisit:
-    """One time that an operator acted as a member. `ended_at` is None where it ran out, or still goes on."""
+    """One time that an operator acted as a member, or without a `member` looked at the desk's content in the admin.
+
+    `ended_at` is None where it ran out, or still goes on.
+    """
 
     began_at: datetime
     operator: str
@@ -45,8 +48,8 @@ def page(tenant: TenantContext, *, after: str | None = None) -> PlatformVisits:
         tenant.repository, only=TrailFilter(entity=ENTITY), after=after, erased=ErasedPeople.parse(tenant.erased)
     )
     ends = {row.after.get("visit"): row.at for row in trail.rows if row.action == AuditAction.IMPERSONATION_ENDED}
-    begun = [row for row in trail.rows if row.action == AuditAction.IMPERSONATION_BEGUN]
-    return PlatformVisits([_visit(row, ends.get(row.after["visit"])) for row in begun], trail.next)
+    begun = [row for row in trail.rows if row.action in (AuditAction.IMPERSONATION_BEGUN, AuditAction.CONTENT_OPENED)]
+    return PlatformVisits([_visit(row, ends.get(row.after.get("visit", row.id))) for row in begun], trail.next)
 
 
 def _visit(row: TrailRow, ended_at: datetime | None) -> PlatformVisit:
@@ -54,9 +57,9 @@ def _visit(row: TrailRow, ended_at: datetime | None) -> PlatformVisit:
     return PlatformVisit(
         began_at=row.at,
         operator=row.actor,
-        member=row.entity,
+        member=row.entity if row.action == AuditAction.IMPERSONATION_BEGUN else "",
         reason=told["reason"],
-        may_write=told["rights"] == WRITING,
+        may_write=told.get("rights") == WRITING,
         until=clock.parse(told["until"]),
         ended_at=ended_at,
     )

@@ -131,12 +131,18 @@ def end(ids: ActingIds, *, origin: str, why: str) -> Impersonation | None:
     transaction = Transaction()
     item = impersonation_session.item_of(ids.session_key, impersonation)
     transaction.delete(item, condition=SessionItem.session_key.exists())
-    by, after = impersonation.of_operator(origin), {"visit": impersonation.visit, "why": why}
     try:
-        recording.commit(transaction, [_entry(impersonation, AuditAction.IMPERSONATION_ENDED, by, after)])
+        note_end(impersonation, origin=origin, why=why, transaction=transaction)
     except TransactionRefused:
         return None  # by another click at the same moment
     return impersonation
+
+
+def note_end(impersonation: Impersonation, *, origin: str, why: str, transaction: Transaction | None = None) -> None:
+    """Write the row that says that a visit has ended, with what ends it."""
+    by, after = impersonation.of_operator(origin), {"visit": impersonation.visit, "why": why}
+    entry = _entry(impersonation, AuditAction.IMPERSONATION_ENDED, by, after)
+    recording.commit(transaction or Transaction(), [entry])
 
 
 def _entry(impersonation: Impersonation, action: AuditAction, by: Actor, after: Mapping[str, object]) -> AuditEntry:

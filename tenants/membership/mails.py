@@ -7,6 +7,7 @@ mail itself, that happens beside the request, so that its duration tells nobody 
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +29,15 @@ from tenants.identity.models import User
 from tenants.identity.reset_links import RESET_LINKS
 from tenants.membership import invite_tokens
 from tenants.membership.items import InviteItem
+from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.items import TenantItem
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.roles import Role
 
 SUBJECT_NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 INVITER_NAME_LIMIT: Final = 60  # characters of the inviter's name in a mail
+REASON_LIMIT: Final = 300  # characters of an operator's reason
 log = logging.getLogger("pooldesk.mail")
 # Threads start at first use, so a forked web worker has its own.
 _sender = ThreadPoolExecutor(1, thread_name_prefix="mail")
@@ -107,22 +111,54 @@ def _reset(address: str, link: str) -> OutgoingMail:
     found = accounts.find_by_email(address)
     is_known = found is not None and found.is_active
     user = found if found is not None and is_known else User(id=accounts.new_id(), email=address, name=address)
+    return password_link(user, link, decoy=not is_known)
+
+
+def password_link(user: User, link: str, *, reason: str = "", decoy: bool = False) -> OutgoingMail:
+    """Write the mail of a link by which this person chooses a new password, once within an hour.
+
+    `reason` is an operator's, where one has the link sent.
+    """
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     url = link.replace("UID", uid).replace("TOKEN", RESET_LINKS.make_token(user))
     lifetime = settings.PASSWORD_RESET_TIMEOUT
+    told = plain_text.without_controls(reason, limit=REASON_LIMIT)
     return _mail(
         "password_reset",
         "Choose a new password for Pooldesk",
         {
             "user": user,
-            "name": plain_text.named(user.name, limit=INVITER_NAME_LIMIT) if is_known else user.name,
+            "name": plain_text.named(user.name, limit=INVITER_NAME_LIMIT) if not decoy else user.name,
             "url": url,
             "minutes": lifetime // 60,
+            "reason": told,
         },
         to=user.email,
         about=f"account/{user.pk}",
         worth_until=clock.now() + timedelta(seconds=lifetime),
-        decoy=not is_known,
+        decoy=decoy,
+    )
+
+
+def by_operator(owner: Member, *, person: User, role: Role, tenant: TenantItem, reason: str) -> OutgoingMail:
+    """Write the mail that tells an owner of a desk that an operator gave somebody a role in it."""
+    desk = plain_text.named(tenant.name, limit=SUBJECT_NAME_LIMIT)
+    to, who = (plain_text.named(one.name, limit=INVITER_NAME_LIMIT) for one in (owner, person))
+    lines = (
+        f"Hello {to},",
+        f"An operator of Pooldesk made {who} ({person.email}) {role.with_article} in {desk}.",
+        f"The reason given: {plain_text.without_controls(reason, limit=REASON_LIMIT)}",
+        "Your audit trail has the operator's name. If you did not expect this, remove the person on the page Members, "
+        "and tell whoever runs this installation of Pooldesk.",
+    )
+    return OutgoingMail(
+        to=owner.email,
+        subject=f"An operator changed who is in {desk}",
+        text="\n\n".join(lines) + "\n",
+        kind="membership_by_operator",
+        about=f"member/{person.id}",
+        tenant_id=tenant.tenant_id,
+        queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
     )
 
 

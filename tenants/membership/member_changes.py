@@ -12,11 +12,14 @@ Source: AWS, "Amazon DynamoDB transactions: how it works", isolation levels.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from portal import clock
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Conflict, TransactionRefused
+from portal.errors import Conflict, Forbidden, TransactionRefused
+from portal.mailing import outgoing
+from portal.mailing.outgoing import OutgoingMail
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity.models import User
@@ -30,24 +33,47 @@ from tenants.tenancy.roles import Role
 # Names of members of a transaction.
 MEMBERSHIP: Final = "membership"
 ACTOR: Final = "role of the actor"
+MOST_TOLD: Final = 20  # owners who get a mail: each is a member of the transaction
 _OTHER_OWNER: Final = "another owner"
+
+Tell = Callable[[Sequence[Member]], Sequence[OutgoingMail]]  # a mail to each of these owners
+
+
+def _nobody(owners: Sequence[Member]) -> Sequence[OutgoingMail]:
+    return ()
+
 
 ONLY_OWNER: Final = "Only owner. Add another owner first."
 CHANGED: Final = "Somebody else has just changed this membership. Please check and try again."
 
 
-def add(*, user: User, tenant: TenantItem, role: Role, by: Actor) -> None:
+def add(*, user: User, tenant: TenantItem, role: Role, by: Actor, reason: str = "", tell: Tell = _nobody) -> None:
     """Make a person a member. Operators do this, by their admin or by commands.
 
-    Raises Conflict if the person is a member already, or if the tenant is full.
+    `tell` writes mails to owners, which leave with the change. Raises Conflict if the person is a member already, or if
+    the tenant is full, and Forbidden where operators add themselves.
     """
+    _refuse_oneself(user.id, by)
     transaction = Transaction()
     put_member(transaction, user=user, tenant=tenant, role=role)
-    entry = _entry(tenant.tenant_id, AuditAction.MEMBER_ADDED, by, user.id, user.email, after=role)
+    entry = _entry(tenant.tenant_id, AuditAction.MEMBER_ADDED, by, user.id, user.email, after=role, reason=reason)
+    later = _tell_owners(transaction, tenant.tenant_id, tell)
     try:
         seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.member(user.id))
     except TransactionRefused as error:
         raise Conflict(f"{user.email} is already a member of {tenant.name}.") from error
+    outgoing.send_all(later)
+
+
+def _refuse_oneself(user_id: str, by: Actor) -> None:
+    if user_id == by.id:
+        raise Forbidden("Nobody gives a role to their own account: ask another operator, or an owner of the desk.")
+
+
+def _tell_owners(transaction: Transaction, tenant_id: str, tell: Tell) -> Sequence[OutgoingMail]:
+    """Add the mails to the owners of a desk to a transaction; return those that are sent after it."""
+    owners = members.owners_of(TenantRepository(tenant_id))[:MOST_TOLD] if tell is not _nobody else []
+    return outgoing.join(transaction, tell(owners))
 
 
 def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | TenantContext, role: Role) -> None:
@@ -84,15 +110,20 @@ def blame_standing(tenant: TenantContext, refused: TransactionRefused) -> None:
         tenant.standing.blame()
 
 
-def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor) -> None:
-    """Give a member another role. Operators do this; `seen` is the role that their form showed.
+def set_role(
+    *, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor, reason: str = "", tell: Tell = _nobody
+) -> None:
+    """Give a member another role. Operators do this; `seen` is the role that their form showed, `tell` as in `add`.
 
-    Raises Conflict for somebody who is no member, who no longer has the role `seen`, or who is the only owner.
+    Raises Conflict for somebody who is no member, who no longer has the role `seen`, or who is the only owner, and
+    Forbidden as `add` does.
     """
+    _refuse_oneself(user_id, by)
     person = _member(tenant_id, user_id)
     if person.role is not seen:
         raise Conflict(CHANGED)
-    commit(tenant_id, person, to=role, action=AuditAction.MEMBER_ROLE_CHANGED, by=by)
+    action = AuditAction.MEMBER_ROLE_CHANGED
+    commit(tenant_id, person, to=role, action=action, by=by, reason=reason, tell=tell)
 
 
 def remove(*, user_id: str, tenant_id: str, by: Actor) -> None:
@@ -108,12 +139,14 @@ def commit(
     action: AuditAction,
     by: Actor,
     context: TenantContext | None = None,
+    reason: str = "",
+    tell: Tell = _nobody,
 ) -> None:
     """Give a member another role, or remove the member if `to` is None.
 
-    `person` is the member as read before. `context` is given where somebody acts in their own tenant; the change then
-    depends on that person's role too. Raises Conflict for the only owner, and if the membership, or the role of the
-    person who acts, has changed.
+    `person` is the member as read before. `tell` writes mails to the owners. `context` is given where somebody acts in
+    their own tenant; the change then depends on that person's role too. Raises Conflict for the only owner, and
+    if the membership, or the role of the person who acts, has changed.
     """
     transaction = Transaction()
     membership, mirror = MembershipItem(person.id, tenant_id), MemberItem(tenant_id, person.id)
@@ -127,6 +160,7 @@ def commit(
     acts_on_another = context is not None and context.user_id != person.id
     if context is not None and acts_on_another:
         require_role(transaction, context)
+    later = _tell_owners(transaction, tenant_id, tell)
     ends_ownership = person.role is Role.OWNER and to is not Role.OWNER
 
     def build() -> Transaction:
@@ -135,11 +169,12 @@ def commit(
             return transaction.copy()
         return _with_another_owner(transaction, tenant_id, person)
 
-    entry = _entry(tenant_id, action, by, person.id, person.email, before=person.role, after=to)
+    entry = _entry(tenant_id, action, by, person.id, person.email, before=person.role, after=to, reason=reason)
     try:
         recording.commit_built(build, [entry], depending=[_OTHER_OWNER])
     except TransactionRefused as error:
         raise Conflict(CHANGED) from error
+    outgoing.send_all(later)
 
 
 def _with_another_owner(transaction: Transaction, tenant_id: str, person: Member) -> Transaction:
@@ -168,7 +203,8 @@ def _entry(
     *,
     before: Role | None = None,
     after: Role | None = None,
+    reason: str = "",
 ) -> AuditEntry:
     was = {"role": before.value} if before else {}
-    now = {"role": after.value} if after else {}
+    now = ({"role": after.value} if after else {}) | ({"reason": reason} if reason else {})
     return AuditEntry(tenant_id, action, by, "user", user_id, email, was, now)

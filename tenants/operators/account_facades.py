@@ -71,13 +71,21 @@ class Account(Facade):
         Get(AccountItem, ("user_id",), identity_keys.user),
         Query("if they may not sign in", AccountItem, ("disabled",), _disabled, "email", index=DISABLED_ACCOUNTS),
     )
+    content = ("email", "name")
+    address = ""  # the e-mail, also where it is hidden: what mail is about
 
     class Meta(Facade.Meta):
         app_label = "tenants"
         verbose_name = "user"
 
+    @classmethod
+    def from_item(cls, item: Any) -> Any:
+        account = super().from_item(item)
+        account.address = account.email
+        return account
+
     def __str__(self) -> str:
-        return self.email
+        return self.user_id if self.is_hidden else self.email
 
     def entity(self) -> tuple[str, str, str]:
         return recording.PLATFORM, "user", self.user_id
@@ -98,6 +106,7 @@ class Session(Facade):
         Get(SessionItem, ("session_key",), valid_id),
         Query("by user", SessionItem, ("user_id",), valid_id, "started_at", index=SESSIONS_BY_USER, newest_first=True),
     )
+    content = ("address", "agent", "user_name")
 
     class Meta(Facade.Meta):
         app_label = "tenants"

@@ -141,6 +141,7 @@ class Membership(Facade):
         Query("by tenant", MemberItem, ("tenant_id",), keys.tenant, order="user_id"),
     )
     filters = ("role",)
+    content = ("name", "email", "user_name")
 
     class Meta(Facade.Meta):
         app_label = "tenants"
@@ -181,6 +182,7 @@ class Invitation(Facade):
         Query("by tenant", InviteItem, ("tenant_id",), keys.tenant, order="invite_id"),
     )
     filters = ("role",)
+    content = ("email", "invited_by_name")
 
     class Meta(Facade.Meta):
         app_label = "tenants"
@@ -232,6 +234,7 @@ class AuditRow(Facade):
         ),
     )
     filters: ClassVar[tuple[str, ...]] = ("action",)
+    content = ("actor_email", "origin", "entity_name", "before", "after")
 
     class Meta(Facade.Meta):
         app_label = "tenants"

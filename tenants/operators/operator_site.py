@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
+from django.utils.functional import SimpleLazyObject
 
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, TransactionRefused
@@ -18,6 +19,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.identity import impersonation_session
 from tenants.identity.impersonation_session import Impersonation
+from tenants.operators import content_access
 
 _VERBS = {
     "added": AuditAction.RECORD_ADDED,
@@ -39,7 +41,12 @@ class OperatorSite(DynamoAdminSite):
 
     def each_context(self, request: Any) -> dict[str, Any]:
         """Add the visit that goes on in this browser beside the admin: one read, where its cookie says so."""
-        return super().each_context(request) | {"visit": _visit(request)}
+        # What is hidden is known once the page is rendered.
+        access = SimpleLazyObject(lambda: content_access.panel(request))
+        return super().each_context(request) | {"visit": _visit(request), "content": access}
+
+    def hide(self, request: Any, objects: Any) -> None:
+        content_access.hide(request, objects)
 
     def declare(self, view: Any) -> Any:
         return operator(view)

@@ -10,12 +10,15 @@ concerns the person or the desk itself (the account, members, keys, settings) is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from html import unescape
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
 
 from portal.web.access import SAFE, Access, does_lead_out, is_in_person, is_open_while_closing
 from portal.web.stash import PAGE_MARK, Stash
@@ -36,7 +39,11 @@ class AccessMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        acting: Impersonation | None = request.acting  # type: ignore[attr-defined]  # ours
+        if acting is not None and not response.streaming and "text/html" in response.get("Content-Type", ""):
+            response.content = _without_refused_forms(response.content.decode(), request.path, acting).encode()
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponse], args: Any, kwargs: dict[str, Any]
@@ -49,9 +56,11 @@ class AccessMiddleware:
                 f"{request.path} is the API's: only api/door/door_middleware.py lets anybody in."
             )
         desk: str | None = kwargs.pop("desk", None)  # no view gets it
+        refusal_views.note_run_out(request)
         if access.level in ("member", "signed_in") and request.acting_has_ended:  # type: ignore[attr-defined]  # ours
             return refusal_views.impersonation_is_over(request)
-        if (refusal := _refusal_while_acting(request, view, access)) is not None:
+        acting: Impersonation | None = request.acting  # type: ignore[attr-defined]  # ours
+        if (refusal := _refusal_while_acting(acting, request.method in SAFE, view, access)) is not None:
             return refusal_views.forbidden(request, refusal)
         if request.acting is not None and request.method not in SAFE and does_lead_out(view):  # type: ignore[attr-defined]
             refusal_views.end_acting(request, why="stopped")
@@ -93,18 +102,41 @@ class AccessMiddleware:
         return None
 
 
-def _refusal_while_acting(request: HttpRequest, view: Callable[..., HttpResponse], access: Access) -> str | None:
-    """Return why an operator who acts as a member may not send this request, None where they may."""
-    acting: Impersonation | None = request.acting  # type: ignore[attr-defined]  # ours
+def _refusal_while_acting(
+    acting: Impersonation | None, is_safe: bool, view: Callable[..., HttpResponse], access: Access
+) -> str | None:
+    """Return why an operator who acts as a member may not call this view, None where they may."""
     if acting is None or does_lead_out(view):
         return None
     if access.level == "signed_in":
         return f"This page is {acting.member_name}'s own."
-    if request.method in SAFE:
+    if is_safe:
         return None
     if access.level != "member" or is_in_person(view) or not Role.AGENT.at_least(Role(access.role)):
         return f"Only {acting.member_name} can do this."
     return None if acting.may_write else "You only read in this visit. Nothing was changed."
+
+
+_POST_FORM: Final = re.compile(r"""(<form\b(?=[^>]*\bmethod="post")[^>]*>)(.*?)(</form>)""", re.DOTALL | re.IGNORECASE)
+_ACTION: Final = re.compile(r"""\baction="([^"]*)\"""")
+
+
+def _without_refused_forms(page: str, path: str, acting: Impersonation) -> str:
+    """Disable the forms of a page whose sending would be refused, so that nobody types what would be lost."""
+
+    def disabled(form: re.Match[str]) -> str:
+        action = _ACTION.search(form[1])
+        address = unescape(action[1]).partition("?")[0] if action else ""
+        try:
+            view = resolve(address or path).func
+        except Resolver404:
+            return form[0]
+        access: Access | None = getattr(view, "access", None)
+        if access is None or _refusal_while_acting(acting, False, view, access) is None:
+            return form[0]
+        return f'{form[1]}<fieldset class="plain" disabled>{form[2]}</fieldset>{form[3]}'
+
+    return _POST_FORM.sub(disabled, page)
 
 
 def _roles_from(role: Role) -> str:

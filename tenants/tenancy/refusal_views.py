@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -15,6 +17,7 @@ from portal.web.access import SAFE
 from portal.web.client_address import client_address
 from portal.web.stash import Stash
 from tenants.identity import impersonation_session
+from tenants.identity.impersonation_session import Impersonation
 from tenants.impersonation import impersonating
 from tenants.membership import members
 from tenants.tenancy import page_mark
@@ -59,11 +62,26 @@ def impersonation_is_over(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/impersonation_over.html", {"stash": Stash.of(request)}, status=403)
 
 
+def note_run_out(request: HttpRequest) -> None:
+    """Write the row that ends a visit whose time ran out, at the operator's next click of any kind in this browser.
+
+    The operator's own session remembers the visit: its cookie and its item may be gone by then.
+    """
+    kept: dict[str, Any] | None = request.session.get(impersonation_session.VISIT)
+    if kept is not None and kept["until"] <= time.time():
+        del request.session[impersonation_session.VISIT]
+        ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
+        why, origin = "its time was over", client_address(request)
+        if ids is None or impersonating.end(ids, origin=origin, why=why) is None:
+            impersonating.note_end(Impersonation(**kept), origin=origin, why=why)
+
+
 def end_acting(request: HttpRequest, *, why: str) -> None:
     """End what the cookie of an operator who acts as a member names, where it still exists."""
     ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
     if ids is not None:
-        impersonating.end(ids, origin=client_address(request), why=why)
+        if impersonating.end(ids, origin=client_address(request), why=why):
+            request.session.pop(impersonation_session.VISIT, None)
         request.acting_cookie = ""  # type: ignore[attr-defined]  # the identity middleware removes it
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 import pytest
 from django.core import mail
 
+from portal.nosql.session_store import SessionStore
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM
+from tenants.audit_trail.tables import AUDIT
 from tenants.identity import accounts, impersonation_session
 from tenants.identity.impersonation_session import COOKIE
 from tenants.membership import members
 from tenants.provisioning import tenant_lifecycle
 from tenants.tenancy import page_mark
+from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE
 from tests.support.operators import IDENTITY, Operator, calls, make_operator, membership_url, text_of
 from tests.support.world import World
@@ -75,7 +79,7 @@ def test_without_a_reason_nothing_begins(world: World, root: ActingOperator) -> 
 
 def test_changing_tickets_is_confirmed_on_a_second_page(world: World, root: ActingOperator) -> None:
     asked = root.post(membership_url(world, "bob", "acme"), {"_act_writing": "1", "reason": REASON})
-    assert "Your changes to tickets are real, and name you and Bob Example." in text_of(asked)
+    assert "Your changes to tickets are real, and name you and the member." in text_of(asked)
     assert COOKIE not in root.cookies
 
 
@@ -346,3 +350,33 @@ def test_the_member_sees_it_among_the_sessions_and_can_end_it(world: World, root
     (session,) = [row["id"] for row in page.context["sessions"] if not row["is_here"]]
     bob.post(f"/account/sessions/{session}/end/")
     assert root.get("/acme/tickets/").status_code == 403
+
+
+def test_a_visit_that_ran_out_has_its_end_in_the_trail_at_the_operators_next_click(
+    world: World, root: ActingOperator
+) -> None:
+    root.begin(world)
+    del root.cookies[impersonation_session.COOKIE]  # it dies with the visit
+    session = SessionStore(root.session_key)
+    session[impersonation_session.VISIT] = {**session[impersonation_session.VISIT], "until": 0}
+    session.save()
+    for _ in range(2):
+        root.get("/admin/")
+    ended = [raw for raw in everything(AUDIT) if raw["action"]["S"] == "impersonation.ended"]
+    assert ["its time was over" in raw["after"]["S"] for raw in ended] == [True]
+
+
+@pytest.mark.parametrize("may_write", [False, True])
+def test_forms_whose_sending_would_be_refused_are_switched_off(
+    world: World, root: ActingOperator, may_write: bool
+) -> None:
+    world.tickets("acme", 1)
+    root.begin(world, write=may_write)
+    page = root.get("/acme/tickets/1/").content.decode()
+    forms = re.findall(r'<form\b[^>]*method="post"[^>]*>\s*<fieldset class="plain" disabled>', page)
+    every = re.findall(r'<form\b[^>]*method="post"[^>]*>', page)
+    assert bool(forms) is not may_write
+    assert ("Forms are switched off" in page) is not may_write
+    assert any('action="/impersonation/stop/"' in form for form in every)
+    assert not any('action="/impersonation/stop/"' in form for form in forms), "the way out works"
+    assert re.search(r'<form\b[^>]*method="get"[^>]*>\s*(?!<fieldset class="plain")', page)

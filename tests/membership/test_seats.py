@@ -107,7 +107,9 @@ def test_an_operator_reads_it_at_the_form(world: World) -> None:
     limit(world, IN_ACME)
     make_operator()
     root = Operator.signed_in()
-    refused = root.fill("/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="agent")
+    refused = root.fill(
+        "/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="agent", reason="Help."
+    )
     assert (refused.status_code, FULL in text_of(refused)) == (409, True)
 
 

@@ -17,7 +17,7 @@ from tests.support.world import World
 @pytest.fixture
 def root(world: World) -> Operator:
     make_operator()
-    return Operator.signed_in()
+    return Operator.signed_in().open("acme")
 
 
 def status_of(name: str) -> str:

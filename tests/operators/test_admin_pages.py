@@ -61,7 +61,7 @@ PAGE = 25
 def root(world: World) -> Operator:
     make_operator()
     world.tickets("acme", 3)
-    return Operator.signed_in()
+    return Operator.signed_in().open("acme")
 
 
 # --- what pages read ---

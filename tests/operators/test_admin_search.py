@@ -18,7 +18,7 @@ from tests.support.world import Browser, World
 @pytest.fixture
 def root(world: World) -> Operator:
     make_operator()
-    return Operator.signed_in()
+    return Operator.signed_in().open("acme")
 
 
 def listed(slug: str, name: str, number: int) -> None:
@@ -95,7 +95,7 @@ def test_those_who_may_not_sign_in_are_listed_until_they_are_enabled_again(world
     root.act(user_url(world, "bob"), "_disable")
     with calls() as made:
         assert rows(root.get(url)) == ["bob@example.com"]
-    assert [call.operation for call in made] == [IDENTITY, "Query"]
+    assert [call.operation for call in made] == [IDENTITY, "Query", "Query"], "the accounts, and the desks of each"
     root.act(user_url(world, "bob"), "_enable")
     assert rows(root.get(url)) == []
 

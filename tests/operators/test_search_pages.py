@@ -19,7 +19,7 @@ def root(world: World) -> Operator:
     commenting.comment(world.context("bob", "acme"), 1, body="The toner is counterfeit.", internal=True)
     creating.create(world.context("charlie", "globex"), title="Printer of Globex", description="")
     index_all()
-    return Operator.signed_in()
+    return Operator.signed_in().open("acme")
 
 
 def test_the_state_of_an_index_is_told(root: Operator) -> None:
@@ -47,7 +47,7 @@ def test_an_operator_searches_within_one_tenant_and_its_notes(root: Operator) ->
     assert "<mark>Printer</mark> &lt;b&gt;offline" in page
     assert "Globex" not in page.replace('value="globex"', "")
     assert "Internal note: The toner is counterfeit." in root.says("/admin/search/?tenant=acme&q=toner")
-    assert "Found Nothing." in root.says("/admin/search/?tenant=globex&q=toner")
+    assert "Found Nothing." in root.open("globex").says("/admin/search/?tenant=globex&q=toner")
 
 
 def test_a_hit_leads_to_the_ticket_in_the_admin(root: Operator, world: World) -> None:

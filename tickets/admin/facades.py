@@ -62,6 +62,7 @@ class Ticket(Facade):
         ),
         CustomListing("by tenant and status", ("tenant_id", "status"), "updated_at", _of_tenant, newest_first=True),
     )
+    content = ("title", "requester_name", "resolver_name")
 
     class Meta(Facade.Meta):
         app_label = "tickets"
@@ -113,6 +114,7 @@ class DeadLetter(Facade):
         Query("by tenant", DeadLetterItem, ("tenant_id",), str, order="sequence"),
         CustomListing("tenant by tenant", (), "sequence", _dead_letters),
     )
+    content = ("reason", "record")
 
     class Meta(Facade.Meta):
         app_label = "tickets"

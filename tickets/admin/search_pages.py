@@ -1,4 +1,4 @@
-"""Show how a tenant's search index stands, and search in its tickets as the tenant itself would."""
+"""Show how a tenant's search index stands, and search in its tickets as the tenant would, once its content is open."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
+from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
@@ -39,13 +40,13 @@ def search(request: HttpRequest) -> HttpResponse:
         "newest_version": tokenizer.VERSION,
     }
     if tenant is not None:
-        page |= _of_tenant(tenant, text, request.GET.get("after", ""))
+        page |= _of_tenant(request, tenant, text, request.GET.get("after", ""))
     return TemplateResponse(request, "search/admin.html", page)
 
 
-def _of_tenant(tenant: TenantItem, text: str, after: str) -> dict[str, Any]:
+def _of_tenant(request: HttpRequest, tenant: TenantItem, text: str, after: str) -> dict[str, Any]:
     read_state = partial(index_state.report, context.for_system(tenant).repository)
-    if not text:
+    if not text or not content_access.is_open(request, [tenant.tenant_id]):
         return {"index": _index(read_state())}
     try:
         find = partial(ticket_search.find, context.for_system(tenant), text, further=after)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from portal import plain_text
 from tickets.importing.archive_reader import RawRow
 from tickets.importing.archive_texts import short, tag_list, type_name
 from tickets.importing.row_values import Refused, RowValues, is_number
@@ -134,7 +135,7 @@ class _Reader(RowValues):
 
     def _title(self, number: int) -> str:
         title = texts.line(self.text(self.value.get("title"), "title"))
-        if texts.shows_nothing(title):
+        if not plain_text.has_visible_text(title):
             self.remarks.append("has no title and is called by its number")
             return f"{NAMES[self.kind]} {number}"
         if len(title) > TITLE_LIMIT:

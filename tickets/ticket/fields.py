@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from portal import plain_text
 from portal.errors import Invalid
 from tickets.ticket import texts
 
@@ -66,7 +67,7 @@ def priority(value: str) -> Priority:
 def title(text: str) -> str:
     """Return a title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
     stored = texts.line(text)
-    if texts.shows_nothing(stored):
+    if not plain_text.has_visible_text(stored):
         raise Invalid("A ticket needs a title.", field="title")
     return _within(stored, TITLE_LIMIT, "title")
 
@@ -79,7 +80,7 @@ def description(text: str) -> str:
 def comment(text: str) -> str:
     """Return a comment as it is stored. Raises Invalid where it shows nothing or is too long."""
     stored = texts.block(text)
-    if texts.shows_nothing(stored):
+    if not plain_text.has_visible_text(stored):
         raise Invalid("Write something first.", field="body")
     return _within(stored, COMMENT_LIMIT, "comment", field="body")
 

@@ -37,8 +37,3 @@ def word(text: str) -> str:
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
     return "-".join(plain_text.visible(plain).split())
-
-
-def shows_nothing(text: str) -> bool:
-    """Tell whether nobody could see this text: it is empty, or holds white space and invisible characters only."""
-    return not plain_text.has_visible_text(text)

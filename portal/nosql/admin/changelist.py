@@ -49,6 +49,7 @@ class DynamoChangeList(ChangeList):
         try:
             self.page = self.queryset.page(self.list_per_page, self.cursor)
             self.model_admin.prepare(self.page.objects, self.list_display)
+            self.model_admin.admin_site.hide(request, self.page.objects)
         except _REFUSALS as error:
             self._refuse(request, error)
             self.page = ResultPage([])

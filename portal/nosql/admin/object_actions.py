@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 
+from portal import plain_text
 from portal.errors import PortalError
 
 REASON_LIMIT = 300  # characters; an audit row keeps up to 500 of a value
@@ -34,12 +35,26 @@ class ObjectAction:
     asks: bool = False
 
 
+_NO_REASON = "Say why: the audit trail keeps it."
+
+
+class ReasonField(forms.CharField):
+    """Take a reason that somebody can read: white space and invisible characters are none."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(max_length=REASON_LIMIT, error_messages={"required": _NO_REASON}, **how)
+
+    def clean(self, value: Any) -> Any:
+        reason = super().clean(value)
+        if self.required and not plain_text.has_visible_text(reason):
+            raise forms.ValidationError(_NO_REASON)
+        return reason
+
+
 class ReasonForm(forms.Form):
-    reason = forms.CharField(
-        max_length=REASON_LIMIT,
+    reason = ReasonField(
         widget=forms.Textarea(attrs={"rows": 3, "autofocus": True}),
         help_text="It is kept in the audit trail with your name.",
-        error_messages={"required": "Say why: the audit trail keeps it."},
     )
 
 

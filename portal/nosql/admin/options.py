@@ -158,6 +158,12 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
 
     # --- one object ---
 
+    def get_object(self, request: Any, object_id: str, from_field: Any = None) -> Any:
+        obj = super().get_object(request, object_id, from_field)
+        if obj is not None:
+            self.admin_site.hide(request, [obj])
+        return obj
+
     def _get_obj_does_not_exist_redirect(self, request: Any, opts: Any, object_id: str) -> Any:
         raise Http404(f"There is no such {opts.verbose_name}.")
 
@@ -171,6 +177,7 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
         if (original := context.get("original")) is not None:
             shown = self.get_fields(request, original)
             self.prepare([original], shown)
+            self.admin_site.hide(request, [original])  # what `prepare` has added
             if set(shown) <= set(self.get_readonly_fields(request, original)):  # there is nothing to save
                 context |= {"show_save": False, "show_save_and_continue": False, "show_close": True}
                 context["title"] = capfirst(self.opts.verbose_name)
@@ -223,6 +230,7 @@ class DynamoAdmin(ObjectActions, _ModelAdmin):
             raise PermissionDenied
         planned = self.admin_site.history(request, obj)
         page = planned.page(HISTORY_PAGE, request.GET.get(CURSOR_VAR, "")) if planned is not None else None
+        self.admin_site.hide(request, page.objects if page is not None else ())
         request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),

@@ -7,13 +7,15 @@ patterns, such as the account that signs in, answers nothing at all.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from django.db import models
 
 from portal.nosql.backend.base import refuse_sql
 from portal.nosql.planner.patterns import SEPARATOR, Get, Pattern
 from portal.nosql.planner.query_set import PlannedQuery
+
+HIDDEN: Final = "(hidden)"
 
 
 class FacadeManager(models.Manager[Any]):
@@ -36,10 +38,11 @@ class Facade(models.Model):
     """Stand for an item as a Django model.
 
     `patterns` declare how it can be read. Of the rows that a pattern reads, `filters` may also be compared for equality
-    and `searched` for a part of their text.
+    and `searched` for a part of their text. `content` is what people have written: an admin may hide it.
     """
 
     patterns: ClassVar[tuple[Pattern, ...]] = ()
+    content: ClassVar[tuple[str, ...]] = ()
     filters: ClassVar[tuple[str, ...]] = ()
     searched: ClassVar[tuple[str, ...]] = ()
 
@@ -49,6 +52,15 @@ class Facade(models.Model):
         abstract = True
         managed = False
         base_manager_name = "objects"
+
+    is_hidden = False
+
+    def hide(self) -> None:
+        """Hide the content."""
+        self.is_hidden = True
+        for name in self.content:
+            if getattr(self, name, ""):
+                setattr(self, name, HIDDEN)
 
     @classmethod
     def from_item(cls, item: Any) -> Any:
