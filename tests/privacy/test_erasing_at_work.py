@@ -10,15 +10,17 @@ import pytest
 from portal.dynamo import meter
 from portal.dynamo.tenant_reader import TenantReader
 from portal.schema import holdings
+from tenants.membership import seeding
 from tests.moving.moves import POOL, ticket
 from tests.support.commands import run
 from tests.support.world import World
-from tickets.desk import changing, commenting, creating
+from tickets.desk import changing, commenting, creating, lists
 from tickets.desk.changing import EditConflict
 from tickets.desk.summaries import read
 from tickets.exporting import ticket_lines, whole_tickets
 from tickets.privacy import item_replacing, person_erasing, personal_places
-from tickets.ticket.fields import Priority
+from tickets.ticket import keys
+from tickets.ticket.fields import Priority, Status
 
 ANNA, BERT = "anna@example.net", "bert@example.net"
 
@@ -103,3 +105,16 @@ def test_a_ticket_with_more_entries_than_a_transaction_takes_is_erased_in_severa
     assert ("1 ticket" in ended.out, "4 texts" in ended.out) == (True, True), ended.out
     assert ANNA not in told(world)
     assert read(alice, 1).version == 3
+
+
+def test_a_noted_ticket_of_somebody_who_is_erased_keeps_its_place_and_forgets_the_id(world: World) -> None:
+    alice, bob = world.context("alice", "acme"), world.users["bob"]
+    creating.create(alice, title="The door", resolver=bob.id)
+    commenting.comment(alice, 1, body="between us", internal=True)
+    seeding.remove_member(bob.id, world.tenants["acme"].tenant_id)
+    ended = run("erase_person", "acme", bob.email)
+    assert ended.status == 0, ended.err
+    summary = read(alice, 1)
+    assert bob.id not in json.dumps(summary.serialize())
+    assert summary.resolver_raised == keys.resolver_updated(summary.resolver, summary.raised_at)
+    assert [row.number for row in lists.page(alice, status=Status.OPEN, resolver=summary.resolver).rows] == [1]
