@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from benchmarks import machine
 from benchmarks.exchange import Send
 from benchmarks.measured_pages import PAGES, MeasuredPage, SignedInVisitor
-from benchmarks.stack import BenchmarkError, Driver
+from benchmarks.stack import WORKERS, BenchmarkError, Driver
 
 ROUNDS = 10
+LOOKS = WORKERS + 1  # at each page, to count what it costs
 SECONDS = 1200  # no round begins later than this
 _BILL = re.compile(
     r"dur=(?P<ms>[\d.]+).*?(?P<trips>\d+) trips, (?P<calls>\d+) calls, (?P<items>\d+) items, (?P<size>\d+) B, "
@@ -22,7 +23,7 @@ _BILL = re.compile(
 
 @dataclass(frozen=True)
 class Count:
-    """The cost of one page in DynamoDB, as the portal itself says where DEBUG is on; the dearest of three looks."""
+    """The cost of one page in DynamoDB, as the portal says with DEBUG: the dearest look, of a search the cheapest."""
 
     trips: int
     calls: int
@@ -76,7 +77,7 @@ def count(send: Send, visitor: SignedInVisitor, page: MeasuredPage) -> Count:
     """Raise BenchmarkError where the page is not what it should be, or does not say what it cost."""
     found = []
     time.sleep(page.rest)
-    for _ in range(3):
+    for _ in range(LOOKS):
         answer = send(visitor.request(page, 0))
         page.check(answer, visitor.tenant)
         bill = _BILL.search(answer.header("Server-Timing"))
@@ -84,7 +85,10 @@ def count(send: Send, visitor: SignedInVisitor, page: MeasuredPage) -> Count:
             raise BenchmarkError(f"{page.title} does not say what it cost: {answer.header('Server-Timing')!r}")
         trips, calls, items, size = (int(bill[name]) for name in ("trips", "calls", "items", "size"))
         found.append(Count(trips, calls, items, size, float(bill["read"]), float(bill["write"])))
-    return max(found, key=lambda c: (c.trips, c.calls, c.read_units, c.write_units))
+    # A search takes a trip more in a process that has not seen the index's headers. Of more looks than there are
+    # processes one meets a process that has.
+    choose = min if page.grows else max
+    return choose(found, key=lambda c: (c.trips, c.calls, c.read_units, c.write_units))
 
 
 def warm_up(

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import settings
 
-from benchmarks import fill, measured_pages, summary
+from benchmarks import fill, measure, measured_pages, summary
 from benchmarks.__main__ import arguments
 from benchmarks.fill import Filled
 from benchmarks.measure import Count, Round, Timing
@@ -96,6 +97,20 @@ def test_a_page_that_takes_more_trips_in_a_larger_tenant_or_in_shards_is_said(wo
     assert set(differing(world, large=more).values()) == {"trips"}
     assert set(differing(world, sharded=more).values()) == {"trips"}
     assert set(differing(world, sharded=replace(more, trips=ALIKE.trips, calls=8)).values()) == {""}
+
+
+@pytest.mark.parametrize(("name", "trips"), [("search", 3), ("list", 4)])
+def test_of_a_search_the_look_counts_at_a_process_that_knows_the_index(world: World, name: str, trips: int) -> None:
+    page = next(page for page in measured_pages.PAGES if page.name == name)
+    looks = iter([4, 4, 3])
+    visitor = SimpleNamespace(request=lambda *_: None, tenant=None)
+
+    def send(request: object) -> Any:
+        bill = f"dur=1.0, {next(looks)} trips, 5 calls, 9 items, 99 B, 34 RCU, 0 WCU"
+        return SimpleNamespace(header=lambda _: bill)
+
+    unchecked = SimpleNamespace(rest=0, grows=page.grows, check=lambda *_: None, title=page.title)
+    assert measure.count(send, visitor, unchecked).trips == trips  # type: ignore[arg-type]
 
 
 def test_what_a_page_shows_is_as_long_in_every_size(world: World) -> None:
