@@ -7,11 +7,13 @@ class TicketsConfig(RoomsConfig):
     def ready(self) -> None:
         super().ready()
         from tenants.provisioning import defaults
+        from tickets.desk_export import export_job, export_mails
         from tickets.ticket import (
             fields,
             ticket_events,  # noqa: F401  # declares the types of events
         )
 
+        export_job.tell_with(export_mails.ready)
         defaults.declare(
             defaults.Default(
                 name="ticket_priority",

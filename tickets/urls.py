@@ -4,6 +4,7 @@ from django.urls.converters import IntConverter
 from portal.web.desk_prefix import desk_pages
 from tickets.dashboards import views as dashboard_views
 from tickets.desk import change_views, people_views, queue_views, ticket_views
+from tickets.desk_export import views as desk_export_views
 from tickets.exporting import views as export_views
 from tickets.handover import views
 from tickets.privacy import views as privacy_views
@@ -57,8 +58,16 @@ _person_pages = [
     path("erase/", privacy_views.erase_person, name="person_erase"),
 ]
 
+_export_pages = [
+    path("", desk_export_views.export_page, name="desk_export"),
+    path("ask/", desk_export_views.ask, name="desk_export_ask"),
+    path("cancel/", desk_export_views.cancel, name="desk_export_cancel"),
+    path("download/", desk_export_views.download, name="desk_export_download"),
+]
+
 urlpatterns = [
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
+    desk_pages(path("desk/settings/export/", include(_export_pages))),
 ]

@@ -32,6 +32,15 @@ class UsedMinute:
     refused: int
 
 
+def share(units: float, *, per_second: float) -> float | None:
+    """Return how much of its rate a tenant used in a minute; None where it has no rate, or it was little.
+
+    A process writes down what is more than TOLD_SHARE of its own part, which may be little of the whole.
+    """
+    used = units / (per_second * SECONDS) if per_second else 0.0
+    return used if used >= TOLD_SHARE else None
+
+
 def is_told(counts: Counts, *, per_second: float, processes: int, seconds: float = SECONDS) -> bool:
     """Tell whether what one process counted is worth a row."""
     return counts.refused > 0 or counts.units > TOLD_SHARE * per_second * seconds / processes > 0

@@ -102,7 +102,10 @@ class AuditAction(StrEnum):
     API_KEY_CHANGED = "api_key.changed"
     API_KEY_ROLLED = "api_key.rolled"  # another key replaces it
     API_KEY_REVOKED = "api_key.revoked"
+    EXPORT_ASKED = "export.asked"  # of the whole desk: a job makes it
+    EXPORT_CANCELLED = "export.cancelled"
     EXPORT_MADE = "export.made"
+    EXPORT_DOWNLOADED = "export.downloaded"
     DEAD_LETTER_REPLAYED = "dead_letter.replayed"
     DEAD_LETTER_REFUSED = "dead_letter.refused"  # to be replayed: it still cannot be counted
     DEAD_LETTER_DROPPED = "dead_letter.dropped"

@@ -61,5 +61,6 @@ def page(tenant: TenantContext, told: list[UsedMinute], *, members: int, invited
 def _line(begins: datetime, told: UsedMinute | None, rate: float) -> MinuteLine:
     if told is None:
         return MinuteLine(begins, False)
-    share = floor(told.units * 100 / (rate * usage.SECONDS)) if rate else None
-    return MinuteLine(begins, True, told.requests, told.units, told.refused, share)
+    share = usage.share(told.units, per_second=rate)
+    percent = None if share is None else floor(share * 100 + 1e-9)
+    return MinuteLine(begins, True, told.requests, told.units, told.refused, percent)

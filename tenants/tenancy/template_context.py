@@ -2,11 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from django.http import HttpRequest
+from django.urls import reverse
 
-_SECTIONS = {
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.roles import Role
+
+
+@dataclass(frozen=True)
+class DeskPage:
+    """A page of the desk's own navigation, for members from `role` on. `also` are the routes that lead on from it."""
+
+    name: str
+    label: str
+    route: str
+    also: tuple[str, ...] = ()
+    role: Role = Role.ADMIN
+
+
+def _with_steps(route: str, *steps: str) -> tuple[str, ...]:
+    return tuple(f"{route}_{step}" for step in steps)
+
+
+# What the desk has beside its tickets, in groups: the navigation of each of these pages is made of it.
+DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
+    "People": (
+        DeskPage(
+            "members", "Members", "tenants:members",
+            (*_with_steps("tenants:member", "role", "remove"), "tickets:handover", "tickets:handovers"),
+        ),
+        DeskPage("invitations", "Invitations", "tenants:invitations", ("tenants:invitation_revoke",)),
+    ),
+    "Developers": (
+        DeskPage(
+            "api_keys", "API keys", "tenants:api_keys",
+            ("tenants:api_key", *_with_steps("tenants:api_key", "new", "edit", "roll", "revoke")),
+        ),
+        DeskPage(
+            "webhooks", "Webhooks", "delivery:webhooks",
+            ("delivery:webhook", *_with_steps("delivery:webhook", "delivery", "events", "new", "edit")),
+        ),
+    ),
+    "Security": (
+        DeskPage("audit", "Audit trail", "tenants:audit"),
+        DeskPage("sign_in", "Signing in", "tenants:settings_sign_in", role=Role.OWNER),
+        DeskPage("access", "Access by the platform", "tenants:platform_access", role=Role.OWNER),
+    ),
+    "Data": (
+        DeskPage(
+            "past", "Past", "tickets:past",
+            ("tickets:past_restore", "tenants:past_members", "tenants:past_members_restore"),
+        ),
+        DeskPage(
+            "export", "Export", "tickets:desk_export", _with_steps("tickets:desk_export", "ask", "cancel", "download"),
+            Role.OWNER,
+        ),
+        DeskPage("person", "A person\u2019s data", "tickets:person", ("tickets:person_erase",), Role.OWNER),
+    ),
+    "Settings": (
+        DeskPage("settings", "Name and defaults", "tenants:settings", ("tenants:settings_defaults",), Role.OWNER),
+        DeskPage("usage", "Usage", "tenants:usage"),
+        DeskPage("close", "Close the desk", "tenants:close", role=Role.OWNER),
+    ),
+}  # fmt: skip
+_SECTIONS: Final = {
     "tickets:queue": "queue",
     "tickets:new": "new",
     "tickets:dashboard": "dashboard",
@@ -16,47 +78,32 @@ _SECTIONS = {
     "tenants:authenticator_add": "account",
     "tenants:recovery_codes": "account",
     "tenants:pick": "pick",
-    "tenants:members": "members",
-    "tenants:member_role": "members",
-    "tenants:member_remove": "members",
-    "tenants:invitations": "invitations",
-    "tenants:invitation_revoke": "invitations",
-    "tenants:audit": "audit",
-    "tenants:settings": "settings",
-    "tenants:settings_defaults": "settings",
-    "tenants:platform_access": "settings",
-    "tenants:close": "settings",
-    "tenants:settings_sign_in": "settings",
-    "tenants:usage": "usage",
-    "tenants:api_keys": "api_keys",
-    "tenants:api_key": "api_keys",
-    "tenants:api_key_new": "api_keys",
-    "tenants:api_key_edit": "api_keys",
-    "tenants:api_key_roll": "api_keys",
-    "tenants:api_key_revoke": "api_keys",
-    "delivery:webhooks": "webhooks",
-    "delivery:webhook": "webhooks",
-    "delivery:webhook_delivery": "webhooks",
-    "delivery:webhook_events": "webhooks",
-    "delivery:webhook_new": "webhooks",
-    "delivery:webhook_edit": "webhooks",
-    "tickets:past": "past",
-    "tickets:past_restore": "past",
-    "tenants:past_members": "past",
-    "tenants:past_members_restore": "past",
-    "tickets:handover": "members",
-    "tickets:handovers": "members",
-    "tickets:person": "settings",
-    "tickets:person_erase": "settings",
+    **{route: one.name for pages in DESK_PAGES.values() for one in pages for route in (one.route, *one.also)},
 }
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
+    tenant: TenantContext | None = getattr(request, "tenant", None)
     match = request.resolver_match
+    nav = _SECTIONS.get(match.view_name, "") if match else ""
     return {
         "user": user if user is not None and user.is_authenticated else None,
-        "tenant": getattr(request, "tenant", None),
+        "tenant": tenant,
         "acting": getattr(request, "acting", None),
-        "nav": _SECTIONS.get(match.view_name, "") if match else "",
+        "nav": nav,
+        "is_desk": any(one.name == nav for pages in DESK_PAGES.values() for one in pages),
+        "desk_groups": lambda: _groups(tenant, nav),  # called by the templates that have the navigation
     }
+
+
+def _groups(tenant: TenantContext | None, nav: str) -> list[dict[str, Any]]:
+    """Return the groups that the member may open, each with its pages, and which of both are open now."""
+    shown = []
+    for label, pages in DESK_PAGES.items():
+        allowed = [one for one in pages if tenant is not None and tenant.role.at_least(one.role)]
+        links = [{"label": one.label, "url": reverse(one.route), "is_current": one.name == nav} for one in allowed]
+        if links:
+            is_current = any(link["is_current"] for link in links)
+            shown.append({"label": label, "url": links[0]["url"], "is_current": is_current, "pages": links})
+    return shown

@@ -25,28 +25,31 @@ def export(
     path: Path,
     *,
     with_secrets: bool = False,
-    by: Actor,
+    by: Actor | None,
     begun: Callable[[str], object] = lambda holding: None,
     advance: Callable[[int], object] = lambda items: None,
 ) -> Manifest:
     """Write the tenant's file and return what is in it. Nothing is written of one whose purge has begun.
 
     Each ticket is as it is when it is read, the audit trail as it was at one moment. The export is recorded in the
-    trail before anything is written. Without `with_secrets` the file has no secret of a webhook and no hash of a key.
-    `begun` is called with the name of each holding. Raises OSError, also where there is a file with that name,
-    Unavailable, Throttled, and Conflict where the tenant was moved to another place meanwhile, or its purge has begun:
-    then nothing is written under that name.
+    trail before anything is written, but for `by` None, where the caller records it. Without `with_secrets` the file
+    has no secret of a webhook and no hash of a key. `begun` is called with the name of each holding. Raises OSError,
+    also where there is a file with that name, Unavailable, Throttled, and Conflict where the tenant was moved to
+    another place meanwhile, or its purge has begun: then nothing is written under that name.
     """
     _refuse_purged(tenant)
     if path.exists():
         raise FileExistsError(EEXIST, "there is such a file already", str(path))
-    what = "with secrets" if with_secrets else "without secrets"
-    entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name, {}, {"of": what})
     reader = TenantReader(tenant.tenant_id, Placement.parse(tenant.placement))
     left_out: dict[str, str] = {}
     made_at = clock.stamp()
     with tenant_file.writing(path) as file:
-        recording.record(entry)  # of a file that cannot be written the trail has nothing to tell
+        if by is not None:  # only here: of a file that cannot be written the trail has nothing to tell
+            what = "with secrets" if with_secrets else "without secrets"
+            entry = AuditEntry(
+                tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name, {}, {"of": what}
+            )
+            recording.record(entry)
         for holding in holdings.holdings():
             if holding.left_out:
                 left_out[holding.name] = holding.left_out

@@ -178,6 +178,8 @@ def test_a_row_of_the_audit_trail_names_both(world: World, root: ActingOperator)
         "desk/settings/",
         "desk/settings/webhooks/new/",
         "desk/settings/person/",
+        "desk/settings/export/ask/",
+        "desk/settings/export/download/",
     ],
 )
 def test_what_concerns_the_desk_itself_is_refused_even_as_its_owner(

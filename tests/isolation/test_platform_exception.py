@@ -25,6 +25,7 @@ from tenants.second_factors.items import AuthenticatorItem, PasskeyItem, Recover
 from tenants.tenancy.items import DirectoryItem, MembershipItem
 from tenants.transfer.items import ArrivingItem
 from tests.architecture.test_layers import imports, modules, name
+from tickets.desk_export.items import ExportItem
 from tickets.jobs.items import JobItem
 from tickets.moving.items import MoveItem
 from tickets.purging.items import PurgeItem
@@ -165,7 +166,13 @@ ITEMS: dict[type[Item], set[str]] = {
         "tickets.moving.tenant_mover",
         "tickets.purging.purge_requests",  # a purge waits for a move's end
     },
+    ExportItem: {
+        "tickets.desk_export.export_job",
+        "tickets.desk_export.export_mails",
+        "tickets.desk_export.export_requests",
+    },
     JobItem: {
+        "tickets.desk_export.items",
         "tickets.jobs.job_notes",
         "tickets.jobs.lease_watch",
         "tickets.management.job_command",

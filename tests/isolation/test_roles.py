@@ -42,6 +42,7 @@ PAGES = {
         "desk/settings/", "desk/settings/defaults/", "desk/settings/access/",
         "desk/settings/close/", "desk/settings/close/undo/",
         "desk/settings/sign-in/",
+        "desk/settings/export/", *(f"desk/settings/export/{act}/" for act in ("ask", "cancel", "download")),
         "desk/settings/person/", "desk/settings/person/export/", "desk/settings/person/erase/",
         "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
     ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from portal.errors import Conflict, NotFound
 from tenants.audit_trail import browsing
@@ -16,6 +18,7 @@ from tenants.provisioning import defaults, renaming
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
+from tenants.tenancy.template_context import DESK_PAGES
 from tests.support.world import World
 
 SETTINGS = "/desk/settings/"
@@ -234,3 +237,29 @@ def test_of_many_who_change_the_default_each_change_is_told_as_it_was(world: Wor
     # Each change began with what another one had made; which of two in the same moment stands first is not said.
     began, ended = [before for before, _ in steps], [after for _, after in steps]
     assert sorted([*began, priority_offered(world)]) == sorted(["normal", *ended])
+
+
+# --- the navigation of the desk ---
+
+
+@pytest.mark.parametrize("group", DESK_PAGES)
+def test_each_page_of_the_desk_is_marked_in_its_group(world: World, group: str) -> None:
+    alice = world.browser("alice", "acme")
+    for one in DESK_PAGES[group]:
+        if one.name == "close":  # a question, which leads back to the settings
+            continue
+        page = alice.get(reverse(one.route)).content.decode().partition('aria-label="Desk"')[2]
+        assert re.search(rf'aria-current="true">{group}</a>', page), one.name
+        assert re.findall(r'aria-current="page">([^<]*)</a>', page.partition("</nav>\n</main>")[0])[:1] == [one.label]
+
+
+def test_the_navigation_shows_a_member_what_they_may_open(world: World) -> None:
+    world.add_user("Ada")
+    world.join("ada", "acme", Role.ADMIN)
+    ada = world.browser("ada", "acme")
+    page = ada.get(reverse("tenants:audit")).content.decode()
+    assert "Signing in" not in page.partition('aria-label="Security"')[2].partition("</nav>")[0]
+    groups = page.partition('aria-label="Desk"')[2].partition("</nav>")[0]
+    assert [name for name in DESK_PAGES if f">{name}</a>" in groups] == list(DESK_PAGES)
+    for address in re.findall(r'href="([^"]+)"', groups):
+        assert ada.get(address).status_code == 200

@@ -44,6 +44,15 @@ def test_what_was_asked_for_is_shown_by_minute_beside_the_limit(world: World, ac
     assert page.count("under 5%") == 14
 
 
+@pytest.mark.parametrize(("units", "said"), [(18, "under 5%"), (29, "under 5%"), (30, "5%"), (42, "7%"), (600, "100%")])
+def test_a_minute_is_under_the_bound_or_has_a_share_from_it_on(world: World, acme: str, units: int, said: str) -> None:
+    earlier = clock.now() - timedelta(minutes=3)
+    usage.add(acme, Counts(units, 0, 3, 0), at=earlier)
+    page = shown(world)
+    assert f"{earlier:%H:%M} {said} 3 0" in page
+    assert not {"1%", "2%", "3%", "4%"} & set(page.split())
+
+
 def test_a_desk_without_a_limit_is_told_so(world: World) -> None:
     assert "This desk has no limit of requests." in shown(world)
 

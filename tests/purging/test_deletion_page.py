@@ -47,9 +47,14 @@ def test_a_purge_is_ordered_with_a_reason_after_what_there_is_was_shown_and_take
     assert "Acme" in root.says(PAGE)
     assert f'"{PAGE}?tenant=acme"' in root.get(tenant_url(world, "acme")).content.decode()
     assert "3 members, and 2 ticket numbers were given out" in root.says(f"{PAGE}?tenant=acme")
-    assert root.post(f"{PAGE}?tenant=acme", {"reason": ""}).status_code == 422
+    assert root.post(f"{PAGE}?tenant=acme", {"reason": "", "slug": "acme"}).status_code == 422
+    for typed in ("", "globex", "Acme"):
+        refused = root.post(f"{PAGE}?tenant=acme", {"reason": "They left.", "slug": typed})
+        assert refused.status_code == 422
+        assert "slug" in refused.context["form"].errors
+        assert "They left." in refused.content.decode(), "what was typed stays"
     assert purge_notes.PURGES.last(acme) is None
-    root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
+    root.post(f"{PAGE}?tenant=acme", {"reason": "They left.", "slug": "acme"})
     ordered = purge_notes.PURGES.last(acme)
     assert ordered is not None
     assert (ordered.state, ordered.reason, ordered.by_email) == ("ordered", "They left.", "root@example.com")
@@ -99,7 +104,7 @@ def test_before_the_end_of_its_grace_no_purge_is_ordered(world: World, root: Ope
     acme = close(world, days=3)
     assert "The grace of Acme ends on" in root.says(f"{PAGE}?tenant=acme")
     assert "There is no tenant with the slug “nobody”." in root.says(f"{PAGE}?tenant=nobody")
-    root.post(f"{PAGE}?tenant=acme", {"reason": "They left."})
+    root.post(f"{PAGE}?tenant=acme", {"reason": "They left.", "slug": "acme"})
     assert purge_notes.PURGES.last(acme) is None
 
 

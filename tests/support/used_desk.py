@@ -54,6 +54,7 @@ from tests.support.world import World
 from tickets.counting import barrier
 from tickets.counting.items import MarkerItem
 from tickets.desk import changing, commenting, creating
+from tickets.desk_export import export_job, export_requests
 from tickets.importing import keys as import_keys
 from tickets.moving import keys as moving_keys
 from tickets.moving.items import MoveItem
@@ -104,6 +105,7 @@ def use(world: World, folder: Path) -> None:
     _imports(folder)
     _follow(world)
     _operators(world)
+    _exports(world)
     _shared_rows(world)
     alice = world.context("alice", "acme")
     renaming.rename(alice, name="Umbrella", slug=SLUG, by=Actor(alice.user_id))
@@ -218,6 +220,13 @@ def _operators(world: World) -> None:
         put_all([SeedItem(record, SOURCE, day="2026-11-22", users=1, planned=0)])
         put_all([own_tables])
         put_all([ArrivingItem(ARRIVING, f"former-{tenant.slug}", tenant_id=tenant.tenant_id, file="")])
+
+
+def _exports(world: World) -> None:
+    for who, where in (("alice", "acme"), ("charlie", "globex")):
+        owner = world.context(who, where)
+        export_requests.ask(owner, by=Actor(owner.user_id, f"{who}@example.com"))
+    export_job.follower(parts_a_second=1000.0).turn()
 
 
 def _shared_rows(world: World) -> None:

@@ -630,7 +630,7 @@ def test_no_file_is_written_over_and_the_trail_tells_of_no_export_that_could_not
         assert (ended.status, "cannot be written" in ended.err) == (1, True)
     assert path.read_bytes() == b"somebody else's"
     rows = browsing.everything(TenantRepository(used.tenants["acme"].tenant_id), only=browsing.TrailFilter())
-    assert [row.entity_id for row in rows if row.action == "export.made" and row.entity_id == "tenant"] == []
+    assert [row for row in rows if row.action == "export.made" and row.origin == "export_tenant"] == []
 
 
 def test_two_exports_to_one_file_at_once_leave_one_whole_file(
@@ -656,5 +656,5 @@ def test_two_exports_to_one_file_at_once_leave_one_whole_file(
 def test_an_export_is_recorded_in_the_tenants_trail(used: World, tmp_path: Path) -> None:
     run("export_tenant", SLUG, tmp_path / "umbrella.zip", "--with-secrets")
     rows = snapshot(used.tenants["acme"].tenant_id)["audit trail"]
-    (row,) = [row for row in rows if row["action"]["S"] == "export.made"]
+    (row,) = [row for row in rows if row["action"]["S"] == "export.made" and row["origin"]["S"] == "export_tenant"]
     assert json.loads(row["after"]["S"]) == {"of": "with secrets"}

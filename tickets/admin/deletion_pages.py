@@ -13,8 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.errors import Conflict
-from portal.nosql.admin.object_actions import ReasonForm
+from portal.errors import Conflict, Invalid
 from tenants.certificates import certificate_chain
 from tenants.closing import closing_mails
 from tenants.membership import members
@@ -22,6 +21,7 @@ from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.items import TenantItem
 from tenants.transfer import import_notes
+from tickets.admin.forms import PurgeForm
 from tickets.admin.tenant_page import TenantPage
 from tickets.purging import purge_notes, purge_requests
 from tickets.verification import recount
@@ -133,6 +133,8 @@ def _purge(item: Any) -> dict[str, Any]:
 
 
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:
+    if values["slug"].strip() != tenant.slug:
+        raise Invalid(f"This is not the slug. Type {tenant.slug} to purge {tenant.name}.", field="slug")
     write = partial(closing_mails.of_deletion, request=request)
     purge_requests.order(tenant.tenant_id, by=actor(request), reason=values["reason"], write=write)
     return f"The purge of {tenant.name} is ordered. It begins in {purge_requests.TAKEN_BACK_MINUTES} minutes."
@@ -143,4 +145,4 @@ def _withdraw(request: HttpRequest, tenant: TenantItem) -> str:
     return f"The purge of {tenant.name} is not ordered any more."
 
 
-_PAGE = TenantPage("deletions", ReasonForm, "reason", _of_tenant, _of_all, _order, {"withdraw": _withdraw})
+_PAGE = TenantPage("deletions", PurgeForm, "reason", _of_tenant, _of_all, _order, {"withdraw": _withdraw})

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from portal.nosql.admin.object_actions import REASON_LIMIT
+from portal.nosql.admin.object_actions import REASON_LIMIT, ReasonForm
 from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.moving.move_requests import GRACE_DAYS
 
@@ -28,6 +28,21 @@ class ReshardForm(forms.Form):
         max_length=REASON_LIMIT,
         help_text=f"It is kept in the history and {_KEPT}",
     )
+
+
+class PurgeForm(ReasonForm):
+    """Ask why a tenant is to be purged, and for its slug, typed by hand."""
+
+    slug = forms.CharField(
+        label="Slug",
+        help_text="Type the short name of the tenant, to be sure that it is this one.",
+        error_messages={"required": "Type the slug of the tenant."},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self.fields["reason"].help_text = "It stands in the certificate."
 
 
 class PlaceForm(forms.Form):

@@ -71,7 +71,8 @@ class TenantPage:
             said = pressed(request, tenant) if pressed else self.order(request, tenant, form.cleaned_data)
         except (Conflict, Invalid, NotFound) as error:
             if pressed is None:
-                form.add_error(self.field, error.message)
+                named = getattr(error, "field", None)
+                form.add_error(named if named in form.fields else self.field, error.message)
                 return False
             messages.error(request, error.message)
         else:

@@ -1,4 +1,5 @@
-"""Carry out what operators order in the admin for whole tenants: moves, the end of old copies, purges.
+"""Carry out what operators order for whole tenants: moves, the end of old copies, purges; and what owners ask for:
+exports.
 
 It takes the rights of the lifecycle role, which no web process has. So it is done by `manage.py run_lifecycle` or by
 the function of the stack, which have that role; and where processes have no roles of their own, beside the stream of
@@ -13,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
+from tickets.desk_export import export_job
 from tickets.jobs.job_follower import JobFollower
 from tickets.moving import move_jobs
 from tickets.purging import purge_jobs
@@ -25,8 +27,8 @@ def is_done_by_workers() -> bool:
 
 def followers() -> list[JobFollower[Any]]:
     """Return what does it, one for each kind of work. Without a key that signs certificates nothing is purged."""
-    moves: list[JobFollower[Any]] = [move_jobs.follower()]
-    return [*moves, purge_jobs.follower()] if settings.CERTIFICATE_KEY else moves
+    always: list[JobFollower[Any]] = [move_jobs.follower(), export_job.follower()]
+    return [*always, purge_jobs.follower()] if settings.CERTIFICATE_KEY else always
 
 
 @contextmanager

@@ -1,0 +1,35 @@
+"""Write the mail to an owner whose export is ready. It leads to the page, and holds no link that opens the file."""
+
+from __future__ import annotations
+
+import json
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from portal import clock, plain_text
+from portal.mailing.outgoing import OutgoingMail
+from portal.web import desk_prefix
+from tenants.closing.closing_mails import NAME_LIMIT
+from tenants.membership.members import Member
+from tenants.tenancy.items import TenantItem
+from tenants.tenancy.request import page_for_mail
+from tickets.desk_export.items import ExportItem
+
+
+def ready(tenant: TenantItem, owner: Member, item: ExportItem) -> OutgoingMail:
+    """Return the mail that says until when the file can be fetched, and where."""
+    desk = plain_text.without_controls(tenant.name, limit=NAME_LIMIT)
+    with desk_prefix.addresses_of(tenant.slug):
+        url = page_for_mail(reverse("tickets:desk_export"))
+    until = clock.parse(item.expires_at)
+    return OutgoingMail(
+        to=owner.email,
+        subject=f"The export of {desk} is ready",
+        text=render_to_string("tickets/mail/export_ready.txt", {"tenant_name": desk, "until": until, "url": url}),
+        kind="desk_export",
+        about=f"export/{item.export_id}",
+        tenant_id=tenant.tenant_id,
+        queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
+        worth_until=until,
+    )

@@ -1,0 +1,92 @@
+"""Ask for an export of a desk, cancel it, and fetch its file: an owner does it, each with its audit row."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Final
+
+from portal import clock
+from portal.dynamo.repository import TenantRepository, Transaction
+from portal.errors import Conflict, NotFound, TransactionRefused
+from portal.schema import keys as schema_keys
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.membership import member_changes
+from tenants.tenancy.context import TenantContext
+from tickets.desk_export import keys
+from tickets.desk_export.items import ExportItem, ExportPartItem
+from tickets.jobs.job_notes import JobNotes
+
+RUNNING, CANCELLING, CANCELLED, READY = "running", "cancelling", "cancelled", "ready"
+UNFINISHED: Final = (RUNNING, CANCELLING)
+KEPT_DAYS: Final = 7
+EXPORTS: Final = JobNotes(ExportItem, keys.EXPORTS, "platform")
+_CHANGED: Final = "Somebody else has just changed this export. Please look again."
+
+
+def last(tenant: TenantContext) -> ExportItem | None:
+    """Return the desk's last export, None where it never had one: one consistent read."""
+    return EXPORTS.last(tenant.tenant_id)
+
+
+def ask(tenant: TenantContext, *, by: Actor) -> None:
+    """Ask for an export. A file that was ready before is given up. Raises Conflict while another one is being made."""
+    former = last(tenant)
+    if former is not None and former.state in UNFINISHED:
+        raise Conflict("An export of this desk is being made already.")
+    item = ExportItem(
+        keys.EXPORTS, tenant.tenant_id, tenant_id=tenant.tenant_id, slug=tenant.slug, title=tenant.name,
+        export_id=uuid.uuid4().hex[:16], state=RUNNING, by_id=by.id, by_email=by.email, by_origin=by.origin,
+        begun_at=clock.stamp(),
+    )  # fmt: skip
+    transaction = Transaction()
+    unchanged = ExportItem.export_id == former.export_id if former else ExportItem.export_id.does_not_exist()
+    transaction.put(item, condition=unchanged)
+    _commit(tenant, transaction, AuditAction.EXPORT_ASKED, by)
+
+
+def cancel(tenant: TenantContext, *, by: Actor) -> None:
+    """Have the export that is being made end without a file. Raises Conflict where none is."""
+    item = last(tenant)
+    if item is None or item.state != RUNNING:
+        raise Conflict("No export of this desk is being made.")
+    transaction = Transaction()
+    still = (ExportItem.state == RUNNING) & (ExportItem.export_id == item.export_id)
+    transaction.update(EXPORTS.of(tenant.tenant_id), [ExportItem.state.set(CANCELLING)], condition=still)
+    _commit(tenant, transaction, AuditAction.EXPORT_CANCELLED, by)
+
+
+def is_ready(item: ExportItem | None, *, tenant: TenantContext) -> bool:
+    """Tell whether an export's file can be fetched: its time is not over, and the desk lies where it lay."""
+    return (
+        item is not None
+        and item.state == READY
+        and clock.stamp() < item.expires_at
+        and item.placement == str(tenant.repository.placement)
+    )
+
+
+def fetch(tenant: TenantContext, *, by: Actor) -> tuple[ExportItem, Iterator[bytes]]:
+    """Return the export and the bytes of its file, read part by part as they are sent. Raises NotFound."""
+    item = last(tenant)
+    if item is None or not is_ready(item, tenant=tenant):
+        raise NotFound("This export has expired, or was replaced. You can export the desk again.")
+    _commit(tenant, Transaction(), AuditAction.EXPORT_DOWNLOADED, by)
+    return item, _content(tenant.repository, item)
+
+
+def _content(repository: TenantRepository, item: ExportItem) -> Iterator[bytes]:
+    for number in range(1, int(item.parts) + 1):
+        found = repository.get(ExportPartItem, schema_keys.tenant, sort=keys.part(item.file, number))
+        if found is None or found.content is None:  # replaced meanwhile: the download breaks off
+            raise NotFound("A part of this export is gone.")
+        yield bytes(found.content)
+
+
+def _commit(tenant: TenantContext, transaction: Transaction, action: AuditAction, by: Actor) -> None:
+    member_changes.require_role(transaction, tenant)
+    try:
+        recording.commit(transaction, [AuditEntry(tenant.tenant_id, action, by, "export", "tenant", tenant.name)])
+    except TransactionRefused as refused:
+        raise Conflict(_CHANGED) from refused

@@ -1,0 +1,85 @@
+"""Let owners export their desk: ask, watch, cancel, download. Rules are in export_requests.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from portal import clock
+from portal.errors import Conflict, NotFound
+from portal.web.access import in_person, member, open_while_closing
+from portal.web.heavy_work import heavy
+from tenants.second_factors import answer_views
+from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed
+from tenants.tenancy.roles import Role
+from tickets.desk_export import export_requests
+
+
+@member(Role.OWNER)
+@require_safe
+def export_page(request: TenantRequest) -> HttpResponse:
+    """Show the last export and how far it is, at the cost of one GetItem."""
+    item = export_requests.last(request.tenant)
+    page = {
+        "export": item,
+        "is_running": item is not None and item.state in export_requests.UNFINISHED,
+        "is_ready": export_requests.is_ready(item, tenant=request.tenant),
+        "until": clock.parse(item.expires_at) if item is not None and item.expires_at else None,
+        "begun": clock.parse(item.begun_at) if item is not None else None,
+        "days": export_requests.KEPT_DAYS,
+    }
+    return render(request, "tickets/desk_export.html", page)
+
+
+@open_while_closing
+@in_person
+@member(Role.OWNER)
+@require_POST
+def ask(request: TenantRequest) -> HttpResponse:
+    """Ask for an export, once the person has proved a moment ago to be who they are."""
+    if not is_confirmed(request):
+        return answer_views.ask_first(request)
+    return _done(request, export_requests.ask, "The export has begun. You get a mail when it is ready.")
+
+
+@open_while_closing
+@in_person
+@member(Role.OWNER)
+@require_POST
+def cancel(request: TenantRequest) -> HttpResponse:
+    """End the export that is being made."""
+    return _done(request, export_requests.cancel, "The export is being cancelled.")
+
+
+@open_while_closing
+@in_person
+@member(Role.OWNER)
+@require_POST
+@heavy
+def download(request: TenantRequest) -> HttpResponseBase:
+    """Send the file as it is read, to an owner who has proved a moment ago to be who they are."""
+    if not is_confirmed(request):
+        return answer_views.ask_first(request)
+    try:
+        item, content = export_requests.fetch(request.tenant, by=actor_of(request))
+    except NotFound as error:
+        messages.error(request, error.message)
+        return redirect("tickets:desk_export")
+    name = f"{request.tenant.slug}-{item.begun_at[:10]}.zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(int(item.size))}
+    return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
+
+
+def _done(request: TenantRequest, act: Callable[..., None], said: str) -> HttpResponse:
+    try:
+        act(request.tenant, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, said)
+    return redirect("tickets:desk_export")
