@@ -52,7 +52,7 @@ def test_an_ordered_purge_can_be_taken_back_for_ten_minutes_and_is_certified_the
     world: World, root: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk_closing.close(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners, days=0)
-    root.post(DELETIONS, {"reason": "They left."})
+    root.post(DELETIONS, {"reason": "They left.", "slug": "acme"})
     assert "It can be taken back until it begins" in root.says(DELETIONS)
     assert carry_out() == "0 jobs have ended.\n"
     assert tenant_directory.find("acme").status == "closing"
@@ -68,7 +68,7 @@ def test_an_order_for_a_desk_that_was_reopened_is_dropped(
     acme = world.tenants["acme"].tenant_id
     monkeypatch.setattr(purge_requests, "TAKEN_BACK_MINUTES", 0)
     desk_closing.close(acme, by=SYSTEM, write=closing_mails.to_owners, days=0)
-    root.post(DELETIONS, {"reason": "They left."})
+    root.post(DELETIONS, {"reason": "They left.", "slug": "acme"})
     desk_closing.reopen(acme, by=SYSTEM, write=closing_mails.to_owners)
     assert carry_out() == "0 jobs have ended.\n"
     assert tenant_directory.get(acme).status == "active"
