@@ -40,7 +40,7 @@ def content_access_page(request: HttpRequest) -> HttpResponse:
     back = _back(request)
     if request.method == "POST" and "end" in request.POST:
         content_access.end(request)
-        messages.success(request, "What people have written is hidden again.")
+        messages.success(request, "The desk's content is hidden again.")
         return HttpResponseRedirect(back)
     form = ContentAccessForm(request.POST or None)
     if request.method == "POST" and form.is_valid():

@@ -156,3 +156,15 @@ def test_no_page_of_the_admin_is_hard_to_read_or_wider_than_its_window_or_cuts_a
             found += [f"{way}: cut: {element}" for element in page.evaluate(CUT)]
             found += [] if is_djangos else grave(page, way, within="#main")
     assert not found
+
+
+def test_fields_beside_each_other_are_of_one_height_and_hold_an_address(
+    browse: NewPage, person: NewPage, world: World
+) -> None:
+    world.users["root"] = make_operator()
+    page = person("root")
+    page.goto("/admin/search/?tenant=acme&q=printer")
+    fields = page.locator(".admin-search :is(input, button), .admin-reason-form :is(#content-reason, button)")
+    assert {round(field.bounding_box()["height"]) for field in fields.all()} == {34}  # type: ignore[index]
+    page.goto("/admin/tenants/membership/add/")
+    assert page.get_by_label("User").bounding_box()["width"] > 300  # type: ignore[index]

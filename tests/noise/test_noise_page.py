@@ -22,6 +22,7 @@ from portal.limits.tenant_limiter import TenantLimiter
 from portal.noise.noise_tally import NoiseTally
 from portal.noise.noise_teller import NoiseTeller
 from portal.noise.tenant_notes import TenantNotes
+from portal.schema import keys
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import admission
 from tests.support import deliveries
@@ -75,6 +76,14 @@ def test_what_people_asked_for_is_shown_with_its_share_of_the_limit(
     assert [row["slug"] for row in shown.context["suffering"]] == ["acme"]
     assert "3 requests were refused with 429." in text_of(shown)
     assert "told by 1 web" in text_of(shown)
+
+
+def test_work_for_no_tenant_is_the_platforms(
+    root: Operator, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told({keys.PLATFORM: NoiseTally(requests=3, reads=9)})
+    later(monkeypatch)
+    assert [row["slug"] for row in root.get(PAGE).context["noisy"]] == ["Platform"]
 
 
 def test_deliveries_are_noted_as_what_came_of_them(

@@ -13,6 +13,7 @@ from portal.limits import rates
 from portal.noise.noise_board import NoiseBoard, TenantNoise
 from portal.noise.noise_tally import NoiseTally
 from portal.noise.tenant_notes import MINUTE
+from portal.schema import keys
 from tenants.tenancy.items import TenantItem
 from tickets.sharding.items import ReshardItem
 
@@ -118,6 +119,8 @@ def lag(as_of: datetime | None) -> str:
 
 
 def _named(tenant_id: str, tenant: TenantItem | None) -> dict[str, Any]:
+    if tenant_id == keys.PLATFORM:
+        return {"id": tenant_id, "slug": "Platform", "known": False}
     return {"id": tenant_id, "slug": tenant.slug if tenant else tenant_id, "known": tenant is not None}
 
 
