@@ -74,6 +74,8 @@ def test_root_makes_a_tenant_suspends_it_and_resumes_it(
     charlie.goto("/tickets/")
     expect(charlie.locator("#switcher .tenant-name")).to_have_text("Initech")
     page.get_by_role("link", name="History").click()
+    page.get_by_label("Reason").fill("I look at what I did.")
+    page.get_by_role("button", name="Show for 15 minutes").click()
     for done in ("created Initech", "suspended Initech", "resumed Initech"):
         expect(page.get_by_role("cell", name=done)).to_be_visible()
 
