@@ -14,6 +14,8 @@ ROOT = Path(settings.BASE_DIR)
 # For development, and for the attacks on it.
 INSTRUMENTS = ("proofs", "benchmarks")
 NAME_IT = {
+    "api.v1.ticket_routes",
+    "api.v1.ticket_schemas",
     "tickets.admin.search_pages",
     "tickets.following.ticket_stream",
     "tickets.management.commands.rebuild_search",
