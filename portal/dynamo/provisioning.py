@@ -1,4 +1,7 @@
-"""Make the declared tables real, and tell where a real one differs from its declaration.
+"""Make the declared tables real, tell where a real one differs from its declaration, and mend that while it serves.
+
+A changed index has a new name (see `tables.Index`): `upgrade` builds it beside the old one, which processes of the
+version before still read, and `drop_old` takes that away afterwards.
 
 Those of one tenant alone are made and deleted where its placement says; see `placement.py`.
 """
@@ -6,30 +9,38 @@ Those of one tenant alone are made and deleted where its placement says; see `pl
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
+from django.conf import settings
 
 from portal.dynamo import client, library_errors
-from portal.dynamo.placement import POOL, Placement, at, current, site
+from portal.dynamo.placement import POOL, Placement, at, current, site, table_name
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
 from portal.schema import placed_names, registry, tables
 
+_SAID_EVERY = 10  # seconds between two lines of a long wait
 _WAIT = 120  # seconds for a table to become active
+UPGRADE: Final = "python manage.py create_tables --upgrade"
+DROP_OLD: Final = "python manage.py create_tables --drop-old"
+_BY_HAND: Final = (
+    "no command changes a table's keys: export its tenants, and import them under another DYNAMODB_TABLE_PREFIX; "
+    "throw sample data away with `make clean`"
+)
 
 
-def create_all(*, wait: bool = False) -> dict[str, bool]:
-    """Create what is missing. Returns table names, True where created now.
+def create_all(*, wait: bool = False, compare: bool = True) -> dict[str, bool]:
+    """Create what is missing. Returns table names, True where created now. `compare=False` is for who upgrades next.
 
-    Raises Conflict when an existing table has other keys or indexes than declared, and Unavailable when the
-    engine does not answer or, with `wait`, a table is not active in time.
+    Raises Conflict when an existing table differs from its declaration other than by an index of before, and
+    Unavailable when the engine does not answer or, with `wait`, a table is not active in time.
     """
-    return _create_missing(registry.tables(), wait=wait)
+    return _create_missing(registry.tables(), wait=wait, compare=compare)
 
 
 def create_placed(tenant_id: str, placement: Placement) -> None:
@@ -116,7 +127,11 @@ def _is_restorable(table: tables.Table) -> bool:
 
 
 def _create_missing(
-    declared: Iterable[tables.Table], *, wait: bool, safety: Mapping[tables.Table, _Safety] = MappingProxyType({})
+    declared: Iterable[tables.Table],
+    *,
+    wait: bool,
+    compare: bool = True,
+    safety: Mapping[tables.Table, _Safety] = MappingProxyType({}),
 ) -> dict[str, bool]:
     connection = _connection()
     outcome = {}
@@ -126,12 +141,13 @@ def _create_missing(
             kept = _at_hand(safety[table].definition) if table in safety else {}
             outcome[table.full_name] = _create(connection, {**table.definition(), **kept})
         else:
-            _compare(table, existing)
+            if compare:
+                _compare(table, existing)
             outcome[table.full_name] = False
     for table in declared:
         if table.ttl or wait:
             _wait(table)
-        if table.ttl:
+        if table.ttl and compare:
             _enable_ttl(connection, table)
     return outcome
 
@@ -178,21 +194,158 @@ def _create(connection: client.SharedConnection, definition: dict[str, Any]) -> 
     return True
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One way in which a real table is not as declared, and what to do about it."""
+
+    table: str
+    text: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.text}. Mend it: {self.mend}"
+
+
+def differences(table: tables.Table, existing: dict[str, Any] | None = None) -> list[Difference]:
+    """Compare a table of the current source with its declaration: a DescribeTable, where it is not given, and a
+    DescribeTimeToLive. A missing table is no difference. Raises Throttled, Unavailable."""
+    existing = existing or describe(table)
+    return list(_compared(table, existing, _ttl(table))) if existing else []
+
+
 def _compare(table: tables.Table, existing: dict[str, Any]) -> None:
+    """Raise Conflict for what a start must not go past. TTL that is off is turned on afterwards."""
+    found = [one for one in _compared(table, existing, table.ttl) if one.mend != DROP_OLD]
+    if found:
+        raise Conflict("\n".join(map(str, found)))
+
+
+def _compared(table: tables.Table, existing: dict[str, Any], ttl: str | None) -> Iterator[Difference]:
+    wanted, name = table.definition(), _name(table)
+    found = _indexes(existing)
+    if _shape(existing, wanted) != _shape(wanted, wanted):
+        yield Difference(name, f"other keys: {_shape(existing, wanted)}, declared {_shape(wanted, wanted)}", _BY_HAND)
+    for index in table.indexes:
+        there, declared = found.pop(index.name, None), index.definition()
+        if there is None:
+            yield Difference(name, f"index {index.name} is missing", UPGRADE)
+        elif _shape(there, existing) != _shape(declared, wanted):
+            shapes = f"{_shape(there, existing)}, declared {_shape(declared, wanted)}"
+            yield Difference(name, f"index {index.name} has other keys or attributes: {shapes}", UPGRADE)
+        elif there.get("IndexStatus", "ACTIVE") != "ACTIVE":
+            yield Difference(name, f"index {index.name} is {there['IndexStatus']}", f"wait for it, with {UPGRADE}")
+    for left in sorted(found):
+        yield Difference(name, f"index {left} is not declared, and costs writes and storage", DROP_OLD)
+    for what, of in (("stream", _stream), ("billing mode", _billing)):
+        if of(existing) != of(wanted):
+            yield Difference(name, f"{what} is {of(existing) or 'off'}, declared {of(wanted) or 'off'}", UPGRADE)
+    if ttl != table.ttl:
+        yield Difference(name, f"TTL is {ttl or 'off'}, declared {table.ttl or 'off'}", UPGRADE)
+
+
+def _name(table: tables.Table) -> str:
+    return table_name(table.full_name)
+
+
+def _indexes(definition: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {index["IndexName"]: index for index in definition.get("GlobalSecondaryIndexes") or []}
+
+
+def _shape(of: dict[str, Any], definition: dict[str, Any]) -> str:
+    """Return the keys with their types of a table or an index, and what an index projects, as a text to compare."""
+    types = {a["AttributeName"]: a["AttributeType"] for a in definition["AttributeDefinitions"]}
+    keys = ", ".join(f"{k['AttributeName']} {k['KeyType']} {types.get(k['AttributeName'])}" for k in of["KeySchema"])
+    projection = of.get("Projection")
+    if projection is None:
+        return keys
+    return " ".join([keys, projection["ProjectionType"], *sorted(projection.get("NonKeyAttributes") or [])])
+
+
+def _stream(definition: dict[str, Any]) -> str:
+    specification = definition.get("StreamSpecification") or {}
+    return str(specification["StreamViewType"]) if specification.get("StreamEnabled") else ""
+
+
+def _billing(definition: dict[str, Any]) -> str:
+    summary = definition.get("BillingModeSummary") or {}
+    return str(definition.get("BillingMode") or summary.get("BillingMode", "PROVISIONED"))
+
+
+def upgrade(table: tables.Table, *, say: Callable[[str], None]) -> None:
+    """Make an existing table of the current source as declared, while it serves; indexes of before stay.
+
+    Can be interrupted and run again. Raises Conflict for keys that no command can change, and Throttled, Unavailable.
+    """
+    existing = _settled(table, say)
     wanted = table.definition()
-    if _keys(existing) != _keys(wanted):
-        raise Conflict(
-            f"{table.full_name} exists with other keys or indexes than declared, from another version perhaps. Bring "
-            "it up to date with infra/template.yaml, use another prefix, or throw sample data away with `make clean`."
-        )
+    if any(one.mend == _BY_HAND for one in _compared(table, existing, table.ttl)):
+        _compare(table, existing)
+    if _billing(existing) != _billing(wanted):
+        say(f"{_name(table)}: billing mode {_billing(wanted)}")
+        existing = _update(table, say, BillingMode=_billing(wanted))
+    if _stream(existing) != _stream(wanted):
+        say(f"{_name(table)}: stream {_stream(wanted) or 'off'}")
+        if _stream(existing):
+            existing = _update(table, say, StreamSpecification={"StreamEnabled": False})
+        if table.stream:
+            existing = _update(table, say, StreamSpecification=wanted["StreamSpecification"])
+            say("  Nobody counted what was written without it: run rebuild_aggregates and rebuild_search.")
+    _upgrade_ttl(table, say)
+    for index in table.indexes:
+        there, declared = _indexes(existing).get(index.name), index.definition()
+        if there and _shape(there, existing) != _shape(declared, wanted):
+            say(f"{_name(table)}: index {index.name} is made anew; its lists are unavailable until it is there")
+            existing, there = _drop(table, index.name, say), None
+        if there is None:
+            say(f"{_name(table)}: building index {index.name}")
+            needed = {index.hash, index.range}
+            types = [a for a in existing["AttributeDefinitions"] if a["AttributeName"] not in needed]
+            types += [a for a in wanted["AttributeDefinitions"] if a["AttributeName"] in needed]
+            existing = _update(
+                table, say, AttributeDefinitions=types, GlobalSecondaryIndexUpdates=[{"Create": declared}]
+            )
 
 
-def _keys(definition: dict[str, Any]) -> Any:
-    indexes = definition.get("GlobalSecondaryIndexes") or []
-    return (
-        sorted((k["KeyType"], k["AttributeName"]) for k in definition["KeySchema"]),
-        sorted((i["IndexName"], sorted((k["KeyType"], k["AttributeName"]) for k in i["KeySchema"])) for i in indexes),
-    )
+def drop_old(table: tables.Table, *, say: Callable[[str], None]) -> None:
+    """Delete the indexes of an existing table that are not declared. Raises Conflict while a declared one is not
+    there: an older version may still be all that serves."""
+    existing = _settled(table, say)
+    _compare(table, existing)
+    for name in sorted(_indexes(existing).keys() - {index.name for index in table.indexes}):
+        say(f"{_name(table)}: deleting index {name}")
+        _drop(table, name, say)
+
+
+def _drop(table: tables.Table, name: str, say: Callable[[str], None]) -> dict[str, Any]:
+    return _update(table, say, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": name}}])
+
+
+def _update(table: tables.Table, say: Callable[[str], None], **changes: Any) -> dict[str, Any]:
+    """Change a table and return its description once all of it is active again: DynamoDB makes one change at a time."""
+    try:
+        _connection().ask("UpdateTable", {"TableName": table.full_name, **changes})
+    except (ClientError, BotoCoreError) as error:
+        raise library_errors.translate(error, "UpdateTable") or error from error
+    return _settled(table, say)
+
+
+def _settled(table: tables.Table, say: Callable[[str], None]) -> dict[str, Any]:
+    """Wait until the table and its indexes are active: on Amazon DynamoDB however long, as filling an index of a large
+    table takes hours; elsewhere for _WAIT seconds, as DynamoDB Local sometimes never fills one."""
+    begun = said = time.monotonic()
+    while True:
+        existing = describe(table)
+        if existing is None:
+            raise Unavailable(f"{_name(table)} is missing.")
+        busy = [i["IndexName"] for i in _indexes(existing).values() if i.get("IndexStatus", "ACTIVE") != "ACTIVE"]
+        if existing["TableStatus"] == "ACTIVE" and not busy:
+            return existing
+        if time.monotonic() - said > _SAID_EVERY:
+            said = time.monotonic()
+            say(f"{_name(table)}: waiting for {', '.join(busy) or 'the table'}, {said - begun:.0f} s so far")
+        if settings.DYNAMODB_ENDPOINT_URL and time.monotonic() - begun > _WAIT:
+            raise Unavailable(f"{_name(table)}: {', '.join(busy) or 'the table'} is not active after {_WAIT} s.")
+        time.sleep(0.5)
 
 
 def _wait(table: tables.Table) -> None:
@@ -205,17 +358,38 @@ def _wait(table: tables.Table) -> None:
 
 
 def _enable_ttl(connection: client.SharedConnection, table: tables.Table) -> None:
-    if _has_ttl(connection, table):
+    if _ttl(table) != table.ttl:
+        _set_ttl(connection, table, str(table.ttl), is_on=True)
+
+
+def _upgrade_ttl(table: tables.Table, say: Callable[[str], None]) -> None:
+    found = _ttl(table)
+    if found == table.ttl:
         return
-    specification = {"Enabled": True, "AttributeName": table.ttl}
+    say(f"{_name(table)}: TTL {table.ttl or 'off'}")
+    if found:
+        _set_ttl(_connection(), table, found, is_on=False)
+    if table.ttl:
+        _set_ttl(_connection(), table, table.ttl, is_on=True)
+
+
+def _set_ttl(connection: client.SharedConnection, table: tables.Table, attribute: str, *, is_on: bool) -> None:
+    specification = {"Enabled": is_on, "AttributeName": attribute}
     try:
         connection.call("UpdateTimeToLive", TableName=table.full_name, TimeToLiveSpecification=specification)
-    except ClientError:
-        # Another process was faster; both wanted the same.
-        if not _has_ttl(connection, table):
+    except ClientError as error:
+        if (_ttl(table) == attribute) is is_on:
+            return  # Another process was faster; both wanted the same.
+        if error.response["Error"]["Code"] != "ValidationException":
             raise
+        raise Conflict(f"{_name(table)}: DynamoDB changes TTL once an hour at most. Run it again then.") from error
 
 
-def _has_ttl(connection: client.SharedConnection, table: tables.Table) -> bool:
-    described = connection.call("DescribeTimeToLive", TableName=table.full_name)
-    return described.get("TimeToLiveDescription", {}).get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+def _ttl(table: tables.Table) -> str | None:
+    """Return the attribute by which the engine removes items, None where it removes none."""
+    try:
+        described = _connection().ask("DescribeTimeToLive", {"TableName": table.full_name})
+    except (ClientError, BotoCoreError) as error:
+        raise library_errors.translate(error, "DescribeTimeToLive") or error from error
+    found = described.get("TimeToLiveDescription", {})
+    return found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLED", "ENABLING") else None

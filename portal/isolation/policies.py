@@ -144,13 +144,13 @@ def _tenant(grant: Grant, prefix_of_site: str) -> Iterator[dict[str, Any]]:
     if "Query" not in grant.actions:
         return
     for pattern in dict.fromkeys(index.leading_keys for index in table.indexes if index.leading_keys):
-        arns = [table_arn(name, i.name) for name in names for i in table.indexes if i.leading_keys == pattern]
+        arns = [table_arn(name, i.any_version) for name in names for i in table.indexes if i.leading_keys == pattern]
         yield _allow(_sid("OwnIndexesOf", grant), "dynamodb", ["Query"], arns, _bound(pattern))
 
 
 def _granted(grant: Grant, prefix_of_site: str) -> dict[str, Any]:
     names = _names(grant.table, placed_names.ANY_TENANT, prefix_of_site)
-    arns = [table_arn(name, grant.index.name if grant.index else None) for name in names]
+    arns = [table_arn(name, grant.index.any_version if grant.index else None) for name in names]
     where = [f"{arn}/stream/*" for arn in arns] if grant.stream else arns
     return _allow(_sid("All", grant), "dynamodb", grant.actions, where, grant.leading_keys or None)
 
@@ -162,11 +162,12 @@ def _names(table: Table, tenant: str, prefix_of_site: str) -> list[str]:
 
 
 def _describing() -> list[dict[str, Any]]:
-    """Return the rights of the operators' page of tables: states and estimates, no items."""
+    """Return the rights of `check_health` and the operators' page of tables: how tables are, no items."""
     names = [name for table in registry.tables() for name in _names(table, placed_names.ANY_TENANT, "")]
     arns, step = [table_arn(name) for name in names], _TABLES_IN_A_STATEMENT
+    actions = ("DescribeTable", "DescribeTimeToLive")
     return [
-        _allow(f"DescribeTables{start // step or ''}", "dynamodb", ["DescribeTable"], arns[start : start + step])
+        _allow(f"DescribeTables{start // step or ''}", "dynamodb", actions, arns[start : start + step])
         for start in range(0, len(arns), step)
     ]
 
@@ -180,7 +181,7 @@ def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:
     for start in range(0, len(named), step):
         some = [table_arn(name) for _, name in named[start : start + step]]
         yield _allow(f"WholeTenants{start // step or ''}", "dynamodb", actions, some)
-    indexes = [table_arn(name, i.name) for table, name in named for i in table.indexes if i.leading_keys]
+    indexes = [table_arn(name, i.any_version) for table, name in named for i in table.indexes if i.leading_keys]
     yield _allow("IndexesOfWholeTenants", "dynamodb", ["Query"], indexes)
     own = [table_arn(name) for table, name in named if table.placed and name != table.full_name]
     yield _allow("MakeTablesOfTheirOwn", "dynamodb", _OF_OWN_TABLES, own)

@@ -24,9 +24,13 @@ Scope = Literal["tenant", "platform", "worker"]
 @dataclass(frozen=True)
 class Index:
     """A global secondary index. `include` lists the projected attributes beside the keys, `leading_keys` the pattern
-    of its partition keys, "" where they are no tenant's and no tenant may read it: `shared` says why that has to be."""
+    of its partition keys, "" where they are no tenant's and no tenant may read it: `shared` says why that has to be.
 
-    name: str
+    DynamoDB cannot change an index. So its name ends with a digest of its keys and projection: a changed declaration
+    names a new index, which is built beside the one that the version before still reads.
+    """
+
+    label: str
     hash: str
     range: str
     include: tuple[str, ...]
@@ -34,7 +38,26 @@ class Index:
     shared: str = ""
 
     def __post_init__(self) -> None:
-        _refuse_without_reason(self.name, bool(self.leading_keys), self.shared)
+        _refuse_without_reason(self.label, bool(self.leading_keys), self.shared)
+
+    @property
+    def name(self) -> str:
+        shape = ",".join((self.hash, self.range, *sorted(self.include)))
+        return f"{self.label}-{keys.digest(shape, size=3)}"
+
+    @property
+    def any_version(self) -> str:
+        """The pattern, for a policy, of this index as this version and those before and after it declare it."""
+        return f"{self.label}*"
+
+    def definition(self) -> dict[str, Any]:
+        """Return the arguments with which CreateTable and UpdateTable make it."""
+        projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(self.include)}
+        return {
+            "IndexName": self.name,
+            "KeySchema": _key_schema(self.hash, self.range),
+            "Projection": projection if self.include else {"ProjectionType": "KEYS_ONLY"},
+        }
 
 
 @dataclass(frozen=True)
@@ -84,16 +107,7 @@ class Table:
             "KeySchema": _key_schema(self.hash, self.range),
         }
         if self.indexes:
-            definition["GlobalSecondaryIndexes"] = [
-                {
-                    "IndexName": i.name,
-                    "KeySchema": _key_schema(i.hash, i.range),
-                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(i.include)}
-                    if i.include
-                    else {"ProjectionType": "KEYS_ONLY"},
-                }
-                for i in self.indexes
-            ]
+            definition["GlobalSecondaryIndexes"] = [i.definition() for i in self.indexes]
         if self.stream:
             definition["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
         return definition

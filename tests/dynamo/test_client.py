@@ -16,7 +16,7 @@ from django.conf import LazySettings
 
 from portal.dynamo import client, library_errors, provisioning, retry
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused, Unavailable
+from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.items import SessionItem
 from portal.schema import tables
 from portal.tenant_buckets import RecentTenants, TokenBucket
@@ -343,7 +343,7 @@ def test_ttl_that_cannot_be_enabled_is_told(engine: None) -> None:
     with (
         answering("platform", "DescribeTimeToLive", disabled, disabled),
         answering("platform", "UpdateTimeToLive", refusal("ValidationException")),
-        pytest.raises(ClientError),
+        pytest.raises(Conflict, match="Run it again"),
     ):
         provisioning.create_all()
 

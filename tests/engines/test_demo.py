@@ -76,7 +76,8 @@ from django.core.management.base import BaseCommand
 from sample import table
 class Command(BaseCommand):
     def add_arguments(self, parser):
-        parser.add_argument("--wait", action="store_true")
+        parser.add_argument("--upgrade", action="store_true")
+        parser.add_argument("--drop-old", action="store_true")
     def handle(self, **options):
         table.create()
 """,

@@ -36,6 +36,7 @@ from tests.support.world import World
 from tickets.desk import changing, creating, summaries
 from tickets.ticket import keys as ticket_keys
 from tickets.ticket.fields import Priority
+from tickets.ticket.tables import STATUS_RESOLVER, STATUS_UPDATED
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ STOLEN: Params = put(pk={"S": FOREIGN})
 
 
 def in_index(**more: Any) -> Params:
-    return query(OWN_STATUS, name="tenant_status", IndexName="gsi-status-updated", **more)
+    return query(OWN_STATUS, name="tenant_status", IndexName=STATUS_UPDATED.name, **more)
 
 
 ALLOWED: list[tuple[str, Params]] = [
@@ -63,7 +64,7 @@ ALLOWED: list[tuple[str, Params]] = [
     ("Query", query()),
     ("Query", in_index()),
     ("Query", in_index(ExclusiveStartKey=key() | {"tenant_status": {"S": OWN_STATUS}})),
-    ("Query", in_index() | {"IndexName": "gsi-status-resolver"}),
+    ("Query", in_index() | {"IndexName": STATUS_RESOLVER.name}),
     ("Query", query(FilterExpression="title <> :h", ExclusiveStartKey=key())),
     ("Query", query(A, name="tenant_id") | {"TableName": MEMBERS}),
     ("PutItem", put(tenant_status={"S": OWN_STATUS}, title={"S": FOREIGN})),
@@ -119,7 +120,7 @@ REFUSED: dict[str, tuple[str, Params]] = {
     "the tenant's settings": ("GetItem", {"TableName": TENANTS.full_name, "Key": {"tenant_id": {"S": A}}}),
     "a write among the members": ("PutItem", {"TableName": MEMBERS, "Item": {"tenant_id": {"S": A}}}),
     "an unknown index": ("Query", query(OWN_STATUS, name="tenant_status", IndexName="gsi-other")),
-    "the table's key of an index": ("Query", query(IndexName="gsi-status-updated")),
+    "the table's key of an index": ("Query", query(IndexName=STATUS_UPDATED.name)),
     "an index's key of the table": ("Query", query(OWN_STATUS, name="tenant_status")),
     "another start": ("Query", query(ExclusiveStartKey=key(FOREIGN))),
     "another start in an index": ("Query", in_index(ExclusiveStartKey={"tenant_status": {"S": FOREIGN_STATUS}})),

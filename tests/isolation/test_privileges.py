@@ -60,7 +60,7 @@ def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
             yield table.name, arn, (leading(table.leading_keys) if table.scope == "tenant" else "x",)
         for index in table.indexes:
             of_index = (leading(index.leading_keys) or outbox_keys.pending(0),)
-            yield f"{table.name}/{index.name}", policies.table_arn(table.full_name, index.name), of_index
+            yield f"{table.name}/{index.label}", policies.table_arn(table.full_name, index.name), of_index
         if table.stream:
             yield f"{table.name}, stream", f"{arn}/stream/2026", ()
 
@@ -107,7 +107,7 @@ def test_the_document_lists_every_table_and_index_whose_keys_have_no_tenant() ->
     written = re.search(r"<!-- shared -->\n(.*?)\n<!-- end of shared -->", DOCUMENT.read_text(), re.DOTALL)
     assert written is not None
     shared = [(table.name, table.shared) for table in registry.tables()]
-    shared += [(f"{table.name}/{index.name}", index.shared) for table in registry.tables() for index in table.indexes]
+    shared += [(f"{table.name}/{index.label}", index.shared) for table in registry.tables() for index in table.indexes]
     rows = [f"| {name} | {why} |" for name, why in sorted(shared) if why]
     assert written[1].splitlines() == ["| table or index | why |", "|---|---|", *rows]
 

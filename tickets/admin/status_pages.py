@@ -125,6 +125,12 @@ def own_streams_are_late() -> list[Notice]:
 
 @OperatorSite.watches_each(registry.tables)
 def table_is_not_active(table: Table) -> list[Notice]:
-    """Report a table that is missing or not active: one DescribeTable."""
-    state = (provisioning.describe(table) or {}).get("TableStatus", "missing")
-    return [] if state == "ACTIVE" else [Notice(0, f"{table.full_name} is {state}.", reverse("admin:status"), "error")]
+    """Report a table that is missing, not active or not as declared: DescribeTable, DescribeTimeToLive."""
+    described = provisioning.describe(table) or {}
+    state = described.get("TableStatus", "missing")
+    if state != "ACTIVE":
+        return [Notice(0, f"{table.full_name} is {state}.", reverse("admin:status"), "error")]
+    return [
+        Notice(0, f"{one}.", reverse("admin:status"), "info" if one.mend == provisioning.DROP_OLD else "error")
+        for one in provisioning.differences(table, described)
+    ]

@@ -23,8 +23,8 @@ from portal.streams.watermark import LATE_SECONDS
 
 class Command(PortalCommand):
     help = (
-        "Say whether the engine answers, every table is active, and the stream worker keeps up; also for the tenants "
-        "that have tables of their own. "
+        "Say whether the engine answers, every table is active and as declared, and the stream worker keeps up; also "
+        "for the tenants that have tables of their own. "
         "Status 1: something is not as it should be."
     )
     again = ""
@@ -52,6 +52,8 @@ class Command(PortalCommand):
     def _tables(self, name: str, states: dict[Table, str]) -> list[str]:
         problems = [f"{_name(table)} is {state}" for table, state in states.items() if state != "ACTIVE"]
         self.stdout.write(f"{name}: {len(states) - len(problems)} of {len(states)} active")
+        for found in fan_out([partial(provisioning.differences, table) for table in states]):
+            problems += map(str, found)
         for table, state in states.items():
             if table.stream and state == "ACTIVE":
                 problems += self._stream(table)

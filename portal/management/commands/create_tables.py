@@ -1,31 +1,67 @@
-"""Create the declared tables. Run again, it does nothing."""
+"""Create the declared tables, compare those that are there, and upgrade them. Run again, it does nothing."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from portal.dynamo import provisioning
-from portal.errors import PortalError
+from portal.management.command import PortalCommand
+from portal.schema import placed_names, registry
+from portal.schema.tables import Table
+from portal.streams import stream_source
 from portal.web import checks
 
 
-class Command(BaseCommand):
+class Command(PortalCommand):
     requires_system_checks = (checks.SETTINGS,)
-    help = "Create the tables, their indexes, streams and TTL. Existing tables are compared and left as they are."
+    help = (
+        "Create the tables, their indexes, streams and TTL. Existing tables are compared and left as they are; "
+        "--upgrade makes them as declared, while they serve, and --drop-old deletes indexes of older versions. Status "
+        "1: a table is not as declared."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--wait", action="store_true", help="return when every table can be used")
+        parser.add_argument(
+            "--upgrade", action="store_true", help="build missing indexes beside old ones; mend streams, TTL, billing"
+        )
+        parser.add_argument(
+            "--drop-old", action="store_true", help="delete undeclared indexes, once no older version runs any more"
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            outcome = provisioning.create_all(wait=options["wait"])
-        except PortalError as error:
-            raise CommandError(error.message) from error
+    def work(self, options: dict[str, Any]) -> None:
+        changes = options["upgrade"] or options["drop_old"]
+        outcome = provisioning.create_all(wait=options["wait"] or changes, compare=not options["upgrade"])
         for name, is_new in outcome.items():
             if is_new or options["verbosity"] > 1:
                 self.stdout.write(f"{name}: {'created' if is_new else 'exists'}")
         created = sum(outcome.values())
         self.stdout.write(f"{created} tables created, {len(outcome) - created} were there.")
+        if created == len(outcome) and not options["upgrade"]:
+            return
+        found = self._work_on(registry.tables(), options)
+        # Tables of all that were made now may not be active yet: then there is no list of the others to read.
+        for source in stream_source.placed() if changes or not created else ():
+            with source.entered():
+                found += self._work_on(placed_names.placed_tables(), options)
+        if options["upgrade"] and not options["drop_old"]:
+            for one in found:
+                self.stdout.write(str(one))
+            found = [one for one in found if one.mend != provisioning.DROP_OLD]
+        if found:
+            raise CommandError("\n".join(map(str, found)))
+
+    def _work_on(self, declared: Iterable[Table], options: dict[str, Any]) -> list[provisioning.Difference]:
+        """Change tables as wished; return what still differs."""
+        found = []
+        for table in declared:
+            if options["upgrade"]:
+                provisioning.upgrade(table, say=self.stdout.write)
+            if options["drop_old"]:
+                provisioning.drop_old(table, say=self.stdout.write)
+            found += provisioning.differences(table)
+        return found

@@ -21,7 +21,7 @@ class Command(PortalCommand):
         parser.add_argument("--seed", action="store_true", help="write the sample data, too")
 
     def work(self, options: dict[str, Any]) -> None:
-        self._call("create_tables", "--wait")
+        self._call("create_tables", "--upgrade", "--drop-old")
         if CREATE_QUEUES in get_commands():
             self._call(CREATE_QUEUES, "--wait")
         if options["seed"]:
