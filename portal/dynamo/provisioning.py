@@ -195,7 +195,7 @@ def _create(connection: client.SharedConnection, definition: dict[str, Any]) -> 
 
 
 @dataclass(frozen=True)
-class Difference:
+class TableDifference:
     """One way in which a real table is not as declared, and what to do about it."""
 
     table: str
@@ -206,7 +206,7 @@ class Difference:
         return f"{self.table}: {self.text}. Mend it: {self.mend}"
 
 
-def differences(table: tables.Table, existing: dict[str, Any] | None = None) -> list[Difference]:
+def differences(table: tables.Table, existing: dict[str, Any] | None = None) -> list[TableDifference]:
     """Compare a table of the current source with its declaration: a DescribeTable, where it is not given, and a
     DescribeTimeToLive. A missing table is no difference. Raises Throttled, Unavailable."""
     existing = existing or describe(table)
@@ -220,27 +220,29 @@ def _compare(table: tables.Table, existing: dict[str, Any]) -> None:
         raise Conflict("\n".join(map(str, found)))
 
 
-def _compared(table: tables.Table, existing: dict[str, Any], ttl: str | None) -> Iterator[Difference]:
+def _compared(table: tables.Table, existing: dict[str, Any], ttl: str | None) -> Iterator[TableDifference]:
     wanted, name = table.definition(), _name(table)
     found = _indexes(existing)
     if _shape(existing, wanted) != _shape(wanted, wanted):
-        yield Difference(name, f"other keys: {_shape(existing, wanted)}, declared {_shape(wanted, wanted)}", _BY_HAND)
+        yield TableDifference(
+            name, f"other keys: {_shape(existing, wanted)}, declared {_shape(wanted, wanted)}", _BY_HAND
+        )
     for index in table.indexes:
         there, declared = found.pop(index.name, None), index.definition()
         if there is None:
-            yield Difference(name, f"index {index.name} is missing", UPGRADE)
+            yield TableDifference(name, f"index {index.name} is missing", UPGRADE)
         elif _shape(there, existing) != _shape(declared, wanted):
             shapes = f"{_shape(there, existing)}, declared {_shape(declared, wanted)}"
-            yield Difference(name, f"index {index.name} has other keys or attributes: {shapes}", UPGRADE)
+            yield TableDifference(name, f"index {index.name} has other keys or attributes: {shapes}", UPGRADE)
         elif there.get("IndexStatus", "ACTIVE") != "ACTIVE":
-            yield Difference(name, f"index {index.name} is {there['IndexStatus']}", f"wait for it, with {UPGRADE}")
+            yield TableDifference(name, f"index {index.name} is {there['IndexStatus']}", f"wait for it, with {UPGRADE}")
     for left in sorted(found):
-        yield Difference(name, f"index {left} is not declared, and costs writes and storage", DROP_OLD)
+        yield TableDifference(name, f"index {left} is not declared, and costs writes and storage", DROP_OLD)
     for what, of in (("stream", _stream), ("billing mode", _billing)):
         if of(existing) != of(wanted):
-            yield Difference(name, f"{what} is {of(existing) or 'off'}, declared {of(wanted) or 'off'}", UPGRADE)
+            yield TableDifference(name, f"{what} is {of(existing) or 'off'}, declared {of(wanted) or 'off'}", UPGRADE)
     if ttl != table.ttl:
-        yield Difference(name, f"TTL is {ttl or 'off'}, declared {table.ttl or 'off'}", UPGRADE)
+        yield TableDifference(name, f"TTL is {ttl or 'off'}, declared {table.ttl or 'off'}", UPGRADE)
 
 
 def _name(table: tables.Table) -> str:

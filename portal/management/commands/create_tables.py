@@ -55,7 +55,7 @@ class Command(PortalCommand):
         if found:
             raise CommandError("\n".join(map(str, found)))
 
-    def _work_on(self, declared: Iterable[Table], options: dict[str, Any]) -> list[provisioning.Difference]:
+    def _work_on(self, declared: Iterable[Table], options: dict[str, Any]) -> list[provisioning.TableDifference]:
         """Change tables as wished; return what still differs."""
         found = []
         for table in declared:
