@@ -33,6 +33,7 @@ INSTALLED_APPS = ["sample"]
 ROOT_URLCONF = "sample.urls"
 DYNAMODB_ENDPOINT_URL = os.environ.get("DYNAMODB_ENDPOINT_URL", "")
 DELIVERY_WORKERS = 1
+DEMO_PASSWORD = "demo-pass-123"
 """,
     "sample/urls.py": """
 import os

@@ -26,7 +26,7 @@ class Command(JobCommand):
         "Spread the tickets of a tenant over another number of partitions in the indexes, while people go on working: "
         "lists stay whole at every moment, and nobody's form becomes stale. It may be stopped at any moment, even "
         "killed; run again, or left to a stream worker, it goes on where it was. With --stop what runs ends where it "
-        "is, which is safe too. Waits twice for some seconds until all processes have heard of it. Costs some six "
+        "is, which is safe too. Waits three times for 40 seconds until all processes know. Costs some six "
         "write units per KB of each ticket's summary that moves. "
         "Exit status: 0 done; 1 refused or failed; 130 interrupted."
     )
