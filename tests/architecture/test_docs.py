@@ -157,3 +157,11 @@ def test_each_room_begins_with_a_file_that_it_has() -> None:
         if not (page.parent / name).exists()
     ]
     assert missing == []
+
+
+def test_each_row_of_the_sources_says_where_it_stands_and_which_test_holds_it() -> None:
+    rows = re.findall(
+        r"^\| (?!it asks|-)(.+?) \| (.+?) \| (.+?) \|$", (ROOT / "docs" / "sources.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) == 149
+    assert [asks for asks, here, held in rows if not here.strip() or "`test_" not in held] == []
