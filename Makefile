@@ -18,7 +18,7 @@ PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api
 	api/test_idempotency.py search/test_finding.py outbox/test_telling.py webhooks/test_delivering.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-placements fuzz lint format seed shell prove bench clean distclean chromium
+.PHONY: help run setup test test-fast test-placements fuzz lint format seed shell prove bench clean distclean chromium
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
@@ -27,11 +27,14 @@ help: ## This list
 run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministack|dynamodb-local ENGINE_PORT= DYNAMODB_ENDPOINT_URL=
 	@exec $(DEMO) --port $(PORT)
 
+setup: $(VENV)/dev.stamp chromium ## Everything that run, test and lint need, and nothing else
+	-@$(PY) -m portal.engines.dynamodb_local
+
 test: $(VENV)/dev.stamp chromium ## All tests, in a browser too, three at a time. PYTEST_ARGS="-k queue -n 0"
 	-@$(PY) -m portal.engines.dynamodb_local
 	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-test-fast: $(VENV)/dev.stamp ## The tests that need no browser and no processes of their own, within a minute. PYTEST_ARGS=
+test-fast: $(VENV)/dev.stamp ## Within a minute: without browsers, processes and what writes much (the list: tests/conftest.py). PYTEST_ARGS=
 	$(PY) -m pytest -m "not browser and not slow" -n 3 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 test-placements: $(VENV)/dev.stamp ## Tests of tickets, search and deliveries, for desks on a bridge and in a silo. PYTEST_ARGS=

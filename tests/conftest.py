@@ -64,7 +64,6 @@ SLOW = {
     "desk/test_queue_filters.py",
     "desk/test_rules_on_engines.py",
     "desk/test_ticket_rules.py",
-    "desk/test_tickets.py",
     "dynamo/test_client.py",
     "dynamo/test_keys.py",
     "dynamo/test_repository.py",
@@ -91,7 +90,7 @@ SLOW = {
     "search/test_torture_search.py",
     "search/test_write_costs.py",
     "tenancy/test_limits_at_the_door.py",
-    "transfer",
+    "transfer/test_damaged_rows.py",
     "privacy",
     "webhooks/test_pages.py",
 }

@@ -31,6 +31,8 @@ _UNAVAILABLE = {
     # A table that is missing is a deployment that has not finished, or an engine that lost its state.
     "ResourceNotFoundException",
 }
+# An index of this version that is not there yet, or still being filled: tables are upgraded before the code is.
+_NO_INDEX = ("does not have the specified index", "backfilling global secondary index")
 
 
 def translate(error: Exception, operation: str) -> PortalError | None:
@@ -53,7 +55,8 @@ def translate(error: Exception, operation: str) -> PortalError | None:
         if code in _THROTTLES:
             return Throttled("The database is busy.")
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if code in _UNAVAILABLE or status >= 500:
+        text = str(response.get("Error", {}).get("Message", ""))
+        if code in _UNAVAILABLE or status >= 500 or any(words in text for words in _NO_INDEX):
             return Unavailable(f"The database could not answer {operation}.")
         return None
     if isinstance(error, ReadTimeoutError):

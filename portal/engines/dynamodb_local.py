@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
@@ -16,7 +17,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 VERSION = "3.1.0"
-DIRECTORY = Path(__file__).resolve().parents[2] / "var" / "dynamodb-local"
+# Of the person, and not of the checkout: it is fetched once on a machine.
+DIRECTORY = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pooldesk" / "dynamodb-local"
 OLDEST_JAVA = 17
 REMEDY = "apt-get install -y default-jdk-headless maven"
 FETCH_SECONDS = 900

@@ -32,7 +32,7 @@ from tenants.tenancy.roles import Role
 
 
 class MembershipForm(SeenForm):
-    reason = ReasonField(label="Why", help_text="The desk's owners get it by mail, and find it in their audit trail.")
+    why = ReasonField(label="Why", help_text="The desk's owners get it by mail, and find it in their audit trail.")
 
 
 class NewMembershipForm(MembershipForm):
@@ -57,9 +57,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
     )
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        return (
-            ("who", "where", "role", "reason") if obj is None else ("account", "role", "reason", "tenant", "created_at")
-        )
+        return ("who", "where", "role", "why") if obj is None else ("account", "role", "why", "tenant", "created_at")
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> Any:
         return ("account", "tenant", "created_at") if obj else ()
@@ -75,7 +73,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             tenant = tenant_directory.find(form.cleaned_data["where"])
         except NotFound as error:
             raise Invalid(error.message, field="where") from error
-        role, reason = Role(obj.role), form.cleaned_data["reason"]
+        role, reason = Role(obj.role), form.cleaned_data["why"]
         member_changes.add(
             user=user,
             tenant=tenant,
@@ -89,7 +87,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         obj.tenant_id, obj.user_id, obj.pk = tenant.tenant_id, user.id, f"{tenant.tenant_id}/{user.id}"
 
     def change(self, request: Any, obj: Any, form: Any) -> None:
-        role, reason = Role(obj.role), form.cleaned_data["reason"]
+        role, reason = Role(obj.role), form.cleaned_data["why"]
         tenant, person = tenant_directory.get(obj.tenant_id), accounts.find_by_id(obj.user_id)
         member_changes.set_role(
             user_id=obj.user_id,

@@ -13,7 +13,11 @@ from django.conf import LazySettings
 
 from portal.dynamo import client
 from portal.engines.ports import free_port
+from tests.support.api_client import api_client
+from tests.support.stored import send
+from tests.support.waiting import wait_until
 from tests.support.world import Browser, World
+from tickets.ticket.tables import STATUS_UPDATED, TICKETS
 
 FORM = {"body": "An hour of work", "request_id": "a" * 32}
 
@@ -136,3 +140,12 @@ def test_nobody_is_signed_out_by_an_outage(bob: tuple[Browser, str], settings: L
     with engine_down(settings):
         browser.get("/tickets/")
     assert browser.cookies["pooldesk_session"].value == before
+
+
+def test_an_index_of_this_version_that_is_not_there_yet_is_a_503_for_people_and_systems(world: World) -> None:
+    world.tickets("acme", 1)
+    system, index = api_client(world), {"IndexName": STATUS_UPDATED.name}
+    send("UpdateTable", TableName=TICKETS.full_name, GlobalSecondaryIndexUpdates=[{"Delete": index}])
+    wait_until(lambda: index["IndexName"] not in str(send("DescribeTable", TableName=TICKETS.full_name)))
+    assert world.browser("alice", "acme").get("/tickets/").status_code == 503
+    assert system.ask("/tickets").status_code == 503

@@ -247,7 +247,7 @@ def test_an_operator_sees_at_an_account_that_mail_does_not_reach_it_and_clears_t
         "bob@example.com", kind=BOUNCED, why="550 5.1.1 unknown", at="2026-11-01T10:00:00.000000Z"
     )
     make_operator()
-    operator = Operator.signed_in()
+    operator = Operator.signed_in().open("acme")
     bob = f"/admin/tenants/account/{world.users['bob'].id}/change/"
     assert "bounced on 1 November 2026, and none is sent to it since. 550 5.1.1 unknown" in operator.says(bob)
     assert "Mail is sent to bob@example.com again." in operator.act(bob, "_mail", follow=True).content.decode()

@@ -108,7 +108,7 @@ def test_an_operator_reads_it_at_the_form(world: World) -> None:
     make_operator()
     root = Operator.signed_in()
     refused = root.fill(
-        "/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="agent", reason="Help."
+        "/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="agent", why="Help."
     )
     assert (refused.status_code, FULL in text_of(refused)) == (409, True)
 

@@ -309,11 +309,11 @@ def test_who_is_no_operator_any_more_is_out_at_the_next_click(world: World, root
 
 def test_somebody_is_made_a_member_gets_another_role_and_is_removed(world: World, root: Operator) -> None:
     added = root.fill(
-        "/admin/tenants/membership/add/", who="vera@example.com", where="globex", role="agent", reason="Globex asked."
+        "/admin/tenants/membership/add/", who="vera@example.com", where="globex", role="agent", why="Globex asked."
     )
     assert added.status_code == 302
     assert world.context("vera", "globex").role == "agent"
-    assert root.fill(membership_url(world, "vera", "globex"), role="admin", reason="Again.").status_code == 302
+    assert root.fill(membership_url(world, "vera", "globex"), role="admin", why="Again.").status_code == 302
     assert world.context("vera", "globex").role == "admin"
     url = membership_url(world, "vera", "globex", "delete/")
     assert "is out of the tenant at their next click" in root.says(url)
@@ -324,9 +324,7 @@ def test_somebody_is_made_a_member_gets_another_role_and_is_removed(world: World
 
 
 def test_who_is_a_member_already_is_not_made_one_again(world: World, root: Operator) -> None:
-    refused = root.fill(
-        "/admin/tenants/membership/add/", who="bob@example.com", where="acme", role="owner", reason="No."
-    )
+    refused = root.fill("/admin/tenants/membership/add/", who="bob@example.com", where="acme", role="owner", why="No.")
     assert refused.status_code == 409
     assert world.context("bob", "acme").role == "agent"
 

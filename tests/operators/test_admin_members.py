@@ -29,7 +29,7 @@ def owners(world: World) -> set[str]:
 
 
 def test_the_last_owner_cannot_be_demoted_and_the_form_says_why_at_the_role(world: World, root: Operator) -> None:
-    refused = root.fill(membership_url(world, "alice", "acme"), role="admin", reason="She asked.")
+    refused = root.fill(membership_url(world, "alice", "acme"), role="admin", why="She asked.")
     assert refused.status_code == 409
     assert LAST in str(refused.context["adminform"].form.errors["role"])
     assert owners(world) == {"alice"}
@@ -44,10 +44,10 @@ def test_the_last_owner_cannot_be_removed_and_the_page_says_so_before_and_after(
 
 
 def test_an_owner_beside_another_one_can_be_removed_or_demoted(world: World, root: Operator) -> None:
-    root.fill(membership_url(world, "bob", "acme"), role="owner", reason="She asked.")
+    root.fill(membership_url(world, "bob", "acme"), role="owner", why="She asked.")
     url = membership_url(world, "alice", "acme", "delete/")
     assert "Owners are then: Bob Example (bob@example.com)." in root.says(url)
-    assert root.fill(membership_url(world, "alice", "acme"), role="agent", reason="She asked.").status_code == 302
+    assert root.fill(membership_url(world, "alice", "acme"), role="agent", why="She asked.").status_code == 302
     assert owners(world) == {"bob"}
 
 

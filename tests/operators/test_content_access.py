@@ -343,23 +343,23 @@ def test_owners_are_told_by_mail_who_became_a_member_by_an_operator_and_why(
     values = {"who": "nora@example.com", "where": "acme", "role": "owner"}
     refused = root.fill("/admin/tenants/membership/add/", **values)
     assert refused.status_code == 422
-    root.fill("/admin/tenants/membership/add/", **values, reason="Alice left the company.")
+    root.fill("/admin/tenants/membership/add/", **values, why="Alice left the company.")
     (mail,) = mailoutbox
     assert mail.to == ["alice@example.com"]
     assert "made Nora Example (nora@example.com) an owner in Acme." in mail.body
     assert "The reason given: Alice left the company." in mail.body
     mailoutbox.clear()
-    root.fill(membership_url(world, "bob", "acme"), role="admin", reason="Alice asked.")
+    root.fill(membership_url(world, "bob", "acme"), role="admin", why="Alice asked.")
     assert sorted(mail.to[0] for mail in mailoutbox) == ["alice@example.com", "nora@example.com"]
 
 
 def test_an_operator_gives_no_role_to_their_own_account(root: Operator, world: World, mailoutbox: list[Any]) -> None:
-    values = {"where": "acme", "role": "owner", "reason": "I want to look."}
+    values = {"where": "acme", "role": "owner", "why": "I want to look."}
     refused = root.fill("/admin/tenants/membership/add/", who="root@example.com", **values)
     assert (refused.status_code, "Nobody gives a role to their own account" in text_of(refused)) == (403, True)
     me = accounts.find_by_email("root@example.com")
     assert me is not None
     seeding.add_member(me, world.tenants["acme"], Role.VIEWER)
     url = f"/admin/tenants/membership/{world.tenants['acme'].tenant_id}_2F{me.id}/change/"
-    assert root.fill(url, role="owner", reason="I want to look.").status_code == 403
+    assert root.fill(url, role="owner", why="I want to look.").status_code == 403
     assert mailoutbox == []

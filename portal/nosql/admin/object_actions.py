@@ -113,6 +113,7 @@ class ObjectActions:
         context = {
             **self.admin_site.each_context(request),
             "title": f"{action.label}: {obj}",
+            "content": None,  # of one page one reason is asked
             "action": action,
             "form": form,
             "is_last": is_last,
