@@ -29,7 +29,7 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     found: list[str] = []
     alice = person("alice", "acme")
     message = alice.locator("#messages")
-    desk = alice.get_by_role("navigation", name="Desk")
+    people = alice.get_by_role("navigation", name="People")
 
     # Alice invites Nora from the page of the members.
     alice.goto("/tickets/")
@@ -79,11 +79,11 @@ def test_nora_is_invited_works_and_is_out_at_her_next_click(
     late = browse()
     late.goto(link[0])
     expect(late.get_by_role("heading", level=1)).to_have_text("This invitation is no longer valid")
-    desk.get_by_role("link", name="Invitations").click()
+    people.get_by_role("link", name="Invitations").click()
     expect(alice.get_by_role("heading", name="No pending invitations")).to_be_visible()
 
     # Alice removes her, after a page that says what that means.
-    desk.get_by_role("link", name="Members").click()
+    people.get_by_role("link", name="Members").click()
     alice.get_by_role("link", name="Remove Nora New").click()
     expect(alice.get_by_role("heading", level=1)).to_have_text("Remove Nora New?")
     alice.get_by_role("button", name="Remove Nora New").click()

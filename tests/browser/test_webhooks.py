@@ -65,7 +65,7 @@ def test_an_admin_adds_an_endpoint_tests_it_and_sees_the_delivery(
     world: World, person: NewPage, receiver: DevelopmentReceiver
 ) -> None:
     page = person("alice", "acme")
-    page.goto("/acme/desk/members/")
+    page.goto("/acme/desk/settings/api-keys/")
     page.get_by_role("link", name="Webhooks").click()
     page.get_by_role("link", name="Add an endpoint").click()
     page.get_by_label("Address").fill(f"{receiver.url}/hooks/acme")

@@ -408,7 +408,7 @@ def test_agents_and_viewers_see_no_page_and_change_nothing(who: str, status: int
 def test_an_admin_who_is_no_owner_sets_up_webhooks(world: World) -> None:
     world.join("charlie", "acme", Role.ADMIN)
     browser = world.browser("charlie", "acme")
-    assert browser.get("/desk/members/").content.decode().count("/desk/settings/webhooks/") == 1
+    assert browser.get("/desk/settings/api-keys/").content.decode().count("/desk/settings/webhooks/") == 1
     assert browser.send(f"{SETTINGS}new/", FORM).status_code == 200
 
 
