@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -354,3 +355,24 @@ def test_a_scan_is_seen_however_it_is_called(source: str) -> None:
 def test_naming_a_scan_to_refuse_it_is_no_scan() -> None:
     source = "REFUSED = {'Scan', 'ExecuteStatement'}\nif operation == 'Scan':\n    raise ValueError(operation)"
     assert [*reads_a_whole_table(ast.walk(ast.parse(source)))] == []
+
+
+# --- what is read without a model ---
+
+RAW_READS = {"get_raw", "get_stored", "query", "query_pages", "query_all", "batch_get_raw", "all_pages"}
+RAW_BY_NATURE = ("portal.dynamo", "proofs", "benchmarks")
+
+
+def reads_raw_items(path: Path) -> bool:
+    """Whether a module asks for raw items and makes no models of them; holdings copy items of every kind."""
+    if within(name(path), *RAW_BY_NATURE) or mentions(path, "Holding", "from_raw_data"):
+        return False
+    asked = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and called(node) in RAW_READS)
+    return mentions(path, *RAW_READS) and any(asked)
+
+
+def test_each_module_that_reads_raw_items_is_listed() -> None:
+    page = (ROOT / "docs/adr/0038-where-reads-give-raw-items.md").read_text()
+    rows = (line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    listed = [module for row in rows for module in re.findall(r"`([\w.]+)`", row)]
+    assert sorted(listed) == sorted(name(path) for path in modules() if reads_raw_items(path))
