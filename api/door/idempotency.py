@@ -26,9 +26,7 @@ from api.door import keys, problems
 from api.door.items import AnswerItem
 from api.door.problems import RequestProblem
 from api.door.routing import ApiRequest
-from portal.dynamo.client import fan_out
 from portal.dynamo.companions import Companion
-from portal.dynamo.placement import Placement
 from portal.dynamo.repository import Action, Condition, TenantRepository, Transaction
 from portal.errors import ConditionFailed, PortalError, TransactionRefused
 
@@ -49,6 +47,7 @@ ONCE: Final = {  # the header, as routes declare it
         "schema": {"type": "string", "pattern": _PATTERN, "examples": ["order-4711"]},
     }
 }
+_CONDITION: Final = "ConditionalCheckFailed"  # DynamoDB's code
 _MEMBER: Final = "answer"  # the name of the answer in a transaction
 _HEADERS: Final = ("Content-Type", "ETag", "Location", "Retry-After")  # that are kept
 
@@ -106,44 +105,23 @@ class _Once(Generic[_T]):
         self._claim = uuid.uuid4().hex
         self._is_claimed = False
         self._pk = ""
-        self._named: tuple[str, ...] = ()
         self.response = HttpResponse(status=204)
         key = request.headers.get(HEADER)
         if key is not None:
             if not _KEY.match(key):
                 raise RequestProblem(422, "invalid", "Send 1 to 255 characters of ASCII, no spaces.", field=HEADER)
-            self._named = (request.caller.tenant.user_id, str(request.method), request.path, key)
-            self._pk = self._repository.key(keys.answer, *self._named)
+            named = (request.caller.tenant.user_id, str(request.method), request.path, key)
+            self._pk = self._repository.key(keys.answer if is_content else keys.pooled_answer, *named)
         self._digest = hashlib.sha256(request.body).hexdigest()
 
     def meanwhile(self) -> None:
         """Claim the key. Raises _Replayed, and RequestProblem where it is taken or was used for something else.
 
-        While an old copy of the desk is kept somewhere, what was answered there is looked for at the same time: since
-        the desk has moved nothing is answered there any more.
+        A move of the desk takes claims and answers along, as it does tickets: a claim that was made before it stands
+        after it.
         """
         if not self._pk:
             return
-        former, left = self._repository.former_placement, []
-        looking = [] if former is None else [lambda: left.append(self._left_at(former))]
-        fan_out([self._take, *looking])
-        self._is_claimed = True
-        if any(left):
-            try:
-                self._explain(left[0])
-            except (_Replayed, RequestProblem):
-                self.release()
-                raise
-
-    def _left_at(self, former: Placement) -> dict[str, Any] | None:
-        """Return what was answered at the place that the desk has left, None where nothing was."""
-        found = TenantRepository(self._repository.tenant_id, former).get(
-            AnswerItem, keys.answer, *self._named, consistent=True
-        )
-        answered = found is not None and found.status is not None and found.expires_at >= int(time.time())
-        return found.serialize() if found is not None and answered else None
-
-    def _take(self) -> None:
         now = int(time.time())
         free = (AnswerItem.pk.does_not_exist()) | (AnswerItem.expires_at < now)
         abandoned = AnswerItem.status.does_not_exist() & (AnswerItem.claimed_until < now)
@@ -159,19 +137,19 @@ class _Once(Generic[_T]):
             self._update(actions, free | (abandoned & (AnswerItem.digest == self._digest)))
         except ConditionFailed as failed:
             self._explain(failed.item)
+        self._is_claimed = True  # what fails beside it releases it
 
     def join(self, transaction: Transaction, told: _T) -> None:
         """Make the answer, and add it to the transaction."""
         self.response = self._render(told)
         if self._pk:
-            transaction.moved = self.meanwhile
             actions = _answered(self._keep(told))
             transaction.update(AnswerItem(self._pk), actions, name=_MEMBER, condition=self._still_mine)
 
     def blame(self, refused: TransactionRefused) -> None:
         """Raise what became of the claim, where that refused the transaction."""
         reason = refused.reason(_MEMBER) if _MEMBER in refused.names else None
-        if reason is not None and reason.item is not None:
+        if reason is not None and reason.code == _CONDITION:
             self._explain(reason.item)
 
     def fail(self, error: PortalError) -> None:

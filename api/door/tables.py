@@ -15,6 +15,7 @@ ANSWERS = Table(
     ttl="expires_at",
     leading_keys=keys.OWN_COLLECTIONS,
     placed=True,
+    copied=("ANSWER",),
 )
 
 declare(
@@ -23,5 +24,6 @@ declare(
         Grant("tenant", ANSWERS, ("GetItem", "UpdateItem")),
         # Changes of webhooks are written by the platform role, and their answers with them.
         Grant("platform", ANSWERS, ("UpdateItem",)),
+        Grant("lifecycle", ANSWERS, ("PutItem",), "CopyAnswers"),
     ),
 )

@@ -28,8 +28,13 @@ _FENCE: Final = "the fence of a move"
 
 
 def table() -> Table:
-    """Return the table that is copied when a tenant moves, in which the fences and the log are."""
-    return next(table for table in registry.tables() if table.copied)
+    """Return the table in which fences and the log of a move are: of those that it copies the one with sort keys."""
+    return next(table for table in registry.tables() if table.copied and table.range)
+
+
+def table_of(partition: str) -> Table | None:
+    """Return the table whose collection of this partition key a move copies, None where it copies none."""
+    return next((table for table in registry.tables() if is_copied(table, partition)), None)
 
 
 def fenced(tenant_id: str, transaction: Transaction, move: Move | None) -> Transaction:
@@ -97,12 +102,14 @@ def _reason(refused: TransactionRefused) -> Any:
 
 def _changed(transaction: Transaction) -> set[str]:
     """Return the partition keys of what a transaction changes and a move copies."""
-    moved, changed = table(), set()
+    moved = {table.full_name: table for table in registry.tables() if table.copied}
+    changed = set()
     for member in transaction.members:
         ((kind, body),) = member.items()
-        if kind != "ConditionCheck" and body["TableName"] == moved.full_name:
-            changed.add((body["Item"] if kind == "Put" else body["Key"])[moved.hash]["S"])
-    return {key for key in changed if is_copied(moved, key)}
+        if kind != "ConditionCheck" and (of := moved.get(body["TableName"])):
+            key = (body["Item"] if kind == "Put" else body["Key"])[of.hash]["S"]
+            changed |= {key} if is_copied(of, key) else set()
+    return changed
 
 
 def is_copied(of: Table, partition: str) -> bool:

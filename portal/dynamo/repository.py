@@ -64,11 +64,6 @@ class TenantRepository:
         return self._knowledge.current().placement
 
     @property
-    def former_placement(self) -> Placement | None:
-        """Return where an old copy is, None where there is none."""
-        return self._knowledge.current().former
-
-    @property
     def members_beside(self) -> int:
         """Count the members that each transaction on tickets gets beside its own, while the tenant is being moved."""
         return fencing.MEMBERS if self._knowledge.current().move else 0
@@ -250,8 +245,6 @@ class TenantRepository:
                 if not fencing.is_held(refused):
                     raise fencing.unfenced(refused) from refused
             patience.wait(where)
-            if self.placement != where.placement:
-                transaction.moved()
 
     def _write(self, transaction: Transaction, where: Whereabouts, token: str | None) -> None:
         def send() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,10 +16,6 @@ from portal.errors import TransactionRefused
 TRANSACTION_LIMIT: Final = 100  # members of one TransactWriteItems; AWS, "Quotas in Amazon DynamoDB"
 
 
-def _nothing() -> None:
-    return
-
-
 @dataclass
 class Transaction:
     """Members of one all-or-nothing write, sent in the order given.
@@ -31,7 +26,6 @@ class Transaction:
 
     members: list[dict[str, Any]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    moved: Callable[[], None] = _nothing  # is called before it is sent to another place than it was made for
 
     def put(self, item: Item, *, name: str = "", condition: Condition | None = None) -> None:
         """Write an item in place of the stored one."""
@@ -59,7 +53,7 @@ class Transaction:
 
     def copy(self) -> Transaction:
         """Return the same members, to which others can be added."""
-        return Transaction([*self.members], [*self.names], self.moved)
+        return Transaction([*self.members], [*self.names])
 
     def __len__(self) -> int:
         return len(self.members)

@@ -11,9 +11,11 @@ import pytest
 
 from api.door import idempotency
 from api.door.idempotency import CLAIM_SECONDS, KEPT_SECONDS
+from api.door.tables import ANSWERS
 from portal.dynamo.repository import TenantRepository
 from portal.errors import ConditionFailed, Unavailable
 from tests.desk.test_cost import _watching
+from tests.support import commands, stored
 from tests.support.api_client import ApiClient, api_client
 from tests.support.world import World
 from tickets.desk import creating
@@ -232,6 +234,19 @@ def test_who_lost_its_claim_writes_nothing_while_the_other_one_is_at_work(
     interrupted.before(taken_over)
     assert told(create(client)) == (409, "idempotency_in_progress")
     assert tickets(client) == 0
+
+
+def test_who_finds_its_claim_gone_writes_nothing_and_may_come_back(
+    client: ApiClient, interrupted: _Interrupted
+) -> None:
+    def gone() -> None:
+        for raw in commands.in_pool(ANSWERS):
+            stored.send("DeleteItem", TableName=ANSWERS.full_name, Key={"pk": raw["pk"]})
+
+    interrupted.before(gone)
+    assert told(create(client)) == (409, "idempotency_in_progress")
+    assert create(client).status_code == 201
+    assert tickets(client) == 1
 
 
 def test_a_comment_that_was_taken_over_is_added_once(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from portal.dynamo import platform
+from portal.dynamo import fencing, platform
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Condition, Transaction
 from portal.dynamo.tenant_reader import TenantReader
@@ -130,14 +130,17 @@ def call_off(item: MoveItem, hold: WriteHold) -> None:
 
 
 def other_partitions(tenant_id: str, placement: Placement) -> list[str]:
-    """Return the partitions of what is copied beside tickets: what imports remember."""
+    """Return the partitions of what is copied beside tickets: what imports remember, and answers of the API."""
     reader = TenantReader(tenant_id, placement)
     copied = [
         holding
         for holding in holdings.holdings()
-        if holding.tables == (TICKETS,) and not holding.left_out and holding.name not in _COPIED_APART
+        if all(table.copied for table in holding.tables)
+        and not (holding.tables == (TICKETS,) and (holding.left_out or holding.name in _COPIED_APART))
     ]
-    return list(dict.fromkeys(stored.item[TICKETS.hash]["S"] for each in copied for stored in each.find(reader)))
+    here = (stored for each in copied for stored in each.find(reader) if stored.placement == str(placement))
+    found = dict.fromkeys(stored.item[stored.table.hash]["S"] for stored in here)
+    return [partition for partition in found if fencing.table_of(partition)]
 
 
 def entry(

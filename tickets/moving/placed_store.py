@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from portal.dynamo import client
+from portal.dynamo import client, fencing
 from portal.dynamo.pages import Page, all_pages, query_request
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.transaction import Transaction, write
 from portal.isolation import guard
 from portal.schema import keys
+from portal.schema.tables import Table
 from tickets.ticket.tables import TICKETS
 
 Raw = dict[str, Any]
@@ -20,17 +21,18 @@ Raw = dict[str, Any]
 
 @dataclass(frozen=True)
 class PlacedStore:
-    """The tickets' table of one tenant at one placement."""
+    """The tables of one tenant at one placement that a move copies; where none is named, that of the tickets."""
 
     tenant_id: str
     placement: Placement
 
     def collection(self, partition: str, *, begins_with: str | None = None, limit: int | None = None) -> list[Raw]:
         """Return the raw items of a partition, consistently; with a limit, of its first page alone."""
+        table = _table_of(partition)
 
         def page(start: Raw | None) -> Page:
             request = query_request(
-                TICKETS, partition, begins_with=begins_with, limit=limit, start=start, consistent=True
+                table, partition, begins_with=begins_with, limit=limit, start=start, consistent=True
             )
             answer = self.send("Query", request)
             return Page(answer["Items"], answer.get("LastEvaluatedKey"))
@@ -87,7 +89,12 @@ class PlacedStore:
 
 def member(raw: Raw) -> Raw:
     """Return the key of a raw item as a member of a transaction names it."""
-    return {"TableName": TICKETS.full_name, "Key": {name: raw[name] for name in (TICKETS.hash, str(TICKETS.range))}}
+    table = _table_of(raw[TICKETS.hash]["S"])
+    return {"TableName": table.full_name, "Key": {name: raw[name] for name in table.key_names}}
+
+
+def _table_of(partition: str) -> Table:
+    return fencing.table_of(partition) or TICKETS
 
 
 def _key(partition: str, sort: str) -> Raw:

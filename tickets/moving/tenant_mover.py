@@ -149,7 +149,7 @@ class TenantMover(LeasedJob[MoveItem]):
     def _copying(self) -> None:
         last = recount.last_number(TenantRepository(self.item.tenant_id, self._from))
         self._note(last_number=last)
-        self._copies.sync(place_changes.other_partitions(self.item.tenant_id, self._from))
+        self._sync(place_changes.other_partitions(self.item.tenant_id, self._from))
         began, first = time.monotonic(), int(self.item.done) + 1
         for start in range(first, last + 1, BLOCK):
             end = min(start + BLOCK - 1, last)
@@ -211,13 +211,15 @@ class TenantMover(LeasedJob[MoveItem]):
         """Copy the first page of the log. Where one page was full already, people may write faster than this copies."""
         changes = self._hold.changes()
         if changes.entries:
-            changed = changes.partitions
-            for start in range(0, len(changed), _AT_ONCE):
-                self._copies.sync(changed[start : start + _AT_ONCE], hurried=hurried)
-                self._look_up()
+            self._sync(changes.partitions, hurried=hurried)
             self._hold.forget(changes)
             self._changes += len(changes.entries)
         return len(changes.entries)
+
+    def _sync(self, partitions: list[str], *, hurried: bool = False) -> None:
+        for start in range(0, len(partitions), _AT_ONCE):
+            self._copies.sync(partitions[start : start + _AT_ONCE], hurried=hurried)
+            self._look_up()
 
     def _attempt(self) -> bool:
         """Hold the writes, copy what is left, and switch. Tell whether that came about before somebody broke it."""

@@ -36,6 +36,7 @@ _TRIES: Final = 6
 _REQUESTS: Final = timedelta(days=2)  # the record of a form goes after one
 _STILL_OPEN: Final = "attribute_not_exists(#closed) OR #closed < :attempt"
 _HASH, _RANGE = TICKETS.hash, str(TICKETS.range)
+_SUMMARY: Final = {"S": keys.SUMMARY}
 
 
 class GateClosed(PortalError):
@@ -141,7 +142,7 @@ class TicketCopies:
     def _requests(self, collection: list[Raw], missing: list[Raw]) -> Iterator[str]:
         """Yield the partitions of the records that keep the forms which made these items from being sent twice."""
         young = clock.stamp(clock.now() - _REQUESTS)
-        created = max((raw["created_at"]["S"] for raw in collection if raw[_RANGE]["S"] == keys.SUMMARY), default="")
+        created = max((raw["created_at"]["S"] for raw in collection if raw.get(_RANGE) == _SUMMARY), default="")
         for raw in missing:
             if "request" in raw and raw.get("at", {}).get("S", created) > young:
                 yield keys.request(self._tenant_id, raw["request"]["S"])
@@ -162,7 +163,8 @@ class TicketCopies:
             },
         )
         for kind, raw in changes:
-            transaction.add(kind, {"TableName": TICKETS.full_name, "Item": raw} if kind == "Put" else member(raw))
+            addressed = member(raw)
+            transaction.add(kind, {"TableName": addressed["TableName"], "Item": raw} if kind == "Put" else addressed)
         try:
             _patiently(lambda: self.destination.write(transaction))
         except TransactionRefused as refused:
@@ -185,7 +187,7 @@ def differences(here: Iterable[Raw], there: Iterable[Raw]) -> list[tuple[str, Ra
 
 
 def _by_key(items: Iterable[Raw]) -> dict[tuple[str, str], Raw]:
-    return {(raw[_HASH]["S"], raw[_RANGE]["S"]): raw for raw in items}
+    return {(raw[_HASH]["S"], raw[_RANGE]["S"] if _RANGE in raw else ""): raw for raw in items}
 
 
 def _opened(raw: Raw) -> Raw:
