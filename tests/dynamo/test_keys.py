@@ -68,6 +68,7 @@ TENANT_BUILDERS: dict[Callable[..., str], st.SearchStrategy[tuple[Any, ...]]] = 
     outbox_keys.outbox_row: st.tuples(st.uuids().map(lambda row: row.hex)),
     outbox_keys.held: st.tuples(),
     door_keys.answer: st.tuples(parts, parts, parts, parts),
+    door_keys.pooled_answer: st.tuples(parts, parts, parts, parts),
     webhook_keys.deliveries: st.tuples(st.integers(0, 2**64 - 1).map("ep_{:016x}".format)),
 }
 # They read a key, or make one of another kind: the sort key of a list that all tenants are in; or the same key as a
@@ -121,6 +122,7 @@ def sample(build: Callable[..., str], tenant_id: Any) -> Any:
         webhook_keys.deliveries: ("ep_0123456789abcdef",),
         search_keys.segment: ("0000000001",),
         door_keys.answer: ("c", "POST", "/x", "k"),
+        door_keys.pooled_answer: ("c", "POST", "/x", "k"),
         outbox_keys.outbox_row: ("f" * 32,), audit_keys.audit_actor: ("a",), audit_keys.audit_entity: ("user", "e"),
     }  # fmt: skip
     return build(tenant_id, *fixed.get(build, TENANT_READERS.get(build, ())))
