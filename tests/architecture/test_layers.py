@@ -115,7 +115,7 @@ def is_entry(module: str) -> bool:
 
 
 def is_items(module: str) -> bool:
-    return module.endswith(".items")
+    return module.endswith((".items", ".stored"))
 
 
 def within(module: str, *packages: str) -> bool:
@@ -172,7 +172,7 @@ def stands_nowhere(module: str, used: str) -> str | None:
 
 def speaks_to_aws(module: str, used: str) -> str | None:
     if within(used, *AWS) and not (within(module, *SPEAK_TO_AWS, "benchmarks") or is_items(module)):
-        return f"{used} is imported; only {', '.join(SPEAK_TO_AWS)} and */items.py know pynamodb, boto3 and botocore"
+        return f"{used} is imported; only {', '.join(SPEAK_TO_AWS)} and */stored.py know pynamodb, boto3 and botocore"
     return None
 
 
@@ -190,7 +190,7 @@ def imports_the_edge(module: str, used: str) -> str | None:
 
 def does_more_than_items(module: str, used: str) -> str | None:
     if (
-        not is_items(module)
+        not module.endswith(".items")
         or within(used, *OF_ITEMS)
         or any(f".{kind}." in f"{used}." for kind in ("tables", "items"))
     ):

@@ -304,7 +304,7 @@ def test_an_item_of_the_platform_is_known_to_these_only(item: type[Item]) -> Non
 
 def test_every_item_of_the_platform_is_in_the_list() -> None:
     for module in map(name, modules()):
-        if module.endswith("items"):  # no process loads all of them by itself
+        if module.endswith(("items", "stored")):  # no process loads all of them by itself
             import_module(module)
 
     def below(model: type[Item]) -> Iterator[type[Item]]:

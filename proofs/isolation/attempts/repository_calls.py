@@ -37,11 +37,12 @@ class HostileInputAccepted(AssertionError):
 
 
 def _modules_of_keys() -> Iterator[ModuleType]:
-    """Import the `keys.py` of every room."""
+    """Import the `stored.py`, or `keys.py`, of every package."""
     for app in ("portal", "tenants", "delivery", "tickets", "api", "proofs"):
         for room in iter_modules(import_module(app).__path__, f"{app}."):
-            if room.ispkg and find_spec(f"{room.name}.keys"):
-                yield import_module(f"{room.name}.keys")
+            for kind in ("stored", "keys"):
+                if room.ispkg and find_spec(f"{room.name}.{kind}"):
+                    yield import_module(f"{room.name}.{kind}")
 
 
 # Every builder that takes a tenant; one that is added is attacked without a change here.
