@@ -16,7 +16,6 @@ from portal.dynamo import meter, retry
 from portal.limits import concurrency
 from portal.noise import noise_teller
 from portal.streams import watermark
-from proofs.hot_spots import simulated_resharding  # noqa: F401  # it waits for as long as the product does
 from tenants.membership import mails
 from tenants.tenancy import shard_layout
 from tests.support import embedded, engine_memory, folding, one_chain

@@ -28,7 +28,6 @@ _NEED_NO_DATABASE = {
     "infra_template",
     "noisy_neighbour",
     "torture_demo",
-    "weigh_search",
 }
 _NEED_SETTINGS_ALONE = {"certificate_keys", "verify_certificate"}  # the keys of whoever signs here
 _MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one

@@ -2,5 +2,5 @@
 
 Begin with `query_proof.py`, which asks the questions; `full_text_oracle.py` is another search engine, and
 `plain_recount.py` none at all: both answer the same questions from the same stored texts. `search_torture.py` tries to
-make an index lose something, and `scale_trial.py` says how much a very large one weighs.
+make an index lose something, and `query_proof.py` says how much a very large one weighs.
 """

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import random
 
 import pytest
 
-from proofs.search import scale_trial
-from proofs.search.scale_trial import LargestSegment
-from tests.support.commands import run
+from portal.dynamo.meter import item_size
+from tests.search.memory_store import ACME, MemoryStore
+from tickets.search import keys
 from tickets.search.index import write_pace
+from tickets.search.index.index_store import block_overhead
+from tickets.search.index.segment_writing import SegmentWriter
 from tickets.search.index.write_pace import WritePace
 
+ITEM_LIMIT, HEADER_LIMIT = 16 * 1024, 64 * 1024  # bytes
+PARTITION_LIMIT = 1000  # write units a second; AWS, "Designing partition keys to distribute your workload"
+MILLION = 110_000_000  # bytes of the index of a million tickets, see docs/search.md
 # 16 blocks of 16 KB are sent side by side.
 GROUP = 256
 
 
-def test_every_item_header_and_partition_is_within_its_limit(tmp_path: Path) -> None:
-    figures = tmp_path / "figures.json"
-    ended = run("weigh_search", "--tickets", 400, "--bytes", 4_000_000, "--seed", 1, "--json", figures)
-    assert ended.status == 0, ended.err
-    assert "Every item, header and partition is within its limit." in ended.out
-    found = json.loads(figures.read_text())
-    assert found["grown"]["segments"] >= 1
-    assert found["largest"]["blocks"] > 500
-
-
-def test_what_is_out_of_bounds_is_named() -> None:
-    grown = scale_trial.grow(20, rate=100, seed=1)
-    good = LargestSegment(1000, 1, largest_item=4096, header_bytes=300, busiest=700)
-    assert scale_trial.limits(grown, good)[1] == []
-    bad = LargestSegment(1000, 1, largest_item=16_385, header_bytes=65_537, busiest=1001)
-    assert len(scale_trial.limits(grown, bad)[1]) == 3
+@pytest.mark.parametrize("expected", [1_000_000, MILLION])
+def test_every_item_and_header_is_within_its_limit(expected: int) -> None:
+    """Write the beginning of a segment that is expected to become so large: blocks are as large as its own."""
+    rng, store, written = random.Random(1), MemoryStore(), 1_000_000  # noqa: S311  # it has to be repeatable
+    writer = SegmentWriter(store, keys.segment_id(1), expected=expected)
+    for rank in range(written // 580):
+        writer.add(f"{rank:08x}".encode(), [rng.randbytes(int(4 * 1000 ** rng.random()))])
+    header = writer.finish([1])
+    assert header.blocks > 50
+    assert max(map(len, store.stored.values())) + block_overhead() <= ITEM_LIMIT
+    row = {"pk": {"S": keys.directory(ACME)}, "sk": {"S": keys.header(header.segment)}, **header.attributes()}
+    assert item_size(row) * expected / header.size <= HEADER_LIMIT
 
 
 @pytest.mark.parametrize("units", [1, 16, GROUP])
@@ -49,7 +49,7 @@ def test_no_second_gets_more_than_a_partition_takes(units: int) -> None:
         pace.wait()
         sent[int(now)] = sent.get(int(now), 0) + units
         pace.spend(units)
-    assert max(sent.values()) <= scale_trial.PARTITION_LIMIT
+    assert max(sent.values()) <= PARTITION_LIMIT
     assert now == pytest.approx(10_000 / write_pace.UNITS_A_SECOND, abs=1)
 
 
