@@ -21,9 +21,11 @@ from portal.dynamo.repository import Transaction
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
+from tenants.identity import accounts
 from tenants.impersonation.impersonating import ENTITY
 from tenants.membership import members
 from tenants.operators.account_facades import Account, Session
+from tenants.operators.facades import AuditRow
 from tenants.tenancy.items import TenantItem
 
 SECONDS: Final = 15 * 60
@@ -93,22 +95,41 @@ def panel(request: Any) -> dict[str, Any]:
 def hide(request: Any, objects: Iterable[Any]) -> None:
     """Hide the content of facades, unless there is access to a desk whose it is.
 
-    An account and its sessions are of the desks that the person is in, which costs a Query each, all at once. One's
-    own, an operator's, and that of nobody's member are the platform's.
+    Accounts, their sessions and the rows of the platform's trail that name somebody are of the desks that the person is
+    in, which costs a Query each, all at once. One's own, an operator's, and that of nobody's member are the platform's.
     """
     with_content = [obj for obj in objects if obj.content]
-    people = sorted({person for obj in with_content if (person := _person(obj))} - {request.user.pk})
-    memberships = fan_out([partial(members.memberships_of, person) for person in people])
-    desks = {person: {one.tenant_id for one in found} for person, found in zip(people, memberships, strict=True)}
-    for obj in with_content:
-        person = _person(obj)
-        tenant_ids = desks.get(person, set()) if person else {getattr(obj, "tenant_id", "")} - {"", keys.PLATFORM}
+    named = [_people(obj) - {request.user.pk, request.user.email} for obj in with_content]
+    people = sorted(set().union(*named))
+    desks = dict(zip(people, fan_out([partial(_desks_of, person) for person in people]), strict=True))
+    for obj, persons in zip(with_content, named, strict=True):
+        tenant_ids = _own_desk(obj).union(*(desks[person] for person in persons))
         if tenant_ids and not is_open(request, tenant_ids):
-            obj.hide()
+            acts_for_the_platform = isinstance(obj, AuditRow) and not _own_desk(obj) and not desks.get(obj.actor_id)
+            obj.hide(but=("actor_email", "origin") if acts_for_the_platform else ())
 
 
-def _person(obj: Any) -> str:
-    """Return the id of the person whose account or session this is, "" for anything else."""
+def _own_desk(obj: Any) -> set[str]:
+    """Return the desk whose an object is by its key."""
+    return set() if isinstance(obj, Session) else {getattr(obj, "tenant_id", "")} - {"", keys.PLATFORM}
+
+
+def _people(obj: Any) -> set[str]:
+    """Return the ids or addresses of the people whose account or session this is, or named by the platform's trail."""
     if isinstance(obj, Account):
-        return "" if obj.is_operator else str(obj.pk)
-    return str(obj.user_id) if isinstance(obj, Session) else ""
+        return set() if obj.is_operator else {str(obj.pk)}
+    if isinstance(obj, Session):
+        return {str(obj.user_id)}
+    if not isinstance(obj, AuditRow) or obj.tenant_id != keys.PLATFORM:
+        return set()
+    name = obj.entity_name if obj.entity_type == "address" else obj.entity_id
+    kind = obj.entity_type in ("address", "user")
+    return {obj.actor_id if keys.USER_ID.match(obj.actor_id) else "", name if kind else ""} - {""}
+
+
+def _desks_of(person: str) -> set[str]:
+    """Return the desks of somebody by id or address: no desk for an address that is nobody's."""
+    if "@" in person:
+        user = accounts.find_by_email(person)
+        person = user.id if user else ""
+    return {one.tenant_id for one in members.memberships_of(person)} if person else set()

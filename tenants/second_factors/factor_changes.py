@@ -163,7 +163,9 @@ def renew_codes(user_id: str, *, by: Actor) -> FactorChange:
 
 def reset(user_id: str, *, reason: str, by: Actor) -> FactorChange:
     """Remove all second factors of somebody who has lost them. Raises NotFound, and Conflict where there are none
-    or they are the actor's own."""
+    or they are the actor's own, and Invalid for a reason that nobody could read."""
+    if not plain_text.has_visible_text(reason):
+        raise Invalid("Say why: the audit trail keeps it.", field="reason")
     if user_id == by.id:
         raise Conflict("Nobody resets their own second factors: the page Security removes them.")
     change = _Change(user_id, by)

@@ -65,7 +65,8 @@ def test_an_old_copy_with_something_more_is_deleted_in_spite_of_it_for_a_reason(
     commenting.comment(stale, 2, body="I stood still for a minute.")
     refused = commands.run("place_tenant", "acme", "--discard")
     assert (refused.status, "place_tenant acme --discard --unchecked" in refused.err) == (1, True)
-    assert "need --reason" in commands.run("place_tenant", "acme", "--discard", "--unchecked").err
+    for none in ((), ("--reason", " \u200b")):
+        assert "need --reason" in commands.run("place_tenant", "acme", "--discard", "--unchecked", *none).err
     ended = commands.run("place_tenant", "acme", "--discard", "--unchecked", "--reason", "It was a test.")
     assert (ended.status, last(world).state, ticket(world, 2, POOL)) == (0, "done", []), ended
     rows = browsing.page(world.context("alice", "acme").repository, only=browsing.TrailFilter()).rows

@@ -29,7 +29,7 @@ from tests.support import used_desk
 from tests.support.commands import everything
 from tests.support.operators import Operator, calls, make_operator, membership_url, text_of, user_url
 from tests.support.stored import send
-from tests.support.world import Browser, World
+from tests.support.world import PASSWORD, Browser, World
 from tickets.ticket.tables import TICKETS
 
 MARK = "zqmark"
@@ -284,6 +284,21 @@ def test_the_address_of_a_member_is_hidden_and_that_of_nobodys_member_is_the_pla
     world.add_user("Nora")
     assert "nora@example.com" in root.says(user_url(world, "nora"))
     assert "bob@example.com" in root.open("acme").says(user_url(world, "bob"))
+
+
+def test_the_platforms_trail_names_members_for_a_reason_alone(root: Operator, world: World) -> None:
+    world.add_user("Nora")
+    for address in ("bob@example.com", "nora@example.com", "stranger@example.com"):
+        Browser().sign_in(address, "a wrong password")
+    new = {"new_password1": "quite another one", "new_password2": "quite another one"}
+    world.browser("alice", "acme").post("/account/password/", {"old_password": PASSWORD, **new})
+    root.act(user_url(world, "bob"), "_disable", reason="He lost his laptop.")
+    pages = ["/admin/tenants/auditrow/?tenant_id=platform", user_url(world, "bob", "history/")]
+    hidden, shown = " ".join(map(root.says, pages)), " ".join(map(root.open("acme").says, pages))
+    others = ("nora@example.com", "stranger@example.com", "root@example.com, admin disabled the account of")
+    assert [name for name in ("alice@example.com", "bob@example.com", "He lost his laptop") if name in hidden] == []
+    assert [name for name in others if name not in hidden] == []
+    assert [name for name in ("alice@example.com", "bob@example.com", "He lost his laptop") if name not in shown] == []
 
 
 def test_an_operator_sets_no_password_of_anybodys(root: Operator, world: World) -> None:

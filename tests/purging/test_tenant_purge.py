@@ -583,6 +583,7 @@ def test_the_command_counts_first_then_purges_and_writes_the_certificate(small: 
 def test_the_command_says_why_it_refuses(world: World) -> None:
     assert "Close it first" in run("purge_tenant", "acme").err
     assert "--now needs --reason TEXT" in run("purge_tenant", "acme", "--now").err
+    assert "--now needs --reason TEXT" in run("purge_tenant", "acme", "--now", "--reason", "\u200b").err
     assert "Close it first" in run("purge_tenant", "acme", "--now", "--reason", "A mistyped name.").err
     assert run("purge_tenant", "nobody").status == 1
     assert "from 1 to 10,000" in run("purge_tenant", "acme", "--rate", 0).err

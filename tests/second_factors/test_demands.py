@@ -211,6 +211,8 @@ def test_an_operator_does_not_reset_their_own(world: World) -> None:
 
 def test_the_command_resets_them_too(world: World) -> None:
     give_app(world, "bob")
+    refused = commands.run("reset_second_factor", "bob@example.com", "--reason", "\u200b")
+    assert (refused.status, refused.err) == (1, "Say why: the audit trail keeps it.")
     ended = commands.run("reset_second_factor", "Bob@example.com", "--reason", "Lost the phone.")
     assert (ended.status, ended.out) == (0, "bob@example.com has no second factor any more.\n")
     assert reset_rows() == [("", "reset_second_factor", "reason: Lost the phone.")]

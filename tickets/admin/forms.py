@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from portal.nosql.admin.object_actions import REASON_LIMIT, ReasonForm
+from portal.nosql.admin.object_actions import ReasonField, ReasonForm
 from tenants.tenancy.shard_layout import MOST_SHARDS
 from tickets.moving.move_requests import GRACE_DAYS
 
@@ -23,9 +23,8 @@ class ReshardForm(forms.Form):
         error_messages=dict.fromkeys(("min_value", "max_value", "invalid"), f"Use 1-{MOST_SHARDS} shards."),
         help_text=f"From 1 to {MOST_SHARDS}. Each takes up to 1,000 write units a second; a list reads all of them.",
     )
-    reason = forms.CharField(
+    reason = ReasonField(
         required=False,
-        max_length=REASON_LIMIT,
         help_text=f"It is kept in the history and {_KEPT}",
     )
 
@@ -56,9 +55,8 @@ class PlaceForm(forms.Form):
         initial=GRACE_DAYS,
         help_text="Days that the old copy is kept. Until somebody discards it, going back is possible.",
     )
-    reason = forms.CharField(
+    reason = ReasonField(
         required=False,
-        max_length=REASON_LIMIT,
         help_text=f"It is kept {_KEPT}",
     )
 

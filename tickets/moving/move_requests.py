@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo import placement as placing
 from portal.dynamo.placement import Placement
 from portal.dynamo.repository import Transaction
@@ -134,7 +134,7 @@ def discard(
 
 
 def _refuse_unexplained(gives_up: bool, reason: str) -> None:
-    if gives_up and not reason.strip():
+    if gives_up and not plain_text.has_visible_text(reason):
         raise Invalid("Say why: --unchecked and --lost need --reason TEXT.", field="reason")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo import platform
 from portal.dynamo.repository import TenantRepository, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
@@ -107,7 +107,7 @@ def begin(tenant: TenantItem, *, by: Actor, reason: str = "", now: bool = False)
     With `now` and a reason a closed tenant is purged whose grace is not over. Raises Invalid without the reason, and
     Conflict where it may not be purged, nothing could sign the certificate, or somebody else was faster.
     """
-    if now and not reason.strip():
+    if now and not plain_text.has_visible_text(reason):
         raise Invalid("Say why: --now needs --reason TEXT.", field="reason")
     refuse_early(tenant, now=now)
     _refuse_at_work(tenant)

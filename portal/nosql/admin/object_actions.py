@@ -46,9 +46,11 @@ class ReasonField(forms.CharField):
 
     def clean(self, value: Any) -> Any:
         reason = super().clean(value)
-        if self.required and not plain_text.has_visible_text(reason):
+        if plain_text.has_visible_text(reason):
+            return reason
+        if self.required:
             raise forms.ValidationError(_NO_REASON)
-        return reason
+        return ""
 
 
 class ReasonForm(forms.Form):

@@ -7,6 +7,7 @@ patterns, such as the account that signs in, answers nothing at all.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar, Final, NoReturn
 
 from django.db import models
@@ -55,10 +56,10 @@ class Facade(models.Model):
 
     is_hidden = False
 
-    def hide(self) -> None:
-        """Hide the content."""
+    def hide(self, *, but: Collection[str] = ()) -> None:
+        """Hide the content, but for these fields."""
         self.is_hidden = True
-        for name in self.content:
+        for name in {*self.content} - {*but}:
             if getattr(self, name, ""):
                 setattr(self, name, HIDDEN)
 
