@@ -10,6 +10,7 @@ VENV = Path(__file__).resolve().parent / ".venv"
 try:
     from portal.engines import discovery
     from portal.engines.engine_process import EngineError
+    from portal.management import without_sql
 except ModuleNotFoundError as missing:
     python = VENV / "bin" / "python"
     if __name__ != "__main__" or (missing.name or "").partition(".")[0] == "portal":
@@ -22,6 +23,8 @@ except ModuleNotFoundError as missing:
 
 def main() -> None:
     """Run the command on the engine of `make run`, where that runs and no other endpoint is given."""
+    if instead := without_sql.sentence(sys.argv):
+        sys.exit(instead)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     try:
         discovery.prepare(sys.argv, Path(__file__).resolve().parent, environ=os.environ, say=_tell)

@@ -7,6 +7,7 @@ directory is the engine file: its note is the engine's address, and the process 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ _NEED_NO_DATABASE = {
 }
 _NEED_SETTINGS_ALONE = {"certificate_keys", "verify_certificate"}  # the keys of whoever signs here
 _MAY_NEED_ONE = {"runserver", "shell"}  # Django's own commands that use one where there is one
+_HELP = {"-h", "--help"}
 _LOOPBACK_NAMES = {LOOPBACK, "localhost", "::1"}
 
 
@@ -40,9 +42,13 @@ def prepare(
     """Point ``environ`` at the engine for the command in ``argv``, and ``say`` which one it is.
 
     Nothing changes for a command that needs no database, nor where an endpoint is set: an empty one means Amazon
-    DynamoDB itself. One that needs the settings alone gets those of `make run`, whatever state the engine is in. Raises
-    EngineError where a command that needs a database would find none.
+    DynamoDB itself. Help has DEBUG, with which it knows every command. One that needs the settings alone gets those of
+    `make run`, whatever state the engine is in. Raises EngineError where a command that needs a database would find
+    none.
     """
+    if not argv[1:] or "help" in argv[1:2] or _HELP & set(takewhile("--".__ne__, argv)):
+        environ["DEBUG"] = "1"
+        return
     if set(argv[1:2]) & _NEED_SETTINGS_ALONE:
         _join_settings(checkout, environ, say)
         return
@@ -92,7 +98,7 @@ def is_local(address: str) -> bool:
 def _needs_database(argv: Sequence[str], checkout: Path) -> bool:
     """Tell whether the command uses items, or may. An unknown one does not: Django says that it is unknown."""
     name = argv[1] if len(argv) > 1 else ""
-    if name in _NEED_NO_DATABASE or not name.isidentifier() or {"-h", "--help", "--version"} & set(argv):
+    if name in _NEED_NO_DATABASE or not name.isidentifier() or "--version" in argv:
         return False
     return name in _MAY_NEED_ONE or any(checkout.glob(f"*/management/commands/{name}.py"))
 

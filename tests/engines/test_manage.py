@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from django.conf import settings
 import manage
 from portal.engines.engine_process import LOCK_NAME
 from portal.engines.processes import acquire_lock, release_lock
+from portal.management import without_sql
 
 MISSING = "Pooldesk's packages are not installed here (environ): `make run` installs them.\n"
 
@@ -32,6 +34,45 @@ def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
         manage.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "Stopped.\n"
+
+
+# Django's own that work here, or that say themselves what is missing.
+OF_DJANGO = {
+    "check", "compilemessages", "diffsettings", "makemessages", "runserver", "sendtestemail", "shell", "startapp",
+    "startproject",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted({*django.core.management.get_commands()}))
+def test_a_command_for_sql_ends_with_one_sentence_that_names_what_to_use(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_sql = django.core.management.get_commands()[name] in (
+        "django.core", "django.contrib.auth", "django.contrib.contenttypes",
+    ) and name not in OF_DJANGO  # fmt: skip
+    for words in ([name], [name, "--help"], ["help", name]):
+        said = without_sql.sentence(["manage.py", *words])
+        assert (bool(said), said.count("\n")) == (of_sql, 0)
+    if of_sql:
+        monkeypatch.setattr(sys, "argv", ["manage.py", name])
+        with pytest.raises(SystemExit) as ended:
+            manage.main()
+        assert ended.value.code == said
+
+
+def test_help_knows_each_command_without_debug_too() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "DEBUG"}
+
+    def said(*words: str) -> str:
+        command = [sys.executable, "manage.py", *words]
+        return subprocess.run(
+            command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True, timeout=300
+        ).stdout
+
+    ours = {path.stem for path in settings.BASE_DIR.glob("*/management/commands/[a-z]*.py")}
+    assert ours <= set(said("help").split())
+    assert "torture_move" in ours
+    assert said("torture_move", "--help").startswith("usage: manage.py torture_move")
 
 
 @pytest.fixture
