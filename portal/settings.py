@@ -47,8 +47,10 @@ DYNAMODB_CONNECT_TIMEOUT: float = env.float("DYNAMODB_CONNECT_TIMEOUT", default=
 DYNAMODB_READ_TIMEOUT: float = env.float("DYNAMODB_READ_TIMEOUT", default=5.0)  # seconds
 DYNAMODB_MAX_ATTEMPTS: int = env.int("DYNAMODB_MAX_ATTEMPTS", default=3)
 # The sites at which tenants can have a silo, as JSON by name: endpoint_url, sts_endpoint_url, region, prefix and
-# tenant_role_arn, worker_role_arn, platform_role_arn; see portal/dynamo/placement.py.
+# tenant_role_arn, worker_role_arn, platform_role_arn, table_key_arn, table_quota; see portal/dynamo/placement.py.
 SILOS: dict[str, dict[str, str]] = env.json("SILOS", default={})
+# How many tables the account may have in its region: AWS allows 2,500, and up to 10,000 on request.
+DYNAMODB_TABLE_QUOTA: int = env.int("DYNAMODB_TABLE_QUOTA", default=2_500)
 # Where the content of a new tenant of a plan lies, "large=bridge"; in the pool where a plan is not named.
 PLAN_PLACEMENTS: dict[str, str] = env.dict("PLAN_PLACEMENTS", default={})
 # Hold each tenant's request against the policy before it is sent.

@@ -1,6 +1,7 @@
 """Describe CloudWatch alarms in one way. They are there where the stack is told whom they go to: AlarmTopic.
 
-Sources: AWS, "AWS::CloudWatch::Alarm", "Configuring how CloudWatch alarms treat missing data".
+Sources: AWS, "AWS::CloudWatch::Alarm", "Configuring how CloudWatch alarms treat missing data", "Visualizing
+your service quotas and setting alarms".
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ TOPIC: Final = "AlarmTopic"
 WANTED: Final = "HasAlarmTopic"
 WANTED_OF_POLLERS: Final = "HasAlarmTopicAndPollers"
 WANTED_OF_FUNCTIONS: Final = "HasAlarmTopicAndFunctions"
+_TABLE_COUNT: Final = {"Service": "DynamoDB", "Type": "Resource", "Resource": "TableCount", "Class": "None"}
 
 
 def alarm(
@@ -81,6 +83,13 @@ def iterator_age_alarm(function: str) -> Json:
     return alarm(description, age, above=150_000, minutes=5, condition=WANTED_OF_FUNCTIONS)
 
 
+def _tables_alarm() -> Json:
+    """Declare the alarm of an account that has nearly as many tables in its region as AWS allows."""
+    counted = metric("AWS/Usage", "ResourceCount", _TABLE_COUNT, "Maximum") | {"Period": 300}
+    description = "The account has more than 80% of the DynamoDB tables that AWS allows it in this region"
+    return alarm(description, expression("100 * tables / SERVICE_QUOTA(tables)", tables=counted), above=80, minutes=1)
+
+
 def _named(dimensions: Mapping[str, Any]) -> list[Json]:
     return [{"Name": name, "Value": value} for name, value in dimensions.items()]
 
@@ -88,7 +97,7 @@ def _named(dimensions: Mapping[str, Any]) -> list[Json]:
 declare(
     StackPart(
         "alarms",
-        resources=lambda logical_id, roles: {},
+        resources=lambda logical_id, roles: {"TableQuotaAlarm": _tables_alarm()},
         parameters={
             TOPIC: {
                 "Type": "String",

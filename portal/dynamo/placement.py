@@ -90,6 +90,7 @@ class Site:
     worker_role_arn: str = ""
     platform_role_arn: str = ""
     table_key_arn: str = ""
+    table_quota: str = ""  # tables that its account may have in its region, where that is not as at home
 
 
 def site(name: str) -> Site:
@@ -118,6 +119,8 @@ def faults_of_settings() -> Iterator[str]:
             yield f"SILOS names a site {name!r}; use 1-40 lowercase letters, digits or hyphens, a letter first."
         elif unknown := sorted(set(stated) - known):
             yield f"The site {name} of SILOS has {unknown[0]!r}, which is nothing that a site has."
+        elif not str(stated.get("table_quota", "0")).isdecimal():
+            yield f"The table_quota of the site {name} of SILOS is a number, such as 10000."
         elif len(site(name).prefix) > policies.longest_prefix():
             yield f"The prefix of the site {name} leaves no room for the names of tables."
         elif (other := taken.setdefault(_where(site(name)), name)) != name:

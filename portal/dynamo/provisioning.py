@@ -4,6 +4,8 @@ A changed index has a new name (see `tables.Index`): `upgrade` builds it beside 
 version before still read, and `drop_old` takes that away afterwards.
 
 Those of one tenant alone are made and deleted where its placement says; see `placement.py`.
+
+Source: AWS, "Quotas in Amazon DynamoDB": 2,500 tables of an account in a region, and up to 10,000 on request.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from portal.schema import placed_names, registry, tables
 
 _SAID_EVERY = 10  # seconds between two lines of a long wait
 _WAIT = 120  # seconds for a table to become active
+REMEDY: Final = "have AWS raise the quota, up to 10,000, and set DYNAMODB_TABLE_QUOTA; or use a site in another account"
+NEARLY_FULL: Final = 0.8  # of the quota: from here on operators are warned
 UPGRADE: Final = "python manage.py create_tables --upgrade"
 DROP_OLD: Final = "python manage.py create_tables --drop-old"
 _BY_HAND: Final = (
@@ -47,8 +51,9 @@ def create_placed(tenant_id: str, placement: Placement) -> None:
     """Create the tables that a tenant has to itself at a placement, and wait until they are active.
 
     They are protected, restorable and encrypted where those of all are. Those that are there already are left as they
-    are. Raises ValueError for the pool, and what `create_all` raises.
+    are. Raises ValueError for the pool, Conflict where the account may have no more tables, and what `create_all` does.
     """
+    refuse_without_room(tenant_id, placement)
     with _tables_of(tenant_id, placement):
         tables_of_all = {table: _safety_of_all(table) for table in placed_names.placed_tables()}
         _create_missing(placed_names.placed_tables(), wait=True, safety=tables_of_all)
@@ -60,6 +65,37 @@ def create_placed(tenant_id: str, placement: Placement) -> None:
                     TableName=table.full_name,
                     PointInTimeRecoverySpecification=backups,
                 )
+
+
+def refuse_without_room(tenant_id: str, placement: Placement) -> None:
+    """Raise Conflict where a tenant's own tables at a placement are missing and would exceed the account's quota."""
+    with _tables_of(tenant_id, placement):
+        wanted = sum(describe(table) is None for table in placed_names.placed_tables())
+        if wanted and wanted > (found := count_tables()).quota - found.used:
+            raise Conflict(
+                f"There is no room for {wanted} more tables: the account has {found} in this region. "
+                f"{REMEDY[0].upper()}{REMEDY[1:]}."
+            )
+
+
+def key_of(tenant_id: str, where: Placement) -> str:
+    """Return in words which key encrypts a tenant's content at a placement. Raises Throttled, Unavailable."""
+    table = placed_names.placed_tables()[0]
+    with at(POOL):
+        of_pool = found = _key(describe(table))
+    if where != POOL:
+        with _tables_of(tenant_id, where):
+            found = _key(describe(table))
+    if not found:
+        return "a key that AWS owns"
+    if found == of_pool:
+        return f"the key of the pool, {found}"
+    is_of_site = bool(where.site) and found == site(where.site).table_key_arn
+    return f"{'the key of its site' if is_of_site else 'a key of its own'}, {found}"
+
+
+def _key(described: dict[str, Any] | None) -> str:
+    return str((described or {}).get("SSEDescription", {}).get("KMSMasterKeyArn", ""))
 
 
 def delete_placed(tenant_id: str, placement: Placement) -> None:
@@ -395,3 +431,55 @@ def _ttl(table: tables.Table) -> str | None:
         raise library_errors.translate(error, "DescribeTimeToLive") or error from error
     found = described.get("TimeToLiveDescription", {})
     return found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLED", "ENABLING") else None
+
+
+# --- the quota of tables ---
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """The number of tables in an account and region, whoever made them, and the number that there may be."""
+
+    used: int
+    quota: int
+
+    @property
+    def is_nearly_full(self) -> bool:
+        return self.used >= NEARLY_FULL * self.quota
+
+    def __str__(self) -> str:
+        return f"{self.used:,} of {self.quota:,} tables"
+
+
+def count_tables() -> TableUse:
+    """Count the tables where requests are sent now: one ListTables for each hundred. Raises Throttled, Unavailable."""
+    used = 0
+    after: dict[str, str] = {}
+    while True:
+        answer = _list_tables(after)
+        used += len(answer["TableNames"])
+        if "LastEvaluatedTableName" not in answer:
+            return TableUse(used, _quota())
+        after = {"ExclusiveStartTableName": answer["LastEvaluatedTableName"]}
+
+
+def counted_tables() -> Iterator[tuple[str, TableUse | None]]:
+    """Yield each site, "" for home, with its tables; None where a site cannot be reached."""
+    for name in ("", *sorted(settings.SILOS)):
+        with at(Placement("silo", name) if name else POOL):
+            try:
+                yield name, count_tables()
+            except Unavailable:
+                yield name, None
+
+
+def _list_tables(after: dict[str, str]) -> dict[str, Any]:
+    try:
+        return _connection().ask("ListTables", {"Limit": 100, **after})
+    except (ClientError, BotoCoreError) as error:
+        raise library_errors.translate(error, "ListTables") or error from error
+
+
+def _quota() -> int:
+    where = current().site
+    return int((site(where).table_quota if where else "") or settings.DYNAMODB_TABLE_QUOTA)

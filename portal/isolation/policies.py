@@ -68,11 +68,11 @@ def document(role: str, *, prefix_of_site: str = "") -> dict[str, Any]:
     grants = [grant for grant in registry.grants(role) if grant.table.placed or not prefix_of_site]
     statements = _statements(role, grants, prefix_of_site)
     if role == "lifecycle":
-        statements += _whole_tenants(prefix_of_site)
+        statements += [*_whole_tenants(prefix_of_site), *_counting()]
     if prefix_of_site:
         return _document(statements)
     if role == "platform":
-        statements += _describing()
+        statements += [*_describing(), *_counting()]
     for queue in registry.queue_grants(role):
         sid = queue.sid or "Queues" + queue.name.title().replace("-", "")
         statements.append(_allow(sid, "sqs", queue.actions, [queue_arn(queue.name)]))
@@ -170,6 +170,11 @@ def _describing() -> list[dict[str, Any]]:
         _allow(f"DescribeTables{start // step or ''}", "dynamodb", actions, arns[start : start + step])
         for start in range(0, len(arns), step)
     ]
+
+
+def _counting() -> list[dict[str, Any]]:
+    """Return the right to count an account's tables against its quota. ListTables takes no resource but `*`."""
+    return [_allow("CountTables", "dynamodb", ["ListTables"], ["*"])]
 
 
 def _whole_tenants(prefix_of_site: str) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from django.core import checks
 from portal.dynamo import client, placement, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import TenantRepository, Transaction
-from portal.errors import Unavailable
+from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
 from portal.schema import placed_names
 from tenants.tenancy.items import TenantItem
@@ -218,3 +218,56 @@ def test_own_tables_are_encrypted_with_a_key_of_their_account(
     monkeypatch.setattr(provisioning, "_enable_ttl", lambda *_: None)
     provisioning.create_placed(ACME, where)
     assert {one.get("KMSMasterKeyId", "") for one in made} == {key}
+
+
+def test_an_account_that_may_have_no_more_tables_gets_none(engine: None, settings: Any) -> None:
+    settings.DYNAMODB_TABLE_QUOTA = len(wire().call("ListTables")["TableNames"]) + len(placed_names.placed_tables()) - 1
+    with pytest.raises(Conflict, match=f"no room for {len(placed_names.placed_tables())} more tables"):
+        provisioning.create_placed(ACME, BRIDGE)
+    with guard.acting_for(ACME), placement.at(BRIDGE):
+        assert [provisioning.describe(table) for table in placed_names.placed_tables()] == [None] * 5
+    settings.DYNAMODB_TABLE_QUOTA += 1
+    provisioning.create_placed(ACME, BRIDGE)
+    provisioning.create_placed(ACME, BRIDGE)  # what is there needs no room
+
+
+def test_a_site_has_a_quota_of_its_own(engine: None, settings: Any) -> None:
+    settings.SILOS = {"there": {**settings.SILOS["there"], "table_quota": "10000"}}
+    quotas = {site: use.quota for site, use in provisioning.counted_tables() if use}
+    assert quotas == {"": 2_500, "there": 10_000}
+
+
+def test_tables_are_counted_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"T{n:03}" for n in range(250)]
+
+    def list_tables(after: dict[str, str]) -> dict[str, Any]:
+        start = names.index(after["ExclusiveStartTableName"]) + 1 if after else 0
+        more = {"LastEvaluatedTableName": names[start + 99]} if start + 100 < len(names) else {}
+        return {"TableNames": names[start : start + 100], **more}
+
+    monkeypatch.setattr(provisioning, "_list_tables", list_tables)
+    assert provisioning.count_tables() == provisioning.TableUse(250, 2_500)
+
+
+@pytest.mark.parametrize(
+    ("where", "key", "said"),
+    [
+        (POOL, "", "a key that AWS owns"),
+        (POOL, "arn:of:all", "the key of the pool, arn:of:all"),
+        (BRIDGE, "arn:of:all", "the key of the pool, arn:of:all"),
+        (BRIDGE, "arn:of:acme", "a key of its own, arn:of:acme"),
+        (SILO, "arn:of:them", "the key of its site, arn:of:them"),
+    ],
+)
+def test_the_key_of_a_tenants_tables_is_told(
+    where: Placement, key: str, said: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SILOS = {"there": {**settings.SILOS["there"], "table_key_arn": "arn:of:them"}}
+
+    def described(_: Any) -> dict[str, Any]:
+        of_all = key if where == POOL else "arn:of:all"
+        found = of_all if placement.current() == POOL else key
+        return {"SSEDescription": {"SSEType": "KMS", "KMSMasterKeyArn": found}} if found else {}
+
+    monkeypatch.setattr(provisioning, "describe", described)
+    assert provisioning.key_of(ACME, where) == said

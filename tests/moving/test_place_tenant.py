@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tenants.tenancy import tenant_directory
@@ -206,6 +208,22 @@ def test_what_cannot_be_is_said_at_its_field(world: World, root: Operator) -> No
     page = root.post(PAGE, {"to": "pool", "grace": "3", "reason": ""})
     assert "Acme lies there already." in text_of(page)
     assert "There is no tenant with the slug “nobody”." in root.says("/admin/places/?tenant=nobody")
+
+
+def test_the_page_shows_the_tables_of_each_account_and_refuses_a_place_without_room(
+    world: World, root: Operator, settings: Any
+) -> None:
+    accounts = {row["site"]: row["use"] for row in root.get("/admin/places/").context["accounts"]}
+    assert accounts.keys() == {"", *settings.SILOS}
+    used = accounts[""].used
+    assert f"{used} of 2,500 tables a key that AWS owns" in root.says("/admin/places/")
+    assert "Encrypted with a key that AWS owns." in root.says(PAGE)
+    settings.DYNAMODB_TABLE_QUOTA = used + 1
+    assert "soon no desk can get tables of its own" in root.says("/admin/places/")
+    assert f"The account has {used} of {used + 1} tables." in root.says("/admin/")
+    page = root.post(PAGE, {"to": "bridge", "grace": "3", "reason": ""})
+    assert f"the account has {used} of {used + 1} tables in this region" in text_of(page)
+    assert "Its content lies in the pool." in root.says(PAGE)
 
 
 def test_only_operators_see_it(world: World) -> None:

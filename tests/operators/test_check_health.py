@@ -65,3 +65,12 @@ def test_an_engine_that_does_not_answer_is_a_fault(settings: LazySettings) -> No
         ended = run("check_health")
     assert ended.status == 1
     assert "cannot be reached" in ended.err
+
+
+def test_an_account_with_nearly_as_many_tables_as_it_may_have_is_a_fault(engine: None, settings: LazySettings) -> None:
+    used = len(wire().call("ListTables")["TableNames"])
+    assert f"account: {used} of 2,500 tables" in run("check_health").out
+    settings.DYNAMODB_TABLE_QUOTA = used
+    ended = run("check_health")
+    assert ended.status == 1
+    assert f"the account has {used} of {used} tables; have AWS raise the quota" in ended.err

@@ -16,7 +16,7 @@ from tenants.identity.models import User
 from tests.desk.test_cost import _watching
 from tests.support.world import PASSWORD, Browser, World
 
-READS = {"GetItem", "BatchGetItem", "Query", "DescribeTable", "DescribeTimeToLive"}
+READS = {"GetItem", "BatchGetItem", "Query", "DescribeTable", "DescribeTimeToLive", "ListTables"}
 IDENTITY = "BatchGetItem"  # session and account, before any page
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.dynamo.placement import Placement
-from portal.errors import Invalid
+from portal.dynamo import placement, provisioning
+from portal.dynamo.placement import POOL, Placement
+from portal.errors import Invalid, Unavailable
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy.items import TenantItem
 from tenants.tenancy.places import tenant_moves
@@ -19,12 +20,20 @@ from tickets.moving import move_requests
 
 @OperatorSite.page("places/", name="places", title="Places")
 def places(request: HttpRequest) -> HttpResponse:
-    """Show which desks were moved: one Query. With `?tenant=<slug>` that desk, and what can be done."""
+    """Show which desks were moved, and the tables and key of each account; or the desk of `?tenant=<slug>`."""
     return _PAGE.answer(request)
 
 
 def _of_all() -> dict[str, Any]:
-    return {"rows": [move_presenters.move_row(item) for item in move_requests.all_last()]}
+    return {
+        "rows": [move_presenters.move_row(item) for item in move_requests.all_last()],
+        "accounts": [_account_row(site, use) for site, use in provisioning.counted_tables()],
+    }
+
+
+def _account_row(site: str, use: provisioning.TableUse | None) -> dict[str, Any]:
+    key = (placement.site(site).table_key_arn or "the key of its account for DynamoDB") if site else _key_of("", POOL)
+    return {"site": site, "use": use, "key": key}
 
 
 def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
@@ -33,10 +42,18 @@ def _of_tenant(tenant: TenantItem) -> dict[str, Any]:
     return {
         "place": where.placement,
         "former": where.former,
+        "key": _key_of(tenant.tenant_id, where.placement),
         "now": move_presenters.move_row(last) if last else {},
         "kept": move_presenters.move_row(kept) if kept else {},
         "rows": [move_presenters.move_row(item) for item in move_requests.history(tenant.tenant_id)],
     }
+
+
+def _key_of(tenant_id: str, where: Placement) -> str:
+    try:
+        return provisioning.key_of(tenant_id, where)
+    except Unavailable:
+        return ""
 
 
 def _order(request: HttpRequest, tenant: TenantItem, values: dict[str, Any]) -> str:

@@ -123,6 +123,16 @@ def own_streams_are_late() -> list[Notice]:
     ]
 
 
+@OperatorSite.watches
+def tables_run_short() -> list[Notice]:
+    """Report an account that has nearly as many tables as it may: a ListTables for each hundred tables."""
+    return [
+        Notice(12, f"{f'The site {site}' if site else 'The account'} has {use}.", reverse("admin:places"), "error")
+        for site, use in provisioning.counted_tables()
+        if use and use.is_nearly_full
+    ]
+
+
 @OperatorSite.watches_each(registry.tables)
 def table_is_not_active(table: Table) -> list[Notice]:
     """Report a table that is missing, not active or not as declared: DescribeTable, DescribeTimeToLive."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 
 from portal import clock, plain_text
 from portal.dynamo import placement as placing
-from portal.dynamo.placement import Placement
+from portal.dynamo import provisioning
+from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.repository import Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused, Unavailable
 from tenants.audit_trail import recording
@@ -44,6 +46,9 @@ def begin(
     last = move_notes.MOVES.last(tenant.tenant_id)
     if last is not None and last.state in move_notes.UNFINISHED:
         raise Conflict(f"{tenant.name} is being moved already. Wait for its end, or roll it back.")
+    if to != POOL:
+        with suppress(Unavailable):  # the move itself counts again
+            provisioning.refuse_without_room(tenant.tenant_id, to)
     transaction = Transaction()
     if last is not None:
         move_notes.keep(transaction, last)

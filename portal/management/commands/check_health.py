@@ -34,11 +34,21 @@ class Command(PortalCommand):
         endpoint = settings.DYNAMODB_ENDPOINT_URL or f"Amazon DynamoDB in {settings.AWS_REGION}"
         states = _states(tables)
         self.stdout.write(f"engine: {endpoint} answers")
-        problems = self._tables("tables", states)
+        problems = [*self._tables("tables", states), *self._quotas()]
         for source in stream_source.placed():
             problems += self._of(source)
         if problems:
             raise CommandError(f"{'; '.join(problems)}.")
+
+    def _quotas(self) -> list[str]:
+        """Print how many tables the account at home and each site have; return where the quota is nearly reached."""
+        problems = []
+        for site, use in provisioning.counted_tables():
+            name = f"site {site}" if site else "account"
+            self.stdout.write(f"{name}: {use or 'its tables cannot be counted'}")
+            if use and use.is_nearly_full:
+                problems.append(f"the {name} has {use}; {provisioning.REMEDY}")
+        return problems
 
     def _of(self, source: StreamSource) -> list[str]:
         """Print how a tenant's own tables stand; return what is wrong with them."""
